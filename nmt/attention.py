@@ -1,0 +1,110 @@
+"""Masks and attention: who may look at whom, and the weighted sum of what they see.
+
+Shapes: B batch, S source length, T target length, D model, H heads, d head size, K keys (S, T or the cache's length).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from nmt.tokenizer import PAD
+
+# Added to no score but put in its place: small enough for a weight of exactly 0, and finite in bfloat16.
+MASKED_SCORE = -1e9
+
+
+def padding_mask(ids: tf.Tensor) -> tf.Tensor:
+    """Return which of the ids [B, S] may be looked at, all but padding: bool [B, 1, 1, S]."""
+    return tf.not_equal(ids, PAD)[:, tf.newaxis, tf.newaxis, :]
+
+
+def look_ahead_mask(queries: tf.Tensor | int, keys: tf.Tensor | int, offset: tf.Tensor | int = 0) -> tf.Tensor:
+    """Return which keys each query may look at, those up to its own position: bool [1, 1, T, K].
+
+    Query t stands at position ``offset + t``, key k at position k. Padding at the end of a row needs no mask of its
+    own in the decoder: it lies ahead of every token that counts.
+    """
+    at = tf.range(queries)[:, tf.newaxis] + offset
+    return (tf.range(keys)[tf.newaxis, :] <= at)[tf.newaxis, tf.newaxis, :, :]
+
+
+def scaled_dot_product_attention(
+    query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, mask: tf.Tensor | None, scale: float
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return softmax(query key^T * scale) value, and the softmax (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [B, H, T, d].
+        key: [B, H, K, d].
+        value: [B, H, K, d].
+        mask: bool, broadcast to [B, H, T, K]; true where a query may look.
+        scale: factor on the scores; 1 / sqrt(d) in the paper.
+
+    Returns:
+        The context [B, H, T, d] and the attention weights [B, H, T, K], which add up to 1 over K.
+    """
+    scores = tf.matmul(query * tf.cast(scale, query.dtype), key, transpose_b=True)
+    if mask is not None:
+        scores = tf.where(mask, scores, tf.cast(MASKED_SCORE, scores.dtype))
+    weights = tf.nn.softmax(scores)
+    return tf.matmul(weights, value), weights
+
+
+class KeysValues(NamedTuple):
+    """What attention reads of a sequence."""
+
+    keys: tf.Tensor
+    """[B, H, K, d]."""
+    values: tf.Tensor
+    """[B, H, K, d]."""
+
+    def written_at(self, index: tf.Tensor, new: "KeysValues") -> "KeysValues":
+        """Return a copy with ``new`` at positions ``index`` .. of the second-last axis; self is unchanged."""
+
+        def written(old: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
+            after = index + tf.shape(part)[2]
+            result = tf.concat([old[:, :, :index], part, old[:, :, after:]], axis=2)
+            return tf.ensure_shape(result, old.shape)
+
+        return KeysValues(written(self.keys, new.keys), written(self.values, new.values))
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Attention by several heads side by side (Vaswani et al. 2017, section 3.2.2).
+
+    Keys and values are projected apart from the call, by ``keys_values``, so that those of the encoder's output are
+    computed once for a sentence and those of earlier target tokens once for each token.
+    """
+
+    def __init__(self, heads: int, head_size: int, d_model: int, scale: float | None = None, **kwargs: Any) -> None:
+        """Take H, d, D and the factor on the scores, by default 1 / sqrt(d)."""
+        super().__init__(**kwargs)
+        self.heads = heads
+        self.head_size = head_size
+        self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
+        self.query = keras.layers.Dense(heads * head_size, name="query")
+        self.key = keras.layers.Dense(heads * head_size, name="key")
+        self.value = keras.layers.Dense(heads * head_size, name="value")
+        self.output_projection = keras.layers.Dense(d_model, name="output")
+
+    def keys_values(self, x: tf.Tensor) -> KeysValues:
+        """Project a sequence [B, K, D] to what the heads read: [B, H, K, d] each."""
+        return KeysValues(self._split_heads(self.key(x)), self._split_heads(self.value(x)))
+
+    def call(self, x: tf.Tensor, keys_values: KeysValues, mask: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+        """Let x [B, T, D] look at keys and values: the output [B, T, D] and the weights [B, H, T, K]."""
+        query = self._split_heads(self.query(x))
+        context, weights = scaled_dot_product_attention(query, *keys_values, mask, self.scale)
+        return self.output_projection(self._join_heads(context)), weights
+
+    def _split_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """[B, L, H * d] -> [B, H, L, d]."""
+        shape = tf.shape(x)
+        return tf.transpose(tf.reshape(x, [shape[0], shape[1], self.heads, self.head_size]), [0, 2, 1, 3])
+
+    def _join_heads(self, x: tf.Tensor) -> tf.Tensor:
+        """[B, H, L, d] -> [B, L, H * d]."""
+        shape = tf.shape(x)
+        return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [shape[0], shape[2], self.heads * self.head_size])

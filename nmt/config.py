@@ -1,0 +1,310 @@
+"""The configuration: four typed sections, read once from YAML, every key documented where it is declared."""
+
+import re
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from nmt.errors import ConfigError
+from nmt.files import check_name, find_file, nearest
+
+PACKAGE_CONFIGS = Path(__file__).parent / "configs"  # where a wheel carries them
+CHECKOUT_CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, and strict about types and names."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+class DataConfig(Section):
+    """What ``prepare`` does with a file of sentence pairs."""
+
+    dataset: str | None = None
+    """Name of the prepared dataset: ``prepare`` writes it, ``train`` reads it. null: ``prepare`` takes the name of
+    the file, ``train`` the dataset prepared last."""
+    n_sentences: int | None = Field(None, ge=3)
+    """Take the first so many pairs of the file; null takes all."""
+    split: Literal["by_source", "random"] = "by_source"
+    """``by_source`` keeps all pairs with one source sentence on one side of the split, so that no test sentence was
+    seen in training; ``random`` deals out pairs whatever their source."""
+    train_share: float = Field(0.8, gt=0, lt=1)
+    """Share of the pairs for training; the three shares add up to 1."""
+    validation_share: float = Field(0.1, gt=0, lt=1)
+    """Share of the pairs for the validation pass after each epoch."""
+    test_share: float = Field(0.1, gt=0, lt=1)
+    """Share of the pairs kept for the final test."""
+    seed: int = Field(1, ge=0, lt=2**32)
+    """Seed of the shuffle before the split."""
+    tokenizer: Literal["word"] = "word"
+    """``word``: one id for each word, words separated by white space."""
+    normalisation: Literal["none", "nfkc", "ascii-words"] = "ascii-words"
+    """What is done to text before tokenizing, in training and in translation alike. ``none``: white space is
+    collapsed. ``nfkc``: also Unicode NFKC. ``ascii-words``: lower case, accents stripped, ASCII letters only, words
+    with digits dropped, as in corpora cleaned for lessons."""
+    min_count: int = Field(1, ge=1)
+    """A word seen less often than this in the training split becomes unk."""
+    joint_vocabulary: bool = False
+    """One vocabulary over both sides, which ``model.tie_embeddings: all`` needs, instead of one a side."""
+    drop_empty: bool = False
+    """Drop (and count) pairs with a side that is empty after normalisation, instead of refusing the file."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        total = self.train_share + self.validation_share + self.test_share
+        if abs(total - 1) > 1e-6:
+            raise ValueError(
+                f"train_share, validation_share and test_share add up to 1; received "
+                f"{self.train_share} + {self.validation_share} + {self.test_share} = {total:g}"
+            )
+        if self.dataset is not None:
+            check_name(self.dataset, "dataset")
+        return self
+
+
+class ModelConfig(Section):
+    """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
+
+    architecture: Literal["transformer"] = "transformer"
+    """Which model class is built."""
+    encoder_layers: int = Field(6, ge=1)
+    """Layers of the encoder (N in the paper)."""
+    decoder_layers: int = Field(6, ge=1)
+    """Layers of the decoder (N in the paper)."""
+    d_model: int = Field(512, ge=2, multiple_of=2)
+    """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
+    d_ff: int = Field(2048, ge=1)
+    """Inner width of the feed-forward blocks."""
+    heads: int = Field(8, ge=1)
+    """Attention heads (h in the paper)."""
+    head_size: int | None = Field(None, ge=1)
+    """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
+    attention_scale: Literal["head", "projection"] = "head"
+    """What attention scores are divided by: ``head``, sqrt(head_size), as in the paper; ``projection``,
+    sqrt(heads x head_size), which flattens the softmax."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer normalisation after each residual sum (``post``, the paper) or before each block (``pre``)."""
+    layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
+    """Added to the variance in layer normalisation."""
+    share_decoder_norm: bool = False
+    """One layer norm for both attention blocks of a decoder layer, instead of one each; post-norm only."""
+    word_embedding: Literal["trained", "sinusoidal"] = "trained"
+    """``trained`` as in the paper; ``sinusoidal``: row i is the encoding of position i, fixed."""
+    scale_embeddings: bool = True
+    """Multiply word embeddings by sqrt(d_model) (section 3.4 of the paper)."""
+    tie_embeddings: Literal["none", "output", "all"] = "output"
+    """Which matrices are one: ``output``, target embedding and output layer; ``all``, the source embedding too
+    (needs ``data.joint_vocabulary``); ``none``, each its own."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    max_positions: int = Field(512, ge=2)
+    """Longest sentence, in tokens with bos and eos, that learned positions can take; longer ones are refused."""
+    source_bos: bool = True
+    """The encoder reads bos before the source sentence; false drops it."""
+
+    @property
+    def size_per_head(self) -> int:
+        """Size of one head: ``head_size``, or its default."""
+        return self.head_size if self.head_size is not None else self.d_model // self.heads
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.head_size is None and self.d_model % self.heads:
+            fitting = [heads for heads in range(1, self.d_model + 1) if self.d_model % heads == 0]
+            below = max(heads for heads in fitting if heads <= self.heads)
+            raise ValueError(
+                f"heads must divide d_model unless head_size is set; received heads {self.heads} with d_model "
+                f"{self.d_model}. Nearest that fits: heads {below}"
+            )
+        if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
+            raise ValueError(
+                "a fixed sinusoidal word_embedding cannot be tied to a trained output layer; received tie_embeddings "
+                f"{self.tie_embeddings!r}. Set tie_embeddings: none"
+            )
+        if self.share_decoder_norm and self.norm == "pre":
+            raise ValueError("share_decoder_norm goes with norm: post alone; received norm 'pre'")
+        return self
+
+
+class TrainingConfig(Section):
+    """The training loop: batches, optimizer, schedule, what is kept."""
+
+    epochs: int = Field(20, ge=1)
+    """Passes over the training pairs. A finished run goes on when this is raised."""
+    batch_size: int = Field(64, ge=1)
+    """Sentence pairs in a batch."""
+    sort_by_length: bool = True
+    """Batches hold pairs of like length, so that hardly anything is padding; which pairs meet changes every epoch."""
+    pad_to_longest: bool = False
+    """Pad every batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
+    reshuffle: bool = True
+    """New batches in a new order every epoch; false repeats those of the first."""
+    seed: int = Field(1, ge=0, lt=2**32)
+    """Seed of the first weights, of dropout and of the order of batches."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """What layers compute in. ``bfloat16`` is about twice as fast where the processor or GPU has it natively; weights,
+    norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so."""
+    warmup_steps: int = Field(4000, ge=1)
+    """Steps over which the learning rate rises before it falls with 1/sqrt(step) (equation 3 of the paper)."""
+    learning_rate_scale: float = Field(1.0, gt=0)
+    """Factor on the whole schedule."""
+    adam_beta_1: float = Field(0.9, ge=0, lt=1)
+    """Decay of Adam's mean of gradients."""
+    adam_beta_2: float = Field(0.98, ge=0, lt=1)
+    """Decay of Adam's mean of squared gradients."""
+    adam_epsilon: float = Field(1e-9, gt=0)
+    """Added to the root of the squared gradients' mean in Adam."""
+    max_to_keep: int | None = Field(None, ge=1)
+    """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
+    log_every: int = Field(50, ge=1)
+    """Steps between two records in the metrics file, and two lines where there is no terminal."""
+
+
+class DecodingConfig(Section):
+    """How translations are searched for."""
+
+    batch_size: int = Field(64, ge=1)
+    """Sentences translated at a time."""
+    max_length_ratio: float = Field(2.0, gt=0)
+    """A translation may have ``max_length_ratio`` x source tokens + ``max_length_extra`` tokens."""
+    max_length_extra: int = Field(10, ge=1)
+    """See ``max_length_ratio``."""
+
+
+class Config(Section):
+    """The whole configuration of a run."""
+
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
+
+    def to_yaml(self) -> str:
+        """Return every key with its value, defaults included, as YAML that ``load_config`` reads back unchanged."""
+        return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+class _Loader(yaml.SafeLoader):
+    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
+    list("-+.0123456789"),
+)
+
+
+def find_config(name: str) -> Path:
+    """Return the path of a configuration: as said, else in ``configs/``, else among those that travel with nmt.
+
+    Raises:
+        NotFoundError: naming every place that was looked in.
+    """
+    return find_file(name, [Path("configs"), PACKAGE_CONFIGS, CHECKOUT_CONFIGS], "configuration")
+
+
+def load_config(path: Path, overrides: list[str] | None = None) -> Config:
+    """Read a configuration file and apply overrides of the form ``section.key=value``.
+
+    Raises:
+        ConfigError: naming file, line, key and value for whatever breaks the schema.
+    """
+    values, lines = _read_yaml(path)
+    for override in overrides or []:
+        _override(values, lines, override)
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_in_words(one, path, lines) for one in error.errors())) from None
+
+
+Lines = dict[tuple[str, ...], str]  # where each key was said: "line 3" or "--set ..."
+
+
+def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"A configuration is a UTF-8 text file; {path} cannot be read: {error}.") from None
+    lines: Lines = {}
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        if root is not None:
+            _collect_lines(root, (), lines, path)
+        values = yaml.load(text, Loader=_Loader)
+    except RecursionError:
+        raise ConfigError(f"A configuration is four flat sections; {path} is nested far deeper.") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(str(error).split())}") from None
+    values = {} if values is None else values
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"A configuration holds the sections {', '.join(Config.model_fields)}; {path} holds a "
+            f"{type(values).__name__}. Start from one of the files in configs/."
+        )
+    return {key: {} if value is None else value for key, value in values.items()}, lines
+
+
+def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], lines: Lines, path: Path) -> None:
+    if not isinstance(node, yaml.MappingNode) or len(key_path) > len(("section", "key")):
+        return
+    for key, value in node.value:
+        here = (*key_path, str(key.value))
+        if here in lines:
+            raise ConfigError(f"A key is set once; {path}, line {key.start_mark.line + 1} sets {'.'.join(here)} again.")
+        lines[here] = f"line {key.start_mark.line + 1}"
+        _collect_lines(value, here, lines, path)
+
+
+def _override(values: dict[str, Any], lines: Lines, override: str) -> None:
+    key_path, equals, text = override.partition("=")
+    section, dot, key = key_path.strip().partition(".")
+    if not (equals and dot and key):
+        raise ConfigError(f"--set takes section.key=value, as in --set training.epochs=5; received {override!r}.")
+    try:
+        value = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        raise ConfigError(f"The value in --set is read as YAML; received {override!r}. Quote it.") from None
+    owner = values.setdefault(section, {})
+    if isinstance(owner, dict):
+        owner[key] = value
+    lines.setdefault((section,), f"--set {override}")
+    lines[section, key] = f"--set {override}"
+
+
+def _in_words(error: Any, path: Path, lines: Lines) -> str:
+    """One problem of a configuration as: where, the key, the rule, what was received, the remedy."""
+    key_path = tuple(str(part) for part in error["loc"])
+    said = lines.get(key_path[:2])
+    place = f"{path}, {said}" if said and not said.startswith("--set") else said or str(path)
+    name = ".".join(key_path)
+    if error["type"] == "extra_forbidden":
+        return f"{place}: unknown key {name!r}{_nearest_key(key_path)}."
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "value_error":
+        return f"{place}: {name}: {message}."
+    message = message.replace("Input should be", "must be")
+    return f"{place}: {name} {message}; received {error['input']!r}. Remedy: change the value or leave the key out."
+
+
+def _nearest_key(key_path: tuple[str, ...]) -> str:
+    sections = {name: list(getattr(Config(), name).__class__.model_fields) for name in Config.model_fields}
+    *sections_said, key = key_path
+    if sections_said:
+        known = sections[sections_said[0]]
+        elsewhere = [f"{section}.{key}" for section, keys in sections.items() if key in keys]
+        if elsewhere:
+            return f" (it belongs to another section: {elsewhere[0]!r})"
+        return nearest(key, known) or f" (known in {sections_said[0]}: {', '.join(known)})"
+    inside = [f"{section}.{key}" for section, keys in sections.items() if key in keys]
+    if inside:
+        return f" (it belongs into a section: {inside[0]!r})"
+    return nearest(key, sections) or f" (known: {', '.join(sections)})"

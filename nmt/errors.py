@@ -1,0 +1,24 @@
+"""What a user can mend. Every error here reaches the user as one message and exit code 2, never as a traceback.
+
+A message states the rule, then what was received (file, line, value), then the remedy.
+"""
+
+
+class NmtError(Exception):
+    """Anything that the user, not the programmer, can put right."""
+
+
+class ConfigError(NmtError):
+    """A configuration file or override that breaks the schema."""
+
+
+class DataError(NmtError):
+    """A corpus, a prepared dataset or a text that cannot be used as it is."""
+
+
+class NotFoundError(NmtError):
+    """A file, dataset, run or epoch that does not exist."""
+
+
+class ConflictError(NmtError):
+    """Going on would overwrite or contradict what is already on disk."""

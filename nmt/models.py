@@ -1,0 +1,45 @@
+"""From a configuration to a built model."""
+
+from typing import Literal
+
+import keras
+import tensorflow as tf
+
+from nmt.config import ModelConfig
+from nmt.errors import ConfigError
+from nmt.transformer import Transformer
+
+ARCHITECTURES = {"transformer": Transformer}
+
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}  # Keras's names
+
+
+def build_model(
+    config: ModelConfig,
+    source_vocabulary: int,
+    target_vocabulary: int,
+    precision: Literal["float32", "bfloat16"] = "float32",
+) -> Transformer:
+    """Return the configured model with its weights made, fresh from the global seed.
+
+    The weights are float32 whatever the precision that layers compute in, so they can be loaded into either.
+
+    Raises:
+        ConfigError: if embeddings are to be tied across sides with two vocabularies.
+    """
+    if config.tie_embeddings == "all" and source_vocabulary != target_vocabulary:
+        raise ConfigError(
+            "model.tie_embeddings: all needs one vocabulary for both sides; the dataset has "
+            f"{source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target side. Prepare it "
+            "with --set data.joint_vocabulary=true, or set model.tie_embeddings=output."
+        )
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(POLICIES[precision])
+    try:
+        model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
+        ids = tf.constant([[2, 3]], tf.int32)
+        model(ids, ids)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    return model

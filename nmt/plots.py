@@ -1,0 +1,170 @@
+"""Figures from the metrics file and from arrays. No TensorFlow: a plot appears at once."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from nmt.config import Config
+from nmt.errors import NmtError, NotFoundError
+from nmt.files import nearest, whole_file
+from nmt.positions import sinusoidal_encoding
+from nmt.run import EpochMetrics, Run
+from nmt.schedule import warmup_rate
+
+TRAINING, VALIDATION, MARK = "#1f6fb4", "#d1495b", "#444444"
+
+
+def draw(name: str, run: Run) -> Figure:
+    """Return the figure of that name for a run.
+
+    Raises:
+        NotFoundError: if there is no such figure, or the run has no metrics to draw yet.
+    """
+    if name not in FIGURES:
+        raise NotFoundError(f"There is no figure {name!r}{nearest(name, FIGURES)}. Known: {', '.join(FIGURES)}.")
+    figure = Figure(figsize=(8, 5), layout="constrained", dpi=120)
+    FIGURES[name](figure, run)
+    return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the suffix of ``path`` names.
+
+    Raises:
+        NmtError: for a format that matplotlib does not write, or a path that cannot be written.
+    """
+    known = figure.canvas.get_supported_filetypes() if figure.canvas else {}
+    if path.suffix.removeprefix(".").lower() not in known:
+        raise NmtError(
+            f"The suffix of a figure names its format; received {str(path)!r}. Known: {', '.join(sorted(known))}."
+        )
+    with whole_file(path) as aside:
+        figure.savefig(aside)
+
+
+def show(figure: Figure) -> None:
+    """Open a window with the figure and wait until it is closed.
+
+    Raises:
+        NmtError: where no window can be opened.
+    """
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - only a window needs it, and it looks for a screen when imported
+
+    if mpl.get_backend().lower() in {"agg", "template"}:
+        raise NmtError(
+            "--show needs a screen and a matplotlib backend for it; there is none here. Open the file instead."
+        )
+    manager = plt.figure().canvas.manager
+    if manager is not None:
+        manager.canvas.figure = figure
+        figure.set_canvas(manager.canvas)
+    plt.show()
+
+
+def _axes(figure: Figure, title: str, x: str, y: str) -> Any:
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _epochs(run: Run) -> list[EpochMetrics]:
+    epochs = run.epochs()
+    if not epochs:
+        raise NotFoundError(
+            f"Run {run.name!r} has no finished epoch to draw yet. Train on: the first point comes after an epoch."
+        )
+    return epochs
+
+
+def _curves(figure: Figure, run: Run, training: str, validation: str, label: str) -> None:
+    epochs = _epochs(run)
+    axes = _axes(figure, f"Run {run.name}", "epoch", label)
+    numbers = [one.epoch for one in epochs]
+    style = {"marker": "o", "markersize": 4, "linewidth": 1.8}
+    axes.plot(
+        numbers, [getattr(one, training) for one in epochs], color=TRAINING, label="training (with dropout)", **style
+    )
+    axes.plot(numbers, [getattr(one, validation) for one in epochs], color=VALIDATION, label="validation", **style)
+    best = next(one for one in epochs if one.epoch == run.best_epoch())
+    axes.axvline(best.epoch, color=MARK, linewidth=1, linestyle=":")
+    axes.plot(
+        best.epoch, getattr(best, validation), "o", markersize=10, markerfacecolor="none", markeredgecolor=MARK,
+        label=f"best epoch: {best.epoch} (validation loss {best.validation_loss:.3f}, "
+        f"accuracy {best.validation_accuracy:.3f})",
+    )  # fmt: skip
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False)
+
+
+def _losses(figure: Figure, run: Run) -> None:
+    _curves(figure, run, "train_loss", "validation_loss", "cross-entropy of a target token (nats)")
+
+
+def _accuracy(figure: Figure, run: Run) -> None:
+    _curves(figure, run, "train_accuracy", "validation_accuracy", "target tokens predicted right")
+
+
+def _schedule(figure: Figure, run: Run) -> None:
+    config = run.config()
+    warmup = config.training.warmup_steps
+    epochs = run.epochs()
+    end = round(epochs[-1].step / epochs[-1].epoch * config.training.epochs) if epochs else 0
+    last = max(end, 2 * warmup)  # far enough to see the rise and the fall
+    steps = np.unique(np.linspace(1, last, 1000).astype(int))
+    axes = _axes(figure, f"Run {run.name}", "step", "learning rate")
+    axes.plot(steps, [_rate(config, int(step)) for step in steps], color=TRAINING, linewidth=1.8)
+    axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    axes.axvline(warmup, color=MARK, linewidth=1, linestyle=":", label=f"warm-up ends: step {warmup:,}")
+    if epochs:
+        axes.axvline(end, color=MARK, linewidth=1, linestyle="--", label=f"the run's last epoch ends: step {end:,}")
+        now = epochs[-1].step
+        axes.plot(now, _rate(config, now), "o", color=VALIDATION, label=f"trained so far: {now:,} steps")
+    axes.legend(frameon=False, loc="lower right")
+
+
+def _rate(config: Config, step: int) -> float:
+    training = config.training
+    return warmup_rate(
+        step, d_model=config.model.d_model, warmup_steps=training.warmup_steps, scale=training.learning_rate_scale
+    )
+
+
+def _positions(figure: Figure, run: Run) -> None:
+    config = run.config()
+    learned = config.model.positions == "learned"
+    matrix = _learned_positions(run) if learned else sinusoidal_encoding(100, config.model.d_model)
+    length, d_model = matrix.shape
+    above, below = figure.subplots(2, 1, height_ratios=[3, 2])
+    bound = float(np.abs(matrix).max())
+    image = above.imshow(matrix, aspect="auto", cmap="RdBu", vmin=-bound, vmax=bound, interpolation="nearest")
+    above.set_title(f"{config.model.positions.capitalize()} position embedding of run {run.name}", loc="left")
+    above.set_xlabel("dimension")
+    above.set_ylabel("position")
+    figure.colorbar(image, ax=above)
+    for column in (0, 1, d_model // 8 // 2 * 2, d_model // 4 // 2 * 2, d_model // 2 // 2 * 2):
+        below.plot(range(length), matrix[:, column], label=f"dimension {column}", linewidth=1.3)
+    below.set_xlabel("position")
+    below.set_ylabel("value")
+    below.grid(alpha=0.25)
+    below.spines[["top", "right"]].set_visible(False)
+    below.legend(frameon=False, ncols=5, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _learned_positions(run: Run) -> np.ndarray:
+    """The trained matrix of the encoder, read from the best epoch's weights."""
+    best = run.best_epoch()
+    if best is None or not run.weights_path(best).exists():
+        raise NotFoundError(f"Run {run.name!r} has no weights yet, so no learned positions. Train an epoch first.")
+    with h5py.File(run.weights_path(best), "r") as file:
+        return np.asarray(file["source_positions/vars/0"])
+
+
+FIGURES = {"losses": _losses, "accuracy": _accuracy, "schedule": _schedule, "positions": _positions}

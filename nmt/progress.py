@@ -1,0 +1,81 @@
+"""What a person sees while training: a bar on a terminal, plain lines in a pipe or a log."""
+
+import sys
+import time
+from typing import TextIO
+
+from tqdm import tqdm
+
+from nmt.run import EpochMetrics
+
+REFRESH_SECONDS = 0.5
+BAR = "{desc} {percentage:3.0f}% |{bar}| {n}/{total} [{remaining} left{postfix}]"
+
+
+class TrainingProgress:
+    """Reports steps and epochs as they pass."""
+
+    def __init__(self, epochs: int, log_every: int, stream: TextIO | None = None) -> None:
+        """Take the number of epochs, and how many steps lie between two lines where there is no terminal."""
+        self.stream = stream if stream is not None else sys.stderr
+        self.on_terminal = self.stream.isatty()
+        self.epochs = epochs
+        self.log_every = log_every
+        self.bar: tqdm | None = None
+
+    def start_epoch(self, epoch: int, steps: int) -> None:
+        """Begin an epoch of so many steps."""
+        self.epoch, self.steps, self.done = epoch, steps, 0
+        self.started = self.refreshed = time.perf_counter()
+        if self.on_terminal:
+            self.bar = tqdm(
+                total=steps, desc=f"epoch {epoch}/{self.epochs}", unit="step", file=self.stream, leave=False,
+                dynamic_ncols=True, bar_format=BAR,
+            )  # fmt: skip
+
+    def is_due(self) -> bool:
+        """Return whether the next ``step`` will show figures; only then need they be read."""
+        if self.on_terminal:
+            return time.perf_counter() - self.refreshed >= REFRESH_SECONDS
+        return (self.done + 1) % self.log_every == 0
+
+    def step(self, figures: tuple[float, float, float] | None) -> None:
+        """Count a step; ``figures`` are the epoch's summed loss, right tokens and tokens so far, if they were due."""
+        self.done += 1
+        if self.bar is not None:
+            self.bar.update()
+        if figures is None:
+            return
+        loss_sum, right, tokens = figures
+        loss, accuracy = loss_sum / tokens, right / tokens
+        now = time.perf_counter()
+        rate = tokens / (now - self.started)
+        self.refreshed = now
+        if self.bar is not None:
+            self.bar.set_postfix_str(f"loss {loss:.3f}, accuracy {accuracy:.3f}, {rate:,.0f} tokens/s")
+        else:
+            left = (now - self.started) / self.done * (self.steps - self.done)
+            self._line(
+                f"epoch {self.epoch}/{self.epochs}, step {self.done}/{self.steps}: loss {loss:.3f}, "
+                f"accuracy {accuracy:.3f}, {rate:,.0f} tokens/s, {left:.0f} s left"
+            )
+
+    def end_epoch(self, metrics: EpochMetrics, *, best: bool) -> None:
+        """Say in a line what the epoch brought."""
+        self.close()
+        self._line(
+            f"epoch {metrics.epoch}/{self.epochs}: loss {metrics.train_loss:.3f}, accuracy "
+            f"{metrics.train_accuracy:.3f}; validation loss {metrics.validation_loss:.3f}, accuracy "
+            f"{metrics.validation_accuracy:.3f}{' (best so far)' if best else ''}; "
+            f"{metrics.seconds:.1f} s, {metrics.target_tokens / metrics.seconds:,.0f} tokens/s"
+        )
+
+    def close(self) -> None:
+        """Take the bar away, as an interrupt must."""
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+    def _line(self, text: str) -> None:
+        self.stream.write(text + "\n")
+        self.stream.flush()

@@ -1,0 +1,71 @@
+"""What a computation runs on: TensorFlow itself, started without its chatter, and the seeds of random numbers."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
+
+
+@contextlib.contextmanager
+def _without_start_up_messages() -> Iterator[None]:
+    """Keep from standard error what the libraries say about themselves while loading; an exception brings it back.
+
+    Their messages about absent GPUs and processor features come before any setting of theirs takes effect.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as messages:
+        standard_error = os.dup(2)
+        os.dup2(messages.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            messages.seek(0)
+            os.write(standard_error, messages.read())
+            raise
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
+
+
+# Errors come as exceptions; the rest of the log is for those who build TensorFlow.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+with _without_start_up_messages():
+    import keras
+    import tensorflow as tf
+
+    GPUS = tf.config.list_physical_devices("GPU")  # looking for them is part of the chatter
+
+
+def resolve_precision(wanted: Literal["auto", "float32", "bfloat16"]) -> Literal["float32", "bfloat16"]:
+    """Return what to compute in: what was asked for, or for "auto" bfloat16 where the hardware has it natively."""
+    if wanted != "auto":
+        return wanted
+    if GPUS:
+        capability = tf.config.experimental.get_device_details(GPUS[0]).get("compute_capability") or (0, 0)
+        return "bfloat16" if capability >= FIRST_GPU_WITH_BFLOAT16 else "float32"
+    return "bfloat16" if _processor_has_bfloat16() else "float32"
+
+
+def _processor_has_bfloat16() -> bool:
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split()
+    except OSError:
+        return False  # another system than Linux: float32 is right everywhere
+    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags)
+
+
+def start(seed: int) -> None:
+    """Seed the weights and dropout that are made from here on."""
+    keras.utils.clear_session()
+    keras.utils.set_random_seed(seed)
+
+
+def device() -> str:
+    """Return in words what computations run on."""
+    return f"{len(GPUS)} GPU(s)" if GPUS else f"{os.cpu_count()} CPU cores"

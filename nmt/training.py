@@ -1,0 +1,263 @@
+"""The training loop: one traced step, exact means, and a checkpoint after every epoch.
+
+Shapes: B batch, S source length, T target length.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from nmt import runtime
+from nmt.batches import batch_dataset, plan_epoch
+from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
+from nmt.config import Config, ModelConfig
+from nmt.dataset import Dataset, Manifest, Split, read_manifest
+from nmt.errors import ConfigError, ConflictError
+from nmt.losses import accuracy, cross_entropy
+from nmt.models import build_model
+from nmt.optimizer import Adam
+from nmt.progress import TrainingProgress
+from nmt.run import EpochMetrics, Run, StepMetrics, create_run
+from nmt.schedule import warmup_rate
+
+BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
+# What may differ when a run goes on; everything else would make it another experiment.
+SAFE_TO_CHANGE = {("training", key) for key in ("epochs", "max_to_keep", "log_every")}
+
+
+class Totals(tf.Module):
+    """Sums over batches, kept where the step runs: reading them is the only time the loop waits for the device."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        super().__init__(name="totals")
+        self.sums = tf.Variable(tf.zeros([3], tf.float64), trainable=False)
+
+    def add(self, loss: tf.Tensor, right: tf.Tensor, tokens: tf.Tensor) -> None:
+        """Add a batch's summed loss, number of tokens predicted right and number of tokens: float32 scalars."""
+        self.sums.assign_add(tf.cast(tf.stack([loss, right, tokens]), tf.float64))
+
+    def read(self) -> "Sums":
+        """Return the sums so far."""
+        return Sums(*self.sums.numpy().tolist())
+
+    def reset(self) -> None:
+        """Start from zero again."""
+        self.sums.assign(tf.zeros_like(self.sums))
+
+
+class Sums(NamedTuple):
+    """What ``Totals`` holds, read."""
+
+    loss: float
+    right: float
+    tokens: float
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Mean loss of a token in nats, and the share of tokens predicted right."""
+        return self.loss / self.tokens, self.right / self.tokens
+
+    def since(self, earlier: "Sums") -> "Sums":
+        """Return what was added since an earlier reading."""
+        return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
+
+
+def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals) -> Callable[..., None]:
+    """Return the traced training step: (source [B, S], target [B, T + 1], learning rate) int32, int32, float32.
+
+    One trace serves batches of all shapes.
+    """
+
+    @tf.function(input_signature=(*BATCH, tf.TensorSpec([], tf.float32)))
+    def train_step(source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        shifted, expected = target[:, :-1], target[:, 1:]
+        with tf.GradientTape() as tape:
+            logits = model(source, shifted, training=True)
+            loss, tokens = cross_entropy(logits, expected)
+            mean_loss = loss / tokens
+        gradients = tape.gradient(mean_loss, optimizer.variables_trained)
+        optimizer.apply(gradients, learning_rate)
+        right, _ = accuracy(logits, expected)
+        totals.add(loss, right, tokens)
+
+    return train_step
+
+
+def make_validation_step(model: keras.Model, totals: Totals) -> Callable[..., None]:
+    """Return the traced validation step: teacher forcing without dropout, summed into ``totals``."""
+
+    @tf.function(input_signature=BATCH)
+    def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
+        logits, expected = model(source, target[:, :-1], training=False), target[:, 1:]
+        loss, tokens = cross_entropy(logits, expected)
+        right, _ = accuracy(logits, expected)
+        totals.add(loss, right, tokens)
+
+    return validation_step
+
+
+class Trainer:
+    """A model in training: its steps, its batches, and where it stands."""
+
+    def __init__(self, run: Run, config: Config, dataset: Dataset) -> None:
+        """Build the model from the configuration and load the run's newest state, if it has one.
+
+        Raises:
+            ConfigError: if the model does not fit the dataset.
+            DataError: if nothing that was saved can be used.
+        """
+        runtime.start(config.training.seed)
+        self.run, self.config = run, config
+        self.train_split, self.validation_split = dataset.split("train"), dataset.split("validation")
+        check_positions(config.model, dataset.manifest)
+        vocabulary = dataset.manifest.vocabulary
+        self.precision = runtime.resolve_precision(config.training.precision)
+        self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
+        self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
+        self.totals = Totals()
+        self.train_step = make_train_step(self.model, self.optimizer, self.totals)
+        self.validation_step = make_validation_step(self.model, self.totals)
+        restored = restore(run, self.model, self.optimizer)
+        self.damaged = restored.damaged if restored else []
+        self.epoch = restored.progress.epoch if restored else 0
+        self.step = restored.progress.step if restored else 0
+
+    def train(self, progress: TrainingProgress) -> None:
+        """Train the epochs that are still to do, saving after each."""
+        self.run.drop_metrics_after(self.step)
+        while self.epoch < self.config.training.epochs:
+            metrics = self._train_epoch(self.epoch + 1, progress)
+            save_weights(self.run, self.model, metrics.epoch)
+            self.run.append_metrics(metrics)
+            save_state(self.run, self.model, self.optimizer, metrics.epoch, metrics.step)
+            rotate_weights(self.run, self.config.training.max_to_keep)
+            self.epoch = metrics.epoch
+            progress.end_epoch(metrics, best=self.run.best_epoch() == metrics.epoch)
+
+    def _train_epoch(self, epoch: int, progress: TrainingProgress) -> EpochMetrics:
+        settings = self.config.training
+        plan = plan_epoch(
+            self.train_split,
+            settings.batch_size,
+            seed=settings.seed,
+            epoch=epoch if settings.reshuffle else 1,
+            sort_by_length=settings.sort_by_length,
+        )
+        progress.start_epoch(epoch, len(plan))
+        started = time.perf_counter()
+        logged = Sums(0.0, 0.0, 0.0)
+        for source, target in self._batches(self.train_split, plan):
+            self.step += 1
+            learning_rate = self.learning_rate(self.step)
+            self.train_step(source, target, tf.constant(learning_rate, tf.float32))
+            if self.step % settings.log_every == 0:
+                sums = self.totals.read()
+                loss, right = sums.since(logged).means
+                logged = sums
+                self.run.append_metrics(
+                    StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
+                )
+            progress.step(self.totals.read() if progress.is_due() else None)
+        train = self.totals.read()
+        seconds = time.perf_counter() - started
+        self.totals.reset()
+        validation = self._validate()
+        train_loss, train_accuracy = train.means
+        validation_loss, validation_accuracy = validation.means
+        return EpochMetrics(
+            epoch=epoch,
+            step=self.step,
+            train_loss=train_loss,
+            train_accuracy=train_accuracy,
+            validation_loss=validation_loss,
+            validation_accuracy=validation_accuracy,
+            target_tokens=int(train.tokens),
+            seconds=seconds,
+        )
+
+    def _validate(self) -> Sums:
+        plan = plan_epoch(self.validation_split, self.config.training.batch_size, seed=0, epoch=0, sort_by_length=True)
+        for source, target in self._batches(self.validation_split, plan):
+            self.validation_step(source, target)
+        sums = self.totals.read()
+        self.totals.reset()
+        return sums
+
+    def _batches(self, split: Split, plan: list[np.ndarray]) -> tf.data.Dataset:
+        return batch_dataset(
+            split,
+            plan,
+            source_bos=self.config.model.source_bos,
+            pad_to_longest=self.config.training.pad_to_longest and split is self.train_split,
+        )
+
+    def learning_rate(self, step: int) -> float:
+        """Return the rate of a step, the first being 1."""
+        return warmup_rate(
+            step,
+            d_model=self.config.model.d_model,
+            warmup_steps=self.config.training.warmup_steps,
+            scale=self.config.training.learning_rate_scale,
+        )
+
+
+def check_positions(config: ModelConfig, manifest: Manifest) -> None:
+    """Make sure that learned positions reach to the end of the longest sentence.
+
+    Raises:
+        ConfigError: if they do not.
+    """
+    if config.positions != "learned":
+        return
+    for name, split in manifest.splits.items():
+        for side, longest in split.longest.items():
+            needed = longest + 2  # bos and eos
+            if needed > config.max_positions:
+                raise ConfigError(
+                    f"Learned positions must reach to the end of the longest sentence; model.max_positions is "
+                    f"{config.max_positions}, the longest {side} of the {name} split needs {needed}. "
+                    f"Set model.max_positions={needed}, or model.positions=sinusoidal."
+                )
+
+
+def start_run(name: str, config: Config, dataset: Dataset) -> Run:
+    """Make the run directory of a new run."""
+    names = ["manifest.json", "tokenizer.source.json", "tokenizer.target.json"]
+    return create_run(name, _resolved(config, dataset), [dataset.folder / one for one in names])
+
+
+def _resolved(config: Config, dataset: Dataset) -> Config:
+    """The configuration with what only this machine and this dataset decide."""
+    precision = runtime.resolve_precision(config.training.precision)
+    training = config.training.model_copy(update={"precision": precision})
+    return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
+
+
+def resume_run(run: Run, config: Config, dataset: Dataset) -> None:
+    """Check that going on with ``run`` continues the same experiment, and take over what may change.
+
+    Raises:
+        ConflictError: naming each difference in configuration or data.
+    """
+    before, now = run.config(), _resolved(config, dataset)
+    differences = [
+        f"{section}.{key}: {old!r} before, {getattr(getattr(now, section), key)!r} now"
+        for section in ("model", "training")
+        for key, old in getattr(before, section).model_dump().items()
+        if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
+    ]
+    trained_on = read_manifest(run.dataset_path)
+    if trained_on.fingerprint != dataset.manifest.fingerprint:
+        differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")
+    if differences:
+        raise ConflictError(
+            f"A run goes on with the settings and data it began with; run {run.name!r} differs in "
+            f"{'; '.join(differences)}. Start another with --run NAME, or undo the change."
+        )
+    if before != now:
+        run.write_config(now)

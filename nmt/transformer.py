@@ -1,0 +1,215 @@
+"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017), behind the contract every architecture keeps.
+
+``encode(source) -> memory`` and ``decode(tokens, memory, cache=None) -> logits`` (and the new cache when one is given).
+One body serves training, where the whole target is decoded at once, and search, where it grows token by token.
+
+Shapes: B batch, S source length, T target length, D model, H heads, d head size, V vocabulary, M cache length.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from nmt.attention import KeysValues, MultiHeadAttention, look_ahead_mask, padding_mask
+from nmt.config import ModelConfig
+from nmt.layers import (
+    DecoderLayer,
+    EncoderLayer,
+    FeedForward,
+    LearnedPositions,
+    Residual,
+    SinusoidalPositions,
+    SinusoidalTokenEmbedding,
+    TokenEmbedding,
+)
+
+
+class Memory(NamedTuple):
+    """All that the decoder reads of a source sentence; every beam of a sentence shares it."""
+
+    layers: tuple[KeysValues, ...]
+    """For each decoder layer the keys and values [B, H, S, d] of the encoder's output."""
+    mask: tf.Tensor
+    """Where the source is not padding: bool [B, 1, 1, S]."""
+
+
+class Cache(NamedTuple):
+    """What the decoder keeps of the target so far; each beam has its own. Passed in and out, never changed in place."""
+
+    layers: tuple[KeysValues, ...]
+    """For each decoder layer the keys and values [B, H, M, d], of which the first ``length`` are written."""
+    length: tf.Tensor
+    """Number of target tokens written: int32 scalar."""
+
+
+class Transformer(keras.Model):
+    """Encoder and decoder stacks with their embeddings and the output layer."""
+
+    def __init__(self, config: ModelConfig, source_vocabulary: int, target_vocabulary: int, **kwargs: Any) -> None:
+        """Take the model section and the number of ids on each side.
+
+        Raises:
+            ValueError: if the source embedding is to be tied and the vocabularies differ in size.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
+        self.source_positions = _positions(config, "source_positions")
+        self.target_positions = _positions(config, "target_positions")
+        self.source_dropout = keras.layers.Dropout(config.dropout, name="source_dropout")
+        self.target_dropout = keras.layers.Dropout(config.dropout, name="target_dropout")
+        self.encoder_layers = [_encoder_layer(config, n) for n in range(1, config.encoder_layers + 1)]
+        self.decoder_layers = [_decoder_layer(config, n) for n in range(1, config.decoder_layers + 1)]
+        if config.norm == "pre":
+            self.encoder_norm = _norm(config, "encoder_norm")
+            self.decoder_norm = _norm(config, "decoder_norm")
+        if config.tie_embeddings == "none":
+            self.output_layer = keras.layers.Dense(target_vocabulary, name="output_layer")
+
+    def encode(self, source: tf.Tensor, training: bool = False) -> Memory:
+        """Read source ids, int32 [B, S], padding 0."""
+        mask = padding_mask(source)
+        x = self.source_positions(self.source_embedding(source))
+        x = self.source_dropout(x, training=training)
+        for layer in self.encoder_layers:
+            x = layer(x, mask, training=training)
+        if self.config.norm == "pre":
+            x = self.encoder_norm(x)
+        return Memory(tuple(layer.cross_attention.keys_values(x) for layer in self.decoder_layers), mask)
+
+    def decode(self, tokens: tf.Tensor, memory: Memory, cache: Cache | None = None, training: bool = False) -> Any:
+        """Predict the token after each of ``tokens``, int32 [B, T].
+
+        Without a cache the tokens are the target from its bos on; with one they follow those already written in it.
+
+        Returns:
+            Logits [B, T, V]; with a cache, the pair of logits and the new cache.
+        """
+        length = tf.shape(tokens)[1]
+        offset = 0 if cache is None else cache.length
+        keys = length if cache is None else tf.shape(cache.layers[0].keys)[2]
+        mask = look_ahead_mask(length, keys, offset)
+        x = self.target_positions(self.target_embedding(tokens), offset=offset)
+        x = self.target_dropout(x, training=training)
+        written = []
+        for number, layer in enumerate(self.decoder_layers):
+            past = None if cache is None else cache.layers[number]
+            x, keys_values, _ = layer(
+                x, memory.layers[number], memory.mask, mask, cache=past, index=offset, training=training
+            )
+            written.append(keys_values)
+        if self.config.norm == "pre":
+            x = self.decoder_norm(x)
+        logits = self.target_embedding.logits(x) if self.config.tie_embeddings != "none" else self.output_layer(x)
+        return logits if cache is None else (logits, Cache(tuple(written), offset + length))
+
+    def new_cache(self, batch: tf.Tensor | int, max_length: tf.Tensor | int) -> Cache:
+        """Return an empty cache for B sentences of at most M target tokens."""
+        heads, size = self.config.heads, self.config.size_per_head
+
+        def empty() -> tf.Tensor:
+            zeros = tf.zeros([batch, heads, max_length, size], self.compute_dtype)
+            return tf.ensure_shape(zeros, [None, heads, None, size])
+
+        layers = tuple(KeysValues(empty(), empty()) for _ in self.decoder_layers)
+        return Cache(layers, tf.constant(0, tf.int32))
+
+    def call(self, source: tf.Tensor, target: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Teacher forcing: source [B, S] and the target so far [B, T] -> logits [B, T, V]."""
+        return self.decode(target, self.encode(source, training=training), training=training)
+
+    def summary(self, print_fn: Callable[[str], None] = print) -> None:
+        """Print every part with its output's shape and its parameters, in the order in which data passes them.
+
+        B batch, S source length, T target length; a matrix that serves twice is counted once.
+        """
+        config = self.config
+        heads = f"{config.heads} heads of {config.size_per_head}"
+        layers = f"{config.norm}-norm, attention {heads}, feed-forward {config.d_ff}"
+        tied = config.tie_embeddings != "none"
+        source = [self.source_embedding, self.source_positions, *self.encoder_layers]
+        target = [self.target_embedding, self.target_positions, *self.decoder_layers]
+        rows = [(part.name, f"[B, S, {config.d_model}]", part.count_params(), _kind(part, layers)) for part in source]
+        rows += [(part.name, f"[B, T, {config.d_model}]", part.count_params(), _kind(part, layers)) for part in target]
+        if config.tie_embeddings == "all":
+            name, shape, _, kind = rows[len(source)]
+            rows[len(source)] = (name, shape, 0, f"{kind}, the same matrix")
+        if config.norm == "pre":
+            for norm, at, shape in (
+                (self.encoder_norm, len(source), rows[0][1]),
+                (self.decoder_norm, len(rows) + 1, rows[-1][1]),
+            ):
+                rows.insert(at, (norm.name, shape, norm.count_params(), "LayerNormalization"))
+        last = 0 if tied else self.output_layer.count_params()
+        vocabulary = self.target_embedding.vocabulary if tied else self.output_layer.units
+        rows.append(("output_layer", f"[B, T, {vocabulary}]", last, "the embedding's matrix" if tied else "Dense"))
+        print_fn(f"{'part':<18}{'output':<16}{'parameters':>12}  what it is")
+        for name, shape, count, kind in rows:
+            print_fn(f"{name:<18}{shape:<16}{count:>12,}  {kind}")
+        print_fn(f"{'all':<34}{self.count_params():>12,}  {self.count_params() * 4 / 2**20:,.1f} MiB in float32")
+
+
+def _kind(part: keras.layers.Layer, layers: str) -> str:
+    kind = type(part).__name__
+    return f"{kind}: {layers}" if isinstance(part, EncoderLayer | DecoderLayer) else kind
+
+
+def _embeddings(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
+    def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
+        if config.word_embedding == "sinusoidal":
+            return SinusoidalTokenEmbedding(config.d_model, scaled=config.scale_embeddings, name=name)
+        return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
+
+    if config.tie_embeddings == "all":
+        if source_vocabulary != target_vocabulary:
+            raise ValueError("embeddings of two vocabularies cannot be tied")
+        shared = embedding(source_vocabulary, "embedding")
+        return shared, shared
+    return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
+
+
+def _positions(config: ModelConfig, name: str) -> keras.layers.Layer:
+    if config.positions == "learned":
+        return LearnedPositions(config.max_positions, config.d_model, name=name)
+    return SinusoidalPositions(name=name)
+
+
+def _norm(config: ModelConfig, name: str) -> keras.layers.LayerNormalization:
+    return keras.layers.LayerNormalization(epsilon=config.layer_norm_epsilon, name=name)
+
+
+def _attention(config: ModelConfig, name: str) -> MultiHeadAttention:
+    size = config.size_per_head
+    divided_by = size if config.attention_scale == "head" else config.heads * size
+    return MultiHeadAttention(config.heads, size, config.d_model, scale=1 / math.sqrt(divided_by), name=name)
+
+
+def _frames(config: ModelConfig, norms: list[keras.layers.LayerNormalization], names: list[str]) -> list[Residual]:
+    return [
+        Residual(norm, config.dropout, config.norm, name=f"{name}_frame")
+        for norm, name in zip(norms, names, strict=True)
+    ]
+
+
+def _encoder_layer(config: ModelConfig, number: int) -> EncoderLayer:
+    names = ["attention", "feed_forward"]
+    frames = _frames(config, [_norm(config, "norm") for _ in names], names)
+    feed_forward = FeedForward(config.d_model, config.d_ff, name="feed_forward")
+    return EncoderLayer(_attention(config, "attention"), feed_forward, frames, name=f"encoder_{number}")
+
+
+def _decoder_layer(config: ModelConfig, number: int) -> DecoderLayer:
+    names = ["self_attention", "cross_attention", "feed_forward"]
+    norms = [_norm(config, "norm") for _ in names]
+    if config.share_decoder_norm:
+        norms[1] = norms[0]
+    return DecoderLayer(
+        _attention(config, "self_attention"),
+        _attention(config, "cross_attention"),
+        FeedForward(config.d_model, config.d_ff, name="feed_forward"),
+        _frames(config, norms, names),
+        name=f"decoder_{number}",
+    )
