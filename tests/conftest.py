@@ -1,0 +1,72 @@
+"""A small corpus, prepared and trained once for all the tests that look at a finished run."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPORA = Path(os.environ.get("NMT_CORPORA", ROOT.parent / "shared" / "data"))
+
+SMALLEST = """
+model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
+training: {epochs: 2, batch_size: 32, warmup_steps: 30, log_every: 5}
+"""
+
+
+def small_pairs(count: int = 300) -> list[tuple[str, str]]:
+    """Different pairs in which word i of the source is word i of the target: learnt within seconds."""
+    numbers = ["one", "two", "three", "four", "five", "six", "seven"]
+    german = ["eins", "zwei", "drei", "vier", "funf", "sechs", "sieben"]
+    rows = [(f"im {numbers[a]} {numbers[b]} {numbers[c]}", f"ich bin {german[a]} {german[b]} {german[c]}")
+            for a in range(7) for b in range(7) for c in range(7)]  # fmt: skip
+    return [("im thirsty", "ich bin durstig"), *rows][:count]
+
+
+def write_pickle(path: Path, pairs: list[tuple[str, str]]) -> Path:
+    """A corpus as the lesson has it: a pickled NumPy array of str."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pickle.dumps(np.array(pairs), protocol=3))
+    return path
+
+
+def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a user does, in a process of its own, and check its exit code."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from nmt.cli import main; main()", *arguments],
+        cwd=cwd, input=stdin, capture_output=True, text=True, timeout=280, check=False,
+        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
+    )  # fmt: skip
+    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    if not CORPORA.is_dir():
+        pytest.skip(f"needs the real corpora, which are not in {CORPORA} (set NMT_CORPORA to where they are)")
+    return CORPORA
+
+
+@pytest.fixture(scope="session")
+def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a corpus was prepared and the run "base" trained, by the commands of the README."""
+    folder = tmp_path_factory.mktemp("project")
+    write_pickle(folder / "data" / "english-german-both.pkl", small_pairs())
+    (folder / "configs").mkdir()
+    (folder / "configs" / "base.yaml").write_text(SMALLEST)
+    nmt("prepare", "english-german-both.pkl", cwd=folder)
+    nmt("train", "--config", "base.yaml", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def project(trained_project: Path, tmp_path: Path) -> Path:
+    """A copy of the trained project, to be changed at will."""
+    return Path(shutil.copytree(trained_project, tmp_path / "project"))

@@ -1,0 +1,326 @@
+"""The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
+
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, SMALLEST, nmt, small_pairs, write_pickle
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# --- the four commands ------------------------------------------------------------------------------------------------
+
+
+def test_the_four_commands_in_order(tmp_path: Path) -> None:
+    write_pickle(tmp_path / "data" / "english-german-both.pkl", small_pairs())
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "base.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 60").replace("30", "200"))
+    prepared = nmt("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
+    assert "300 pairs read" in prepared
+    assert re.search(r"longest source +4 words", prepared)
+    assert re.search(r"unknown target words +0\.00%", prepared)
+    assert re.search(r"pairs whose source is in training +- +0 +0\n", prepared)
+    trained = nmt("train", "--config", "base.yaml", cwd=tmp_path)
+    assert "on dataset english-german-both" in trained.stdout
+    assert len(re.findall(r"^epoch \d+/60: loss .* tokens/s$", trained.stderr, re.M)) == 60
+    assert "\r" not in trained.stderr, "a pipe gets plain lines, no bar"
+    plotted = nmt("plot", "losses", cwd=tmp_path).stdout
+    assert plotted == "checkpoints/base/plots/losses.png\n"
+    assert (tmp_path / plotted.strip()).read_bytes().startswith(b"\x89PNG")
+    translated = nmt("translate", "im one two three", cwd=tmp_path)
+    assert translated.stdout == "ich bin eins zwei drei\n"
+    assert translated.stderr == ""
+
+
+def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
+    """The configurations travel with the package: nothing of the checkout is needed."""
+    wheels = tmp_path / "wheels"
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    installed = tmp_path / "installed"
+    shutil.unpack_archive(next(wheels.glob("nmt-*.whl")), installed, "zip")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    write_pickle(empty / "pairs.pkl", small_pairs(100))
+    code = "import nmt.cli, pathlib; assert pathlib.Path(nmt.__file__).parent.parent == pathlib.Path.cwd().parent / "
+    code += "'installed'; nmt.cli.main()"
+    for arguments in (["prepare", "pairs.pkl"], ["train", "--config", "tiny.yaml", "--set", "training.epochs=1"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=empty, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(installed)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert (empty / "data" / "pairs" / "manifest.json").is_file()
+    assert (empty / "checkpoints" / "tiny" / "config.yaml").is_file()
+
+
+# --- prepare ----------------------------------------------------------------------------------------------------------
+
+
+def test_prepare_reads_a_tsv_and_writes_the_test_pairs_as_text(tmp_path: Path) -> None:
+    rows = [f"I'm {a} {b}!\tIch bin {a} {b}.\tCC-BY" for a in "abcdefgh" for b in "klmnopq"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    nmt("prepare", "pairs.tsv", "--name", "raw", cwd=tmp_path)
+    sources = (tmp_path / "data" / "raw" / "test.source.txt").read_text().splitlines()
+    targets = (tmp_path / "data" / "raw" / "test.target.txt").read_text().splitlines()
+    pairs = {tuple(row.split("\t")[:2]) for row in rows}
+    assert len(sources) == len(targets) == round(0.1 * len(rows))
+    assert set(zip(sources, targets, strict=True)) <= pairs
+
+
+def test_preparing_twice_says_so_and_preparing_differently_is_refused(project: Path) -> None:
+    before = files_in(project)
+    assert "Already prepared with these settings" in nmt("prepare", "english-german-both.pkl", cwd=project).stdout
+    refused = nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", cwd=project, code=2)
+    assert "seed 1 there, 7 here" in refused.stderr
+    assert files_in(project) == before
+    nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", "--overwrite", cwd=project)
+
+
+def test_a_random_split_reports_its_leaks(tmp_path: Path) -> None:
+    pairs = [(f"word{a}", f"wort{a} {b}") for a in "abcdefghijklmnop" for b in "abcdefghij"]
+    write_pickle(tmp_path / "pairs.pkl", [(s.replace("word", "x"), t.replace("wort", "y")) for s, t in pairs])
+    leaky = nmt("prepare", "pairs.pkl", "--name", "leaky", "--set", "data.split=random", cwd=tmp_path).stdout
+    assert re.search(r"pairs whose source is in training +- +16 +16\n", leaky)
+    assert re.search(r"in training +- +0 +0\n", nmt("prepare", "pairs.pkl", cwd=tmp_path).stdout)
+
+
+# --- train ------------------------------------------------------------------------------------------------------------
+
+
+def test_training_again_says_that_the_run_is_finished_and_changes_nothing(project: Path) -> None:
+    before = files_in(project)
+    again = nmt("train", "--config", "base.yaml", cwd=project)
+    assert "Run base is finished: 2 epochs" in again.stdout
+    assert files_in(project) == before
+
+
+def test_more_epochs_go_on_where_the_run_ended(project: Path) -> None:
+    more = nmt("train", "--config", "base.yaml", "--set", "training.epochs=3", cwd=project)
+    assert "Going on with run base after epoch 2 of 3" in more.stdout
+    assert re.findall(r"^epoch (\d)/3: ", more.stderr, re.M) == ["3"]
+    assert (project / "checkpoints" / "base" / "weights" / "epoch-0003.weights.h5").is_file()
+
+
+def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> None:
+    write_pickle(project / "newer.pkl", small_pairs(60))
+    nmt("prepare", "newer.pkl", cwd=project)
+    out = nmt("train", "--config", "base.yaml", "--run", "other", "--set", "training.epochs=1", cwd=project).stdout
+    assert "New run other in checkpoints/other, on dataset newer" in out
+    named = ("train", "--run", "named", "--dataset", "english-german-both", "--set", "training.epochs=1")
+    assert "on dataset english-german-both" in nmt(*named, "--config", "base.yaml", cwd=project).stdout
+    again = nmt("train", "--config", "base.yaml", cwd=project).stdout  # a run keeps to its own dataset
+    assert "Run base is finished" in again
+
+
+def test_settings_that_only_prepare_can_apply_are_pointed_out(project: Path) -> None:
+    arguments = ("train", "--config", "base.yaml", "--set", "data.min_count=2")
+    out = nmt(*arguments, cwd=project).stdout
+    assert "prepared with other settings" in out
+    assert "min_count 1 there, 2 here" in out
+
+
+# --- translate --------------------------------------------------------------------------------------------------------
+
+
+def test_translate_takes_several_sentences_a_file_or_standard_input(project: Path) -> None:
+    sentences = ["im one two three", "im thirsty", "im four five six"]
+    (project / "in.txt").write_text("\n".join(sentences) + "\n")
+    by_argument = nmt("translate", *sentences, cwd=project).stdout
+    assert len(by_argument.splitlines()) == 3
+    assert nmt("translate", "--input", "in.txt", cwd=project).stdout == by_argument
+    assert nmt("translate", cwd=project, stdin="\n".join(sentences)).stdout == by_argument
+
+
+def test_translate_applies_the_normalisation_of_training(project: Path) -> None:
+    out = nmt("translate", "im one two three", "I'm ONE, two three!", cwd=project).stdout.splitlines()
+    assert out[0] == out[1]
+
+
+def test_empty_lines_stay_in_their_place(project: Path) -> None:
+    lines = nmt("translate", cwd=project, stdin="im one two three\n\nim four five six\n").stdout.split("\n")
+    assert len(lines) == 4
+    assert lines[1] == lines[3] == ""
+    assert lines[0] and lines[2]
+
+
+def test_unknown_words_are_named_on_standard_error_alone(project: Path) -> None:
+    done = nmt("translate", "im xylophone", cwd=project)
+    assert "unknown to the model: xylophone" in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_source_longer_than_any_trained_on_is_translated_whole(project: Path) -> None:
+    done = nmt("translate", "im " + "one two three " * 40, cwd=project)
+    assert len(done.stdout.splitlines()) == 1
+    assert "longest allowed length" in done.stderr or len(done.stdout.split()) < 2 * 121 + 10
+
+
+def test_epochs_can_be_chosen(project: Path) -> None:
+    for epoch in ("1", "2", "best", "last"):
+        assert nmt("translate", "--epoch", epoch, "im thirsty", cwd=project).stdout.strip()
+
+
+def test_a_run_translates_without_its_data(project: Path, tmp_path: Path) -> None:
+    expected = nmt("translate", "im one two three", cwd=project).stdout
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(project / "checkpoints" / "base", elsewhere / "checkpoints" / "base")
+    assert nmt("translate", "im one two three", cwd=elsewhere).stdout == expected
+
+
+# --- plot, info -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figure", ["losses", "accuracy", "schedule", "positions"])
+def test_every_figure_is_drawn(project: Path, figure: str) -> None:
+    path = nmt("plot", figure, cwd=project).stdout.strip()
+    assert path == f"checkpoints/base/plots/{figure}.png"
+    assert (project / path).stat().st_size > 10_000
+    assert nmt("plot", figure, "--output", "mine.svg", cwd=project).stdout == "mine.svg\n"
+    assert "<svg" in (project / "mine.svg").read_text()
+
+
+def test_info_tells_model_data_and_configuration(project: Path) -> None:
+    out = nmt("info", "--run", "base", cwd=project).stdout
+    for line in (r"source_embedding +\[B, S, 32\]", r"encoder_1 .*post-norm, attention 4 heads of 8, feed-forward 64",
+                 r"300 pairs read", r"Epochs trained: 2 of 2", r"warmup_steps: 30"):  # fmt: skip
+        assert re.search(line, out), line
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys, nmt.cli\n"
+        "try: nmt.cli.app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('tensorflow', 'keras', 'numpy', 'matplotlib', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["prepare", "train", "plot", "translate", "info", "fetch", "demo"])
+def test_every_command_and_option_has_help(command: str, tmp_path: Path) -> None:
+    from typer.main import get_command
+
+    from nmt.cli import app
+
+    done = nmt(command, "--help", cwd=tmp_path)
+    parameters = get_command(app).commands[command].params  # type: ignore[attr-defined]
+    for parameter in parameters:
+        assert parameter.help, f"{command}: {parameter.name}"
+        assert parameter.param_type_name == "argument" or parameter.opts[0] in done.stdout
+
+
+# --- bad input: one message, exit code 2, nothing written -------------------------------------------------------------
+
+HOSTILE = b"cos\nsystem\n(S'touch executed'\ntR."
+BAD_FILES: dict[str, bytes] = {
+    "empty.pkl": b"",
+    "truncated.pkl": pickle.dumps(np.array(small_pairs()))[:2000],
+    "hostile.pkl": HOSTILE,
+    "list.pkl": pickle.dumps(["a", "b"]),
+    "numbers.pkl": pickle.dumps(np.ones((5, 2))),
+    "columns.pkl": pickle.dumps(np.array([("a", "b", "c")] * 5)),
+    "no-tab.tsv": b"one\teins\ntwo zwei\nthree\tdrei\n",
+    "not-utf8.tsv": b"one\teins\ntwo\tzwei\nfive\tf\xfcnf\nsix\tsechs\n",
+    "empty-side.tsv": b"one\teins\n...\tzwei\nthree\tdrei\nfour\tvier\n",
+    "empty.tsv": b"",
+    "two-pairs.tsv": b"one\teins\ntwo\tzwei\n",
+}
+PREPARE_SAYS = {
+    "missing.pkl": r"There is no file 'missing\.pkl'.* Looked for: missing\.pkl, data/missing\.pkl",
+    "empty.pkl": r"empty\.pkl is empty",
+    "truncated.pkl": r"truncated\.pkl is damaged or cut off",
+    "hostile.pkl": r"asks to load os\.system, which could run code; refused, and nothing was run",
+    "list.pkl": r"list\.pkl holds a list",
+    "numbers.pkl": r"dtype 'f8' instead of strings",
+    "columns.pkl": r"shape \(N, 2\), a pair a row; columns\.pkl holds one of shape \(5, 3\)",
+    "no-tab.tsv": r"no-tab\.tsv, line 2 has no tab: 'two zwei'",
+    "not-utf8.tsv": r"not-utf8\.tsv, line 3 holds the byte 0xfc",
+    "empty-side.tsv": r"empty-side\.tsv, line 2: the source is empty after 'ascii-words' normalisation: '\.\.\.'",
+    "empty.tsv": r"needs at least 3 pairs.*empty\.tsv holds 0",
+    "two-pairs.tsv": r"needs at least 3 pairs.*two-pairs\.tsv holds 2",
+}
+
+
+@pytest.mark.parametrize("name", PREPARE_SAYS)
+def test_prepare_refuses_in_words_and_writes_nothing(name: str, tmp_path: Path) -> None:
+    if name in BAD_FILES:
+        (tmp_path / name).write_bytes(BAD_FILES[name])
+    before = files_in(tmp_path)
+    refused = nmt("prepare", name, cwd=tmp_path, code=2)
+    assert re.search(PREPARE_SAYS[name], refused.stderr)
+    assert refused.stderr.startswith("nmt: ") and refused.stderr.count("\n") == 1 and refused.stdout == ""
+    assert files_in(tmp_path) == before
+    assert not (tmp_path / "data").exists(), "not even an empty folder"
+
+
+TRAIN_SAYS = {
+    "training: {epoch: 3}": r"bad\.yaml, line 1: unknown key 'training\.epoch' \(did you mean 'epochs'\?\)",
+    "trainin: {epochs: 3}": r"unknown key 'trainin' \(did you mean 'training'\?\)",
+    "training: {epochs: many}": r"training\.epochs must be a valid integer; received 'many'",
+    "training: {epochs: 0}": r"training\.epochs must be greater than or equal to 1; received 0",
+    "model: {heads: 5}": r"heads must divide d_model .* received heads 5 with d_model 512\. Nearest that fits: heads 4",
+    "model: [1, 2": r"must be YAML",
+}
+
+
+@pytest.mark.parametrize("text", TRAIN_SAYS)
+def test_train_refuses_a_wrong_configuration(text: str, project: Path) -> None:
+    (project / "bad.yaml").write_text(text)
+    before = files_in(project)
+    refused = nmt("train", "--config", "bad.yaml", cwd=project, code=2)
+    assert re.search(TRAIN_SAYS[text], refused.stderr)
+    assert refused.stderr.startswith("nmt: ") and refused.stderr.count("\n") == 1
+    assert files_in(project) == before
+
+
+REFUSED = [
+    (("train", "--config", "bas.yaml"), r"no configuration 'bas\.yaml' \(did you mean 'base\.yaml'\?\)"),
+    (("train", "--config", "base.yaml", "--dataset", "english"), r"no prepared dataset 'english'"),
+    (("train", "--config", "base.yaml", "--run", "../up"), r"The name of a run starts with a letter or digit"),
+    (("train", "--config", "base.yaml", "--set", "epochs=1"), r"--set takes section\.key=value"),
+    (("train", "--config", "base.yaml", "--set", "model.heads=2"), r"model\.heads: 4 before, 2 now"),
+    (("translate", "--epoch", "9", "im thirsty"), r"no weights of epoch '9'.*Kept: 1, 2"),
+    (("translate", "--epoch", "bets", "im thirsty"), r"did you mean 'best'"),
+    (("translate", "--run", "bass", "im thirsty"), r"no run 'bass' .*did you mean 'base'"),
+    (("translate", "--input", "missing.txt"), r"no file missing\.txt"),
+    (("translate", "--input", "in.txt", "im thirsty"), r"not both"),
+    (("plot", "loss"), r"no figure 'loss' \(did you mean 'losses'\?\)"),
+    (("plot", "losses", "--output", "curve.xyz"), r"suffix of a figure names its format"),
+    (("info", "--run", "none"), r"no run 'none'"),
+    (("fetch", "english-german"), r"did you mean 'english-german-both'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=[" ".join(arguments) for arguments, _ in REFUSED])
+def test_what_does_not_exist_or_fit_is_refused_in_words(
+    arguments: tuple[str, ...], message: str, trained_project: Path
+) -> None:
+    before = files_in(trained_project)
+    refused = nmt(*arguments, cwd=trained_project, code=2)
+    assert re.search(message, refused.stderr)
+    assert refused.stdout == ""
+    assert files_in(trained_project) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [("translate", "im thirsty"), ("plot", "losses"), ("info",), ("train", "--config", "base.yaml")]
+)
+def test_commands_before_there_is_anything_say_what_to_do_first(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    refused = nmt(*arguments, cwd=tmp_path, code=2)
+    assert re.search(r"Train first, for example: nmt train|Make one with: nmt prepare FILE", refused.stderr)
+    assert list(tmp_path.iterdir()) == []

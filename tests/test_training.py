@@ -1,0 +1,219 @@
+"""The training loop: exact means, one trace, and a run that ends the same however often it was interrupted."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import small_pairs, write_pickle
+
+from nmt import runtime  # noqa: F401 - starts TensorFlow
+from nmt.batches import pad_rows, plan_epoch
+from nmt.config import Config
+from nmt.dataset import Dataset, prepare
+from nmt.errors import ConfigError, ConflictError
+from nmt.progress import TrainingProgress
+from nmt.run import EpochMetrics, Run
+from nmt.training import Trainer, resume_run, start_run
+
+TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
+TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every": 3, "precision": "float32"}
+
+
+def tiny(model: dict | None = None, **training: object) -> Config:
+    return Config.model_validate({"model": {**TINY_MODEL, **(model or {})}, "training": {**TINY_TRAINING, **training}})
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    monkeypatch.chdir(tmp_path)
+    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")[0]
+
+
+class Silent(TrainingProgress):
+    """Progress that keeps the epochs' metrics, and can break off after some steps."""
+
+    def __init__(self, epochs: int, break_after: int | None = None) -> None:
+        super().__init__(epochs, log_every=1)
+        self.on_terminal = False
+        self.break_after = break_after
+        self.steps_seen = 0
+
+    def step(self, figures: tuple[float, float, float] | None) -> None:
+        self.steps_seen += 1
+        if self.steps_seen == self.break_after:
+            raise KeyboardInterrupt
+
+    def end_epoch(self, metrics: EpochMetrics, *, best: bool) -> None:
+        pass
+
+
+def train(name: str, config: Config, dataset: Dataset, break_after: int | None = None) -> Trainer:
+    run = Run(Path("checkpoints") / name)
+    if run.config_path.exists():
+        resume_run(run, config, dataset)
+    else:
+        start_run(name, config, dataset)
+    trainer = Trainer(run, config, dataset)
+    trainer.train(Silent(config.training.epochs, break_after))
+    return trainer
+
+
+def digest(trainer: Trainer) -> str:
+    """Of everything that the next step depends on."""
+    whole = hashlib.sha256()
+    for variable in trainer.model.variables:
+        whole.update(variable.value.numpy().tobytes())
+    for array in trainer.optimizer.state().values():
+        whole.update(array.tobytes())
+    return whole.hexdigest()
+
+
+def comparable(run: Run) -> list[dict]:
+    records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    return [{key: value for key, value in record.items() if key != "seconds"} for record in records]
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_interrupted_run_ends_bit_identical_to_an_uninterrupted_one(dataset: Dataset, precision: str) -> None:
+    config = tiny(precision=precision)
+    whole = train("whole", config, dataset)
+    with pytest.raises(KeyboardInterrupt):
+        train("broken", config, dataset, break_after=2)  # before anything was saved
+    with pytest.raises(KeyboardInterrupt):
+        train("broken", config, dataset, break_after=6)  # in the second epoch
+    resumed = train("broken", config, dataset)
+    assert digest(resumed) == digest(whole)
+    assert comparable(resumed.run) == comparable(whole.run)
+
+
+def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
+    at_once = train("at-once", tiny(epochs=4), dataset)
+    train("in-two", tiny(epochs=2), dataset)
+    in_two = train("in-two", tiny(epochs=4), dataset)
+    assert digest(in_two) == digest(at_once)
+    assert in_two.run.config().training.epochs == 4
+
+
+def test_another_seed_gives_another_model(dataset: Dataset) -> None:
+    assert digest(train("a", tiny(epochs=1), dataset)) != digest(train("b", tiny(epochs=1, seed=2), dataset))
+
+
+def test_training_learns(dataset: Dataset) -> None:
+    epochs = train("run", tiny(epochs=8, warmup_steps=60), dataset).run.epochs()
+    assert epochs[-1].train_loss < 0.6 * epochs[0].train_loss
+    assert epochs[-1].validation_accuracy > epochs[0].validation_accuracy + 0.1
+
+
+def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
+    trainer = train("run", tiny(), dataset)
+    widths = {len(one) for one in plan_epoch(trainer.train_split, 32, seed=1, epoch=1, sort_by_length=True)}
+    assert len(widths) > 1, "the corpus must give batches of different shapes"
+    assert trainer.train_step.experimental_get_tracing_count() == 1
+    assert trainer.validation_step.experimental_get_tracing_count() == 1
+
+
+def test_validation_metrics_are_exact_means_over_tokens(dataset: Dataset) -> None:
+    """Against NumPy, sentence by sentence: uneven batches and padding must not matter."""
+    trainer = train("run", tiny(epochs=1), dataset)
+    split, loss, right, tokens = trainer.validation_split, 0.0, 0, 0
+    for index in range(len(split)):
+        row = np.array([index])
+        source, target = pad_rows(split.source, row, bos=True), pad_rows(split.target, row, bos=True)
+        logits = trainer.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
+        log_softmax = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        expected = target[0, 1:]
+        loss -= log_softmax[range(len(expected)), expected].sum()
+        right += int((logits.argmax(axis=-1) == expected).sum())
+        tokens += len(expected)
+    metrics = trainer.run.epochs()[0]
+    assert metrics.validation_loss == pytest.approx(loss / tokens, abs=1e-5)
+    assert metrics.validation_accuracy == pytest.approx(right / tokens, abs=1e-9)
+
+
+def test_training_metrics_count_every_target_token_once(dataset: Dataset) -> None:
+    metrics = train("run", tiny(epochs=1), dataset).run.epochs()[0]
+    train_split = dataset.manifest.splits["train"]
+    assert metrics.target_tokens == train_split.tokens["target"] + train_split.pairs  # each with its eos
+
+
+def test_step_records_average_to_the_epoch_record(dataset: Dataset) -> None:
+    """With a record every step and batches of one size in tokens, the means agree."""
+    trainer = train("run", tiny(epochs=1, log_every=1, batch_size=1), dataset)
+    steps = [one for one in trainer.run.metrics() if one.kind == "step"]
+    lengths = trainer.train_split.target.lengths + 1
+    plan = plan_epoch(trainer.train_split, 1, seed=1, epoch=1, sort_by_length=True)
+    weights = [int(lengths[batch[0]]) for batch in plan]
+    mean = np.average([one.loss for one in steps], weights=weights)
+    assert trainer.run.epochs()[0].train_loss == pytest.approx(mean, abs=1e-5)
+
+
+def test_dropout_is_off_in_validation(dataset: Dataset) -> None:
+    trainer = train("run", tiny({"dropout": 0.5}, epochs=1), dataset)
+    first, second = trainer._validate(), trainer._validate()
+    assert first == second
+
+
+def test_weights_of_every_epoch_are_kept_and_rotated_when_asked(dataset: Dataset) -> None:
+    assert train("all", tiny(), dataset).run.weights_epochs == [1, 2, 3]
+    rotated = train("some", tiny(epochs=6, max_to_keep=1), dataset).run
+    assert {rotated.best_epoch(), 6} <= set(rotated.weights_epochs)
+    assert len(rotated.weights_epochs) < 6
+
+
+def test_bfloat16_learns_as_float32_does(dataset: Dataset) -> None:
+    """The same batches and first weights: the loss curves of some hundred steps lie together."""
+    curves = [
+        [
+            one.train_loss
+            for one in train(precision, tiny(precision=precision, epochs=30, warmup_steps=400), dataset).run.epochs()
+        ]
+        for precision in ("float32", "bfloat16")
+    ]
+    assert curves[0][-1] < 0.6 * curves[0][0]
+    np.testing.assert_allclose(curves[1], curves[0], rtol=0.05)
+
+
+def test_weights_stay_float32_in_bfloat16(dataset: Dataset) -> None:
+    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).model
+    assert model.compute_dtype == "bfloat16"
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+
+
+@pytest.mark.parametrize("model", [
+    {"norm": "pre"},
+    {"positions": "learned", "max_positions": 16},
+    {"word_embedding": "sinusoidal", "tie_embeddings": "none"},
+    {"tie_embeddings": "none", "source_bos": False, "share_decoder_norm": True, "head_size": 3,
+     "attention_scale": "projection", "scale_embeddings": False},
+])  # fmt: skip
+def test_every_variant_of_the_model_trains(dataset: Dataset, model: dict) -> None:
+    first, last = train("run", tiny(model, epochs=4), dataset).run.epochs()[::3]
+    assert last.train_loss < first.train_loss
+
+
+def test_embeddings_can_be_tied_across_sides_of_a_joint_vocabulary(dataset: Dataset, tmp_path: Path) -> None:
+    config = tiny({"tie_embeddings": "all"}, epochs=2)
+    with pytest.raises(ConfigError, match="needs one vocabulary for both sides"):
+        train("separate", config, dataset)
+    joint_settings = Config.model_validate({"data": {"joint_vocabulary": True}}).data
+    joint, _ = prepare(tmp_path / "pairs.pkl", joint_settings, "joint")
+    trainer = train("joint", config, joint)
+    assert trainer.model.source_embedding is trainer.model.target_embedding
+
+
+def test_sentences_beyond_learned_positions_are_refused_before_training(dataset: Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"max_positions is 4, the longest source .* Set model.max_positions=6"):
+        train("run", tiny({"positions": "learned", "max_positions": 4}), dataset)
+
+
+def test_going_on_with_other_settings_or_data_is_refused(dataset: Dataset, tmp_path: Path) -> None:
+    train("run", tiny(epochs=1), dataset)
+    before = (tmp_path / "checkpoints" / "run" / "config.yaml").read_text()
+    with pytest.raises(ConflictError, match=r"model.dropout: 0.1 before, 0.3 now.*training.batch_size: 32 before, 16"):
+        train("run", tiny({"dropout": 0.3}, batch_size=16), dataset)
+    other, _ = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(160)), Config().data, "other")
+    with pytest.raises(ConflictError, match="dataset: 'pairs' before, 'other'"):
+        train("run", tiny(epochs=1), other)
+    assert (tmp_path / "checkpoints" / "run" / "config.yaml").read_text() == before
