@@ -107,6 +107,8 @@ def _load_state(run: Run, epoch: int, model: keras.Model, optimizer: Adam) -> Pr
     load_weights(run, model, epoch)
     try:
         with np.load(folder / "optimizer.npz", allow_pickle=False) as arrays:
+            if int(arrays["steps"]) != progress.step or progress.epoch != epoch:
+                raise DataError(f"{folder / 'state.json'} is damaged: it does not belong to the files beside it.")
             optimizer.restore(dict(arrays))
             for number, state in enumerate(_random_states(model)):
                 state.assign(arrays[f"random_{number}"])
@@ -143,9 +145,11 @@ def choose_epoch(run: Run, wanted: str | None) -> int:
     kept = run.weights_epochs
     if not kept:
         raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Go on with: nmt train --run {run.name}")
-    if wanted in (None, "best"):
-        best = run.best_epoch()
+    best = run.best_epoch()
+    if wanted is None:
         return best if best in kept else kept[-1]
+    if wanted == "best":
+        wanted = str(best)
     if wanted == "last":
         return kept[-1]
     if str(wanted).isdecimal() and int(str(wanted)) in kept:

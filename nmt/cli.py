@@ -48,6 +48,12 @@ def main() -> NoReturn:
     except NmtError as error:
         typer.echo(f"nmt: {error}", err=True)
         sys.exit(BAD_INPUT)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        remedy = "Check the name, the permissions and the disk."
+        typer.echo(f"nmt: {error.filename} cannot be used: {error.strerror}. {remedy}", err=True)
+        sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         typer.echo("nmt: interrupted.", err=True)
         sys.exit(INTERRUPTED)

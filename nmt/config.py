@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 from nmt.files import check_name, find_file, nearest
 
 PACKAGE_CONFIGS = Path(__file__).parent / "configs"  # where a wheel carries them
@@ -63,7 +63,10 @@ class DataConfig(Section):
                 f"{self.train_share} + {self.validation_share} + {self.test_share} = {total:g}"
             )
         if self.dataset is not None:
-            check_name(self.dataset, "dataset")
+            try:
+                check_name(self.dataset, "dataset")
+            except NmtError as error:  # so that the message says where it was set
+                raise ValueError(str(error).removesuffix(".")) from None
         return self
 
 
@@ -117,11 +120,11 @@ class ModelConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.head_size is None and self.d_model % self.heads:
-            fitting = [heads for heads in range(1, self.d_model + 1) if self.d_model % heads == 0]
-            below = max(heads for heads in fitting if heads <= self.heads)
+            fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
+            nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
             raise ValueError(
                 f"heads must divide d_model unless head_size is set; received heads {self.heads} with d_model "
-                f"{self.d_model}. Nearest that fits: heads {below}"
+                f"{self.d_model}. Nearest that fits: heads {nearest_heads}"
             )
         if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
             raise ValueError(
@@ -140,8 +143,12 @@ class TrainingConfig(Section):
     """Passes over the training pairs. A finished run goes on when this is raised."""
     batch_size: int = Field(64, ge=1)
     """Sentence pairs in a batch."""
-    sort_by_length: bool = True
-    """Batches hold pairs of like length, so that hardly anything is padding; which pairs meet changes every epoch."""
+    sort_by_length: bool = False
+    """Batches of pairs of like length: fewer steps of attention over padding, but a step that sees one length alone
+    learns worse where batches are small."""
+    pack: bool = True
+    """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
+    same; false is slower, and there for comparisons."""
     pad_to_longest: bool = False
     """Pad every batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
     reshuffle: bool = True
@@ -188,18 +195,23 @@ class Config(Section):
 
     def to_yaml(self) -> str:
         """Return every key with its value, defaults included, as YAML that ``load_config`` reads back unchanged."""
-        return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
+        return yaml.dump(self.model_dump(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 class _Loader(yaml.SafeLoader):
     """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
+class _Dumper(yaml.SafeDumper):
+    """Writes what ``_Loader`` reads: it quotes text that looks like such a number."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
+        list("-+.0123456789"),
+    )
 
 
 def find_config(name: str) -> Path:
@@ -247,7 +259,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
-            f"A configuration holds the sections {', '.join(Config.model_fields)}; {path} holds a "
+            f"A configuration holds the sections {', '.join(Config.model_fields)}; {path} holds none, but a "
             f"{type(values).__name__}. Start from one of the files in configs/."
         )
     return {key: {} if value is None else value for key, value in values.items()}, lines
@@ -271,7 +283,7 @@ def _override(values: dict[str, Any], lines: Lines, override: str) -> None:
         raise ConfigError(f"--set takes section.key=value, as in --set training.epochs=5; received {override!r}.")
     try:
         value = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError(f"The value in --set is read as YAML; received {override!r}. Quote it.") from None
     owner = values.setdefault(section, {})
     if isinstance(owner, dict):
@@ -291,6 +303,10 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "value_error":
         return f"{place}: {name}: {message}."
+    if error["type"] == "string_type":
+        message += ", in quotes where it looks like something else"
+    if error["type"] in {"model_type", "model_attributes_type"}:
+        message = "must be a section of keys"
     message = message.replace("Input should be", "must be")
     return f"{place}: {name} {message}; received {error['input']!r}. Remedy: change the value or leave the key out."
 
@@ -306,5 +322,5 @@ def _nearest_key(key_path: tuple[str, ...]) -> str:
         return nearest(key, known) or f" (known in {sections_said[0]}: {', '.join(known)})"
     inside = [f"{section}.{key}" for section, keys in sections.items() if key in keys]
     if inside:
-        return f" (it belongs into a section: {inside[0]!r})"
+        return f" (it belongs in a section: {inside[0]!r})"
     return nearest(key, sections) or f" (known: {', '.join(sections)})"

@@ -1,5 +1,6 @@
 """Sentence pairs as people have them: read, checked, and split so that test sentences were not trained on."""
 
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -78,9 +79,7 @@ def clean_pairs(path: Path, config: DataConfig, normalise: Normaliser) -> Corpus
     """
     pairs: list[Pair] = []
     empty = 0
-    for count, (place, pair) in enumerate(read_pairs(path)):
-        if count == config.n_sentences:
-            break
+    for place, pair in itertools.islice(read_pairs(path), config.n_sentences):
         if normalise(pair.source) and normalise(pair.target):
             pairs.append(pair)
         elif config.drop_empty:
@@ -118,6 +117,7 @@ def split_pairs(pairs: list[Pair], config: DataConfig, normalise: Normaliser) ->
         for pair in shuffled:
             by_source.setdefault(normalise(pair.source), []).append(pair)
         groups = list(by_source.values())
+        random.Random(config.seed).shuffle(groups)  # in the order of first pairs, large groups would come early
     wanted = {
         "test": max(1, round(config.test_share * len(pairs))),
         "validation": max(1, round(config.validation_share * len(pairs))),
@@ -131,6 +131,7 @@ def split_pairs(pairs: list[Pair], config: DataConfig, normalise: Normaliser) ->
         if not splits[name]:
             raise DataError(
                 f"Each of {', '.join(SPLITS)} needs a pair of its own; with {len(groups)} different sources the "
-                f"{name} split stays empty. Give more pairs, or set data.split=random."
+                f"{name} split stays empty. Give more pairs"
+                + (", or set data.split=random." if config.split == "by_source" else ".")
             )
     return splits

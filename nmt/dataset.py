@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import ValidationError
@@ -48,7 +49,7 @@ class SplitCounts(Section):
 class Manifest(Section):
     """What ``prepare`` read, decided and wrote: ``manifest.json``."""
 
-    format: int
+    format: Literal[1]
     prepared_at: str
     corpus: SourceFile
     settings: DataConfig
@@ -162,6 +163,10 @@ def prepare(path: Path, config: DataConfig, name: str, *, overwrite: bool = Fals
     folder = DATASETS / check_name(name, "dataset")
     corpus_file = SourceFile(name=path.name, bytes=path.stat().st_size, sha256=sha256(path))
     settings = config.model_copy(update={"dataset": name})
+    if folder.exists() and not (folder / "manifest.json").is_file():
+        raise ConflictError(
+            f"A dataset is written to a folder of its own; {folder} exists and is no dataset. Give another --name."
+        )
     if folder.exists() and not overwrite:
         existing = open_dataset(name)
         if existing.manifest.corpus.sha256 == corpus_file.sha256 and existing.manifest.settings == settings:

@@ -117,7 +117,11 @@ def whole_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
             if path.exists():
                 replaced = aside.with_name(aside.name + "-replaced")
                 path.rename(replaced)
-                aside.rename(path)
+                try:
+                    aside.rename(path)
+                except OSError:
+                    replaced.rename(path)
+                    raise
                 shutil.rmtree(replaced, ignore_errors=True)
             else:
                 aside.rename(path)
@@ -193,12 +197,15 @@ def find_file(name: str, folders: Iterable[Path], what: str) -> Path:
     Raises:
         NotFoundError: naming every place that was looked in.
     """
-    said = Path(name).expanduser()
+    try:
+        said = Path(name).expanduser()
+    except RuntimeError:  # ~name of nobody
+        said = Path(name)
     places = [said]
     if said.name == name:
         places += [folder / name for folder in folders]
     for place in places:
-        if place.is_file():
+        if os.path.isfile(place):  # noqa: PTH113 - Path.is_file raises for a name too long
             return place
     looked = ", ".join(str(place) for place in places)
     neighbours = sorted({entry.name for place in places if place.parent.is_dir() for entry in place.parent.iterdir()})

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from nmt.attention import KeysValues, MultiHeadAttention
+from nmt.attention import KeysValues, MultiHeadAttention, Packing
 from nmt.positions import angle_rates
 
 
@@ -39,15 +39,14 @@ class TokenEmbedding(keras.layers.Layer):
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """[B, L] -> [B, L, D]."""
+        """[...] -> [..., D]."""
         return tf.gather(tf.convert_to_tensor(self.matrix), ids) * self.factor
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """Use the matrix as output layer: [B, T, D] -> [B, T, V]."""
-        matrix = tf.cast(self.matrix, x.dtype)
-        shape = tf.shape(x)
-        flat = tf.matmul(tf.reshape(x, [-1, self.d_model]), matrix, transpose_b=True)
-        return tf.reshape(flat, [shape[0], shape[1], self.vocabulary])
+        """Use the matrix as output layer: [..., D] -> [..., V]."""
+        flat = tf.matmul(tf.reshape(x, [-1, self.d_model]), tf.cast(self.matrix, x.dtype), transpose_b=True)
+        logits = tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.vocabulary]], axis=0))
+        return tf.ensure_shape(logits, [*x.shape[:-1], self.vocabulary])
 
 
 class SinusoidalTokenEmbedding(keras.layers.Layer):
@@ -60,16 +59,15 @@ class SinusoidalTokenEmbedding(keras.layers.Layer):
         self.factor = math.sqrt(d_model) if scaled else 1.0
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
-        """[B, L] -> [B, L, D]."""
+        """[...] -> [..., D]."""
         return tf.cast(sinusoids(ids, self.d_model) * self.factor, self.compute_dtype)
 
 
 class SinusoidalPositions(keras.layers.Layer):
     """Adds the sinusoidal encoding of each position, for sentences of any length."""
 
-    def call(self, x: tf.Tensor, offset: tf.Tensor | int = 0) -> tf.Tensor:
-        """[B, L, D] -> [B, L, D]; the first column stands at position ``offset``."""
-        positions = tf.range(tf.shape(x)[1]) + offset
+    def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Add to x [B, L, D] at positions [L], or to packed x [N, D] at positions [N]; shaped as x."""
         return x + tf.cast(sinusoids(positions, x.shape[-1]), x.dtype)
 
 
@@ -90,9 +88,8 @@ class LearnedPositions(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
 
-    def call(self, x: tf.Tensor, offset: tf.Tensor | int = 0) -> tf.Tensor:
-        """[B, L, D] -> [B, L, D]; the first column stands at position ``offset``."""
-        positions = tf.range(tf.shape(x)[1]) + offset
+    def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Add to x [B, L, D] at positions [L], or to packed x [N, D] at positions [N]; shaped as x."""
         return x + tf.gather(tf.convert_to_tensor(self.matrix), positions)
 
 
@@ -106,7 +103,7 @@ class FeedForward(keras.layers.Layer):
         self.outer = keras.layers.Dense(d_model, name="outer")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """[B, L, D] -> [B, L, D]."""
+        """[..., D] -> [..., D]."""
         return self.outer(self.inner(x))
 
 
@@ -127,11 +124,11 @@ class Residual(keras.layers.Layer):
         self.placement = placement
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return what the block reads of x [B, L, D]."""
+        """Return what the block reads of x [..., D]."""
         return self.norm(x) if self.placement == "pre" else x
 
     def call(self, x: tf.Tensor, output: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """Join the block's output to x: [B, L, D] each and after."""
+        """Join the block's output to x: [..., D] each and after."""
         total = x + self.dropout(output, training=training)
         return self.norm(total) if self.placement == "post" else total
 
@@ -146,10 +143,14 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward = feed_forward
         self.attention_frame, self.feed_forward_frame = frames
 
-    def call(self, x: tf.Tensor, mask: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """Let every position of x [B, S, D] look at those the mask [B, 1, 1, S] allows: [B, S, D]."""
+    def call(
+        self, x: tf.Tensor, attention_mask: tf.Tensor, packing: Packing | None = None, training: bool = False
+    ) -> tf.Tensor:
+        """Let every position of x, [B, S, D] or packed [N, D], look at those the mask [B, 1, 1, S] allows."""
         seen = self.attention_frame.before(x)
-        attended, _ = self.attention(seen, self.attention.keys_values(seen), mask)
+        attended, _ = self.attention(
+            seen, self.attention.keys_values(seen, packing), attention_mask=attention_mask, packing=packing
+        )
         x = self.attention_frame(x, attended, training=training)
         expanded = self.feed_forward(self.feed_forward_frame.before(x))
         return self.feed_forward_frame(x, expanded, training=training)
@@ -178,33 +179,36 @@ class DecoderLayer(keras.layers.Layer):
         x: tf.Tensor,
         source: KeysValues,
         source_mask: tf.Tensor,
-        mask: tf.Tensor,
+        attention_mask: tf.Tensor,
         cache: KeysValues | None = None,
         index: tf.Tensor | int = 0,
+        packing: Packing | None = None,
         training: bool = False,
     ) -> tuple[tf.Tensor, KeysValues, tf.Tensor]:
         """Run target positions through the layer.
 
         Args:
-            x: [B, T, D].
+            x: [B, T, D], or packed [N, D].
             source: this layer's keys and values of the encoder's output, [B, H, S, d] each.
             source_mask: bool [B, 1, 1, S].
-            mask: look-ahead mask, bool [1, 1, T, K].
+            attention_mask: look-ahead mask, bool [1, 1, T, K].
             cache: keys and values [B, H, K, d] of the positions before ``index``; None when x is the whole target.
             index: position of the first column of x.
+            packing: where the tokens of a packed x stand.
             training: whether dropout is on.
 
         Returns:
-            The output [B, T, D]; the keys and values with those of x written in; the cross-attention weights
+            The output, shaped as x; the keys and values with those of x written in; the cross-attention weights
             [B, H, T, S].
         """
         seen = self.self_attention_frame.before(x)
-        keys_values = self.self_attention.keys_values(seen)
+        keys_values = self.self_attention.keys_values(seen, packing)
         if cache is not None:
             keys_values = cache.written_at(index, keys_values)
-        attended, _ = self.self_attention(seen, keys_values, mask)
+        attended, _ = self.self_attention(seen, keys_values, attention_mask=attention_mask, packing=packing)
         x = self.self_attention_frame(x, attended, training=training)
-        attended, alignment = self.cross_attention(self.cross_attention_frame.before(x), source, source_mask)
+        seen = self.cross_attention_frame.before(x)
+        attended, alignment = self.cross_attention(seen, source, attention_mask=source_mask, packing=packing)
         x = self.cross_attention_frame(x, attended, training=training)
         expanded = self.feed_forward(self.feed_forward_frame.before(x))
         return self.feed_forward_frame(x, expanded, training=training), keys_values, alignment

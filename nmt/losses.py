@@ -12,8 +12,8 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.
     """Return the summed -log softmax(logits)[target] of all tokens but padding, and their count.
 
     Args:
-        logits: [B, T, V].
-        targets: int32 [B, T], padding 0.
+        logits: [B, T, V], or [N, V] of the tokens that count.
+        targets: int32 [B, T] or [N], padding 0.
 
     Returns:
         Sum in nats, and count: float32 scalars.

@@ -54,6 +54,9 @@ class Adam(tf.Module):
         Raises:
             KeyError, ValueError: if the arrays are those of another model.
         """
+        stored = sum(name.startswith("mean_") for name in arrays)
+        if stored != len(self.means):
+            raise ValueError(f"the state is of {stored} variables, the model has {len(self.means)}")
         self.steps.assign(arrays["steps"])
         for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
             mean.assign(arrays[f"mean_{number}"])

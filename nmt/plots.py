@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from nmt.config import Config
-from nmt.errors import NmtError, NotFoundError
+from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.files import nearest, whole_file
 from nmt.positions import sinusoidal_encoding
 from nmt.run import EpochMetrics, Run
@@ -43,7 +43,12 @@ def save(figure: Figure, path: Path) -> None:
             f"The suffix of a figure names its format; received {str(path)!r}. Known: {', '.join(sorted(known))}."
         )
     with whole_file(path) as aside:
-        figure.savefig(aside)
+        try:
+            figure.savefig(aside)
+        except RuntimeError as error:  # a format that needs another program
+            raise NmtError(
+                f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
+            ) from None
 
 
 def show(figure: Figure) -> None:
@@ -149,7 +154,7 @@ def _positions(figure: Figure, run: Run) -> None:
     above.set_xlabel("dimension")
     above.set_ylabel("position")
     figure.colorbar(image, ax=above)
-    for column in (0, 1, d_model // 8 // 2 * 2, d_model // 4 // 2 * 2, d_model // 2 // 2 * 2):
+    for column in dict.fromkeys((0, 1, d_model // 8 // 2 * 2, d_model // 4 // 2 * 2, d_model // 2 // 2 * 2)):
         below.plot(range(length), matrix[:, column], label=f"dimension {column}", linewidth=1.3)
     below.set_xlabel("position")
     below.set_ylabel("value")
@@ -163,8 +168,12 @@ def _learned_positions(run: Run) -> np.ndarray:
     best = run.best_epoch()
     if best is None or not run.weights_path(best).exists():
         raise NotFoundError(f"Run {run.name!r} has no weights yet, so no learned positions. Train an epoch first.")
-    with h5py.File(run.weights_path(best), "r") as file:
-        return np.asarray(file["source_positions/vars/0"])
+    try:
+        with h5py.File(run.weights_path(best), "r") as file:
+            # Keras names a layer in the file by its class, and numbers the second and later ones of a class.
+            return np.asarray(file["layers/learned_positions/vars/0"])
+    except (OSError, KeyError) as error:
+        raise DataError(f"{run.weights_path(best)} is damaged: {error}. Train that epoch again.") from error
 
 
 FIGURES = {"losses": _losses, "accuracy": _accuracy, "schedule": _schedule, "positions": _positions}

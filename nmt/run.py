@@ -123,7 +123,7 @@ class Run:
             DataError: naming the first damaged line.
         """
         try:
-            lines = self.metrics_path.read_text(encoding="utf-8").split("\n")
+            lines = self.metrics_path.read_text(encoding="utf-8", errors="replace").split("\n")
         except FileNotFoundError:
             return []
         records: list[StepMetrics | EpochMetrics] = []

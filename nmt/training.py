@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from nmt import runtime
+from nmt.attention import Packing
 from nmt.batches import batch_dataset, plan_epoch
 from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
 from nmt.config import Config, ModelConfig
@@ -67,7 +68,30 @@ class Sums(NamedTuple):
         return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
-def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals) -> Callable[..., None]:
+def teacher_forced(
+    model: keras.Model, source: tf.Tensor, target: tf.Tensor, *, packed: bool = True, training: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Predict each target token from those before it: the decoder reads the target shifted by one.
+
+    Args:
+        model: an architecture's ``encode`` and ``decode``.
+        source: int32 [B, S].
+        target: int32 [B, T + 1], from bos to eos.
+        packed: whether to compute only the N positions where there is something to predict.
+        training: whether dropout is on.
+
+    Returns:
+        Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
+    """
+    shifted, expected = target[:, :-1], target[:, 1:]
+    memory = model.encode(source, packed=packed, training=training)
+    if not packed:
+        return model.decode(shifted, memory, training=training), expected
+    packing = Packing.of(expected)
+    return model.decode(shifted, memory, packing=packing, training=training), packing.pack(expected)
+
+
+def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals, *, packed: bool = True) -> Callable[..., None]:
     """Return the traced training step: (source [B, S], target [B, T + 1], learning rate) int32, int32, float32.
 
     One trace serves batches of all shapes.
@@ -75,9 +99,8 @@ def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals) -> Call
 
     @tf.function(input_signature=(*BATCH, tf.TensorSpec([], tf.float32)))
     def train_step(source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        shifted, expected = target[:, :-1], target[:, 1:]
         with tf.GradientTape() as tape:
-            logits = model(source, shifted, training=True)
+            logits, expected = teacher_forced(model, source, target, packed=packed, training=True)
             loss, tokens = cross_entropy(logits, expected)
             mean_loss = loss / tokens
         gradients = tape.gradient(mean_loss, optimizer.variables_trained)
@@ -93,7 +116,7 @@ def make_validation_step(model: keras.Model, totals: Totals) -> Callable[..., No
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
-        logits, expected = model(source, target[:, :-1], training=False), target[:, 1:]
+        logits, expected = teacher_forced(model, source, target, training=False)
         loss, tokens = cross_entropy(logits, expected)
         right, _ = accuracy(logits, expected)
         totals.add(loss, right, tokens)
@@ -120,7 +143,7 @@ class Trainer:
         self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
         self.totals = Totals()
-        self.train_step = make_train_step(self.model, self.optimizer, self.totals)
+        self.train_step = make_train_step(self.model, self.optimizer, self.totals, packed=config.training.pack)
         self.validation_step = make_validation_step(self.model, self.totals)
         restored = restore(run, self.model, self.optimizer)
         self.damaged = restored.damaged if restored else []

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from nmt.attention import KeysValues, MultiHeadAttention, look_ahead_mask, padding_mask
+from nmt.attention import KeysValues, MultiHeadAttention, Packing, look_ahead_mask, padding_mask
 from nmt.config import ModelConfig
 from nmt.layers import (
     DecoderLayer,
@@ -69,42 +69,71 @@ class Transformer(keras.Model):
         if config.tie_embeddings == "none":
             self.output_layer = keras.layers.Dense(target_vocabulary, name="output_layer")
 
-    def encode(self, source: tf.Tensor, training: bool = False) -> Memory:
-        """Read source ids, int32 [B, S], padding 0."""
+    def encode(self, source: tf.Tensor, packed: bool = True, training: bool = False) -> Memory:
+        """Read source ids, int32 [B, S], padding 0; computing something for padding too unless ``packed``."""
         mask = padding_mask(source)
-        x = self.source_positions(self.source_embedding(source))
+        packing = Packing.of(source) if packed else None
+        x = self._embed(self.source_embedding, self.source_positions, source, packing)
         x = self.source_dropout(x, training=training)
         for layer in self.encoder_layers:
-            x = layer(x, mask, training=training)
+            x = layer(x, mask, packing=packing, training=training)
         if self.config.norm == "pre":
             x = self.encoder_norm(x)
-        return Memory(tuple(layer.cross_attention.keys_values(x) for layer in self.decoder_layers), mask)
+        return Memory(tuple(layer.cross_attention.keys_values(x, packing) for layer in self.decoder_layers), mask)
 
-    def decode(self, tokens: tf.Tensor, memory: Memory, cache: Cache | None = None, training: bool = False) -> Any:
+    def decode(
+        self,
+        tokens: tf.Tensor,
+        memory: Memory,
+        cache: Cache | None = None,
+        packing: Packing | None = None,
+        training: bool = False,
+    ) -> Any:
         """Predict the token after each of ``tokens``, int32 [B, T].
 
         Without a cache the tokens are the target from its bos on; with one they follow those already written in it.
+        Training gives the packing of the positions where there is something to predict, and only these are computed.
 
         Returns:
-            Logits [B, T, V]; with a cache, the pair of logits and the new cache.
+            Logits [B, T, V], or [N, V] with a packing; with a cache, the pair of logits and the new cache.
         """
         length = tf.shape(tokens)[1]
         offset = 0 if cache is None else cache.length
         keys = length if cache is None else tf.shape(cache.layers[0].keys)[2]
         mask = look_ahead_mask(length, keys, offset)
-        x = self.target_positions(self.target_embedding(tokens), offset=offset)
+        x = self._embed(self.target_embedding, self.target_positions, tokens, packing, offset)
         x = self.target_dropout(x, training=training)
         written = []
         for number, layer in enumerate(self.decoder_layers):
             past = None if cache is None else cache.layers[number]
             x, keys_values, _ = layer(
-                x, memory.layers[number], memory.mask, mask, cache=past, index=offset, training=training
+                x,
+                memory.layers[number],
+                memory.mask,
+                mask,
+                cache=past,
+                index=offset,
+                packing=packing,
+                training=training,
             )
             written.append(keys_values)
         if self.config.norm == "pre":
             x = self.decoder_norm(x)
         logits = self.target_embedding.logits(x) if self.config.tie_embeddings != "none" else self.output_layer(x)
         return logits if cache is None else (logits, Cache(tuple(written), offset + length))
+
+    @staticmethod
+    def _embed(
+        embedding: keras.layers.Layer,
+        positions: keras.layers.Layer,
+        ids: tf.Tensor,
+        packing: Packing | None,
+        offset: tf.Tensor | int = 0,
+    ) -> tf.Tensor:
+        """Ids [B, L], the first column at position ``offset``, -> [B, L, D], or packed [N, D]."""
+        if packing is not None:
+            return positions(embedding(packing.pack(ids)), packing.positions)
+        return positions(embedding(ids), tf.range(tf.shape(ids)[1]) + offset)
 
     def new_cache(self, batch: tf.Tensor | int, max_length: tf.Tensor | int) -> Cache:
         """Return an empty cache for B sentences of at most M target tokens."""

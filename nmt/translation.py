@@ -23,7 +23,7 @@ class Translation(NamedTuple):
 
     text: str
     unknown: list[str]
-    """Words of the source that the model does not know."""
+    """Words of the source that the model does not know; the whole of it if normalisation leaves nothing."""
     is_whole: bool
     """Whether the model ended it, rather than the limit on its length."""
 
@@ -69,9 +69,12 @@ class Translator:
             for index, ids in zip(indices, self._search(tf.constant(source)).numpy().tolist(), strict=True):
                 found[index] = ids
         return [
-            Translation(self.target.decode(ids), self.source.unknown(text), not encoded_ids or EOS in ids)
+            Translation(self.target.decode(ids), self._unknown(text, encoded_ids), not encoded_ids or EOS in ids)
             for text, ids, encoded_ids in zip(texts, found, encoded, strict=True)
         ]
+
+    def _unknown(self, text: str, ids: list[int]) -> list[str]:
+        return self.source.unknown(text) if ids or not text.strip() else [text.strip()]
 
     def _check_lengths(self, encoded: list[list[int]], names: list[str]) -> None:
         if self.config.model.positions != "learned":

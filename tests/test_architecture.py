@@ -124,11 +124,6 @@ def test_top_level_holds_what_the_plan_names() -> None:
 README = (ROOT / "README.md").read_text()
 
 
-def readme_commands() -> list[str]:
-    blocks = re.findall(r"```console\n(.*?)```", README, re.S)
-    return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
-
-
 def test_the_map_names_every_module() -> None:
     for path in SOURCES:
         if path.stem != "__init__":
@@ -140,12 +135,6 @@ def test_every_command_of_the_program_stands_in_the_readme() -> None:
 
     for command in app.registered_commands:
         assert re.search(rf"\bnmt {command.callback.__name__}\b", README), command  # type: ignore[union-attr]
-
-
-def test_every_command_of_the_readme_is_run_by_a_test_or_by_ci() -> None:
-    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
-    for command in readme_commands():
-        assert f'"""{command}"""' in tests or f'"{command}"' in tests or f"'{command}'" in tests, command
 
 
 def test_every_configuration_opens_with_its_command() -> None:
