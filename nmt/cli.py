@@ -203,18 +203,17 @@ def demo() -> None:
     from nmt.translation import Translator
 
     sources, references = (read_lines(dataset.text("test", side)) for side in ("source", "target"))
-    typer.echo(f"\nTranslating the {len(sources)} test sentences, none of which was trained on:")
+    typer.echo(f"\nTranslating the {len(sources)} test sentences, none of which was trained on. The first of them:")
     translator = Translator.load(run)
-    translations = [one.text for one in translator.translate(["im thirsty", *sources])]
-    rows = list(zip(["im thirsty", *sources], translations, ["ich bin durstig", *references], strict=True))
-    width = max(len(source) for source, _, _ in rows[:10])
-    for source, translation, reference in rows[:10]:
+    translations = [one.text for one in translator.translate(sources)]
+    width = max(len(source) for source in sources[:10])
+    for source, translation, reference in list(zip(sources, translations, references, strict=True))[:10]:
         verdict = "" if translation == reference else f"   (reference: {reference})"
         typer.echo(f"  {source:{width}}  ->  {translation}{verdict}")
-    score, signature = bleu(translations[1:], references)
-    right = sum(translation == reference for _, translation, reference in rows[1:])
-    typer.echo(f"\nTest: {right} of {len(sources)} translations are word for word the reference; BLEU {score:.1f}")
-    typer.echo(f"({signature})")
+    right = sum(translation == reference for translation, reference in zip(translations, references, strict=True))
+    score, signature = bleu(translations, references)
+    typer.echo(f"\n{right} of {len(sources)} are word for word the reference; BLEU {score:.1f} ({signature})")
+    typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0].text}")
     typer.echo(f"Loss curves: {_plot('losses', run, None, show=False)}")
 
 

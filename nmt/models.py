@@ -1,10 +1,11 @@
-"""From a configuration to a built model."""
+"""From a configuration to a built model, and from a batch to its predictions."""
 
 from typing import Literal
 
 import keras
 import tensorflow as tf
 
+from nmt.attention import Packing
 from nmt.config import ModelConfig
 from nmt.errors import ConfigError
 from nmt.transformer import Transformer
@@ -43,3 +44,26 @@ def build_model(
     finally:
         keras.config.set_dtype_policy(policy)
     return model
+
+
+def teacher_forced(
+    model: keras.Model, source: tf.Tensor, target: tf.Tensor, *, packed: bool = True, training: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Predict each target token from those before it: the decoder reads the target shifted by one.
+
+    Args:
+        model: an architecture's ``encode`` and ``decode``.
+        source: int32 [B, S].
+        target: int32 [B, T + 1], from bos to eos.
+        packed: whether to compute only the N positions where there is something to predict.
+        training: whether dropout is on.
+
+    Returns:
+        Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
+    """
+    shifted, expected = target[:, :-1], target[:, 1:]
+    memory = model.encode(source, packed=packed, training=training)
+    if not packed:
+        return model.decode(shifted, memory, training=training), expected
+    packing = Packing.of(expected)
+    return model.decode(shifted, memory, packing=packing, training=training), packing.pack(expected)

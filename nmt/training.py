@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,14 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from nmt import runtime
-from nmt.attention import Packing
 from nmt.batches import batch_dataset, plan_epoch
 from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, Split, read_manifest
-from nmt.errors import ConfigError, ConflictError
+from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.losses import accuracy, cross_entropy
-from nmt.models import build_model
+from nmt.models import build_model, teacher_forced
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
 from nmt.run import EpochMetrics, Run, StepMetrics, create_run
@@ -66,29 +66,6 @@ class Sums(NamedTuple):
     def since(self, earlier: "Sums") -> "Sums":
         """Return what was added since an earlier reading."""
         return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
-
-
-def teacher_forced(
-    model: keras.Model, source: tf.Tensor, target: tf.Tensor, *, packed: bool = True, training: bool
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Predict each target token from those before it: the decoder reads the target shifted by one.
-
-    Args:
-        model: an architecture's ``encode`` and ``decode``.
-        source: int32 [B, S].
-        target: int32 [B, T + 1], from bos to eos.
-        packed: whether to compute only the N positions where there is something to predict.
-        training: whether dropout is on.
-
-    Returns:
-        Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
-    """
-    shifted, expected = target[:, :-1], target[:, 1:]
-    memory = model.encode(source, packed=packed, training=training)
-    if not packed:
-        return model.decode(shifted, memory, training=training), expected
-    packing = Packing.of(expected)
-    return model.decode(shifted, memory, packing=packing, training=training), packing.pack(expected)
 
 
 def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals, *, packed: bool = True) -> Callable[..., None]:
@@ -180,7 +157,7 @@ class Trainer:
             self.train_step(source, target, tf.constant(learning_rate, tf.float32))
             if self.step % settings.log_every == 0:
                 sums = self.totals.read()
-                loss, right = sums.since(logged).means
+                loss, right = self._means(sums.since(logged))
                 logged = sums
                 self.run.append_metrics(
                     StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
@@ -190,8 +167,8 @@ class Trainer:
         seconds = time.perf_counter() - started
         self.totals.reset()
         validation = self._validate()
-        train_loss, train_accuracy = train.means
-        validation_loss, validation_accuracy = validation.means
+        train_loss, train_accuracy = self._means(train)
+        validation_loss, validation_accuracy = self._means(validation)
         return EpochMetrics(
             epoch=epoch,
             step=self.step,
@@ -202,6 +179,18 @@ class Trainer:
             target_tokens=int(train.tokens),
             seconds=seconds,
         )
+
+    def _means(self, sums: Sums) -> tuple[float, float]:
+        """Mean loss and accuracy; raises NmtError if training has diverged."""
+        loss, right = sums.means
+        if not math.isfinite(loss):
+            saved = f"epoch {self.epoch} is the last one saved" if self.epoch else "no epoch has been saved"
+            raise NmtError(
+                f"The loss must stay a finite number; at step {self.step} it is {loss}, and {saved}. Start another run "
+                f"with a lower rate, such as --set training.learning_rate_scale="
+                f"{self.config.training.learning_rate_scale / 2:g}, or more training.warmup_steps."
+            )
+        return loss, right
 
     def _validate(self) -> Sums:
         plan = plan_epoch(self.validation_split, self.config.training.batch_size, seed=0, epoch=0, sort_by_length=True)

@@ -30,7 +30,7 @@ ROOMS: dict[str, set[str]] = {
     "attention": {"tokenizer"},
     "layers": {"attention", "positions"},
     "transformer": {"layers", "attention", "config"},
-    "models": {"transformer", "config", "errors"},
+    "models": {"transformer", "attention", "config", "errors"},
     "losses": {"tokenizer"},
     "optimizer": {"config"},
     "checkpoint": {"run", "optimizer", "config", "files", "errors"},

@@ -244,7 +244,7 @@ def test_the_same_file_and_settings_are_not_prepared_twice() -> None:
     before = content(first.folder)
     assert made
     path.rename("renamed.tsv")
-    again, made = prepare(Path("renamed.tsv"), DataConfig(seed=1, dataset="other"), "small")
+    again, made = prepare(Path("renamed.tsv"), DataConfig(dataset="other"), "small")
     assert not made
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
     assert content(first.folder) == before
@@ -258,7 +258,7 @@ def test_other_settings_are_a_conflict_that_names_them() -> None:
         prepare(path, DataConfig(seed=2, split="random"), "small")
     assert str(caught.value) == (
         "A dataset is never overwritten unasked; data/small was made from corpus.tsv (split 'by_source' there, "
-        "'random' here; seed 1 there, 2 here). Give another --name, or --overwrite."
+        "'random' here; seed 73 there, 2 here). Give another --name, or --overwrite."
     )
     assert content(dataset.folder) == before
 

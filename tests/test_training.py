@@ -12,7 +12,7 @@ from nmt import runtime  # noqa: F401 - starts TensorFlow
 from nmt.batches import pad_rows, plan_epoch
 from nmt.config import Config
 from nmt.dataset import Dataset, prepare
-from nmt.errors import ConfigError, ConflictError
+from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.progress import TrainingProgress
 from nmt.run import EpochMetrics, Run
 from nmt.training import Trainer, resume_run, start_run
@@ -170,6 +170,13 @@ def test_weights_of_every_epoch_are_kept_and_rotated_when_asked(dataset: Dataset
     rotated = train("some", tiny(epochs=6, max_to_keep=1), dataset).run
     assert {rotated.best_epoch(), 6} <= set(rotated.weights_epochs)
     assert len(rotated.weights_epochs) < 6
+
+
+def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset) -> None:
+    config = tiny(learning_rate_scale=1e30)
+    with pytest.raises(NmtError, match=r"at step 3 it is (nan|inf), and no epoch has been saved.*scale=5e\+29"):
+        train("run", config, dataset)
+    assert Run(Path("checkpoints/run")).metrics() == []
 
 
 def test_bfloat16_learns_as_float32_does(dataset: Dataset) -> None:
