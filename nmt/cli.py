@@ -118,7 +118,9 @@ def translate(
         list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
     ] = None,
     run: RunOption = None,
-    epoch: Annotated[str | None, typer.Option(help="A number, best or last; by default best.")] = None,
+    epoch: Annotated[
+        str | None, typer.Option(help="A number, best or last; by default best: the highest validation accuracy.")
+    ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help="A text file, a sentence a line.")] = None,
 ) -> None:
     """Translate sentences and print the translations alone, one a line."""
@@ -161,8 +163,8 @@ def info(run: RunOption = None) -> None:
     typer.echo(f"Epochs trained: {len(epochs)} of {config.training.epochs}")
     if best:
         typer.echo(
-            f"Best epoch: {best.epoch}, validation loss {best.validation_loss:.3f}, "
-            f"accuracy {best.validation_accuracy:.3f}"
+            f"Best epoch: {best.epoch}, validation accuracy {best.validation_accuracy:.3f}, "
+            f"loss {best.validation_loss:.3f}"
         )
     typer.echo("\nConfiguration:\n" + config.to_yaml().rstrip())
 

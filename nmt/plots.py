@@ -102,8 +102,8 @@ def _curves(figure: Figure, run: Run, training: str, validation: str, label: str
     axes.axvline(best.epoch, color=MARK, linewidth=1, linestyle=":")
     axes.plot(
         best.epoch, getattr(best, validation), "o", markersize=10, markerfacecolor="none", markeredgecolor=MARK,
-        label=f"best epoch: {best.epoch} (validation loss {best.validation_loss:.3f}, "
-        f"accuracy {best.validation_accuracy:.3f})",
+        label=f"best epoch: {best.epoch} (validation accuracy {best.validation_accuracy:.3f}, "
+        f"loss {best.validation_loss:.3f})",
     )  # fmt: skip
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)

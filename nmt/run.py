@@ -148,9 +148,15 @@ class Run:
         return [record for record in self.metrics() if isinstance(record, EpochMetrics)]
 
     def best_epoch(self) -> int | None:
-        """Return the epoch with the lowest validation loss, the earliest of equals; None before the first ended."""
+        """Return the epoch with the highest validation accuracy; None before the first ended.
+
+        Greedy search takes the likeliest token, and that is what accuracy counts; the loss also counts how sure the
+        model is of what it gets wrong. Equals: the lowest validation loss, then the earliest.
+        """
         epochs = self.epochs()
-        return min(epochs, key=lambda one: (one.validation_loss, one.epoch)).epoch if epochs else None
+        if not epochs:
+            return None
+        return max(epochs, key=lambda one: (one.validation_accuracy, -one.validation_loss, -one.epoch)).epoch
 
     def drop_metrics_after(self, step: int) -> None:
         """Forget lines about steps after ``step``: those that a resumed run takes again."""

@@ -138,13 +138,20 @@ def test_metrics_that_are_no_numbers_are_not_taken() -> None:
     ("losses", "best"),
     [([3.0], 1), ([3.0, 2.0, 1.0], 3), ([3.0, 1.0, 2.0], 2), ([2.0, 1.0, 1.0, 1.5], 2), ([1.0, 1.0], 1)],
 )
-def test_the_best_epoch_has_the_lowest_validation_loss_and_is_the_earliest_of_equals(
+def test_of_epochs_with_equal_accuracy_the_best_has_the_lowest_loss_and_is_the_earliest(
     run: Run, losses: list[float], best: int
 ) -> None:
     for epoch, loss in enumerate(losses, start=1):
         run.append_metrics(a_step(10 * epoch))
         run.append_metrics(an_epoch(epoch, loss))
     assert run.best_epoch() == best
+
+
+def test_the_best_epoch_has_the_highest_validation_accuracy(run: Run) -> None:
+    for epoch, (loss, accuracy) in enumerate([(1.0, 0.5), (1.2, 0.7), (1.1, 0.6)], start=1):
+        values = an_epoch(epoch, loss).model_dump()
+        run.append_metrics(EpochMetrics.model_validate({**values, "validation_accuracy": accuracy}))
+    assert run.best_epoch() == 2
 
 
 def test_lines_about_later_steps_are_forgotten(run: Run) -> None:
