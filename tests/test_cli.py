@@ -94,6 +94,20 @@ def test_a_random_split_reports_its_leaks(tmp_path: Path) -> None:
     assert re.search(r"in training +- +0 +0\n", nmt("prepare", "pairs.pkl", cwd=tmp_path).stdout)
 
 
+@pytest.mark.corpora
+def test_the_lessons_corpus_leaks_when_split_at_random_and_not_by_source(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    shutil.copy(corpora / "english-german-both.pkl", tmp_path / "data")
+    by_source = nmt("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
+    assert "10,000 pairs read" in by_source
+    assert re.search(r"longest source +5 words", by_source)
+    assert re.search(r"in training +- +0 +0\n", by_source)
+    book = nmt("prepare", "english-german-both.pkl", "--config", "book.yaml", cwd=tmp_path).stdout
+    assert re.search(r"pairs +9,000 +500 +500\n", book)
+    assert re.search(r"in training +- +[1-9]\d\d +[1-9]\d\d\n", book)
+    assert (tmp_path / "data" / "english-german-book" / "manifest.json").is_file()
+
+
 # --- train ------------------------------------------------------------------------------------------------------------
 
 
