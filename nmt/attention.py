@@ -7,12 +7,12 @@ cache's length), N tokens that count.
 import math
 from typing import Any, NamedTuple
 
-import keras
 import tensorflow as tf
 
+from nmt.layers import Composite, Linear, joint_linear
 from nmt.tokenizer import PAD
 
-# Added to no score but put in its place: small enough for a weight of exactly 0, and finite in bfloat16.
+# Added to a score that is masked: every score vanishes beside it, and it is finite in bfloat16.
 MASKED_SCORE = -1e9
 
 
@@ -48,7 +48,8 @@ def scaled_dot_product_attention(
     """
     scores = tf.matmul(query * tf.cast(scale, query.dtype), key, transpose_b=True)
     if mask is not None:
-        scores = tf.where(mask, scores, tf.cast(MASKED_SCORE, scores.dtype))
+        # A sum, since its gradient costs nothing; the mask is small beside the scores.
+        scores += tf.where(mask, tf.constant(0, scores.dtype), tf.constant(MASKED_SCORE, scores.dtype))
     weights = tf.nn.softmax(scores)
     return tf.matmul(weights, value), weights
 
@@ -60,29 +61,53 @@ class Packing(NamedTuple):
     tokens that count, end to end. In batches of short sentences in random order that is half the arithmetic.
     """
 
-    indices: tf.Tensor
-    """Row and column of each token that counts, row by row: int64 [N, 2]."""
+    places: tf.Tensor
+    """Of each token that counts, row by row: its place in the rows laid end to end. int32 [N]."""
+    tokens: tf.Tensor
+    """Of each place in the rows: the number of its token, N where there is none. int32 [B * L]."""
     shape: tf.Tensor
-    """Of the rows: B and L, int64 [2]."""
+    """Of the rows: B and L, int32 [2]."""
 
     @classmethod
     def of(cls, ids: tf.Tensor) -> "Packing":
         """Return where ids [B, L] are not padding."""
-        return cls(tf.where(tf.not_equal(ids, PAD)), tf.shape(ids, out_type=tf.int64))
+        counts = tf.reshape(tf.not_equal(ids, PAD), [-1])
+        places = tf.cast(tf.where(counts)[:, 0], tf.int32)
+        tokens = tf.where(counts, tf.cumsum(tf.cast(counts, tf.int32)) - 1, tf.size(places))
+        return cls(places, tokens, tf.shape(ids))
 
     @property
     def positions(self) -> tf.Tensor:
-        """The column of each token: int64 [N]."""
-        return self.indices[:, 1]
+        """The column of each token: int32 [N]."""
+        return self.places % self.shape[1]
 
     def pack(self, rows: tf.Tensor) -> tf.Tensor:
-        """[B, L, ...] -> [N, ...]."""
-        return tf.gather_nd(rows, self.indices)
+        """[B, L] or [B, L, D] -> [N] or [N, D]."""
+        flat = tf.reshape(rows, tf.concat([[-1], tf.shape(rows)[2:]], axis=0))
+        if rows.dtype.is_integer:
+            return tf.gather(flat, self.places)
+        return _exchange(tf.ensure_shape(flat, [None, *rows.shape[2:]]), self.places, self.tokens)
 
     def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
         """[N, D] -> [B, L, D], zeros where nothing counts."""
-        rows = tf.scatter_nd(self.indices, tokens, tf.concat([self.shape, [tokens.shape[-1]]], axis=0))
-        return tf.ensure_shape(rows, [None, None, tokens.shape[-1]])
+        rows = _exchange(tokens, self.tokens, self.places)
+        return tf.reshape(rows, [self.shape[0], self.shape[1], tokens.shape[-1]])
+
+
+def _exchange(x: tf.Tensor, there: tf.Tensor, back: tf.Tensor) -> tf.Tensor:
+    """Gather rows of x [N, D] at ``there``, zeros where an index is N; the gradient gathers at ``back``.
+
+    Each of the two undoes the other, so neither way needs to scatter, which is slow.
+    """
+
+    def gathered(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
+        return tf.gather(tf.concat([x, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
+
+    @tf.custom_gradient
+    def exchanged(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        return gathered(x, there), lambda upstream: gathered(upstream, back)
+
+    return exchanged(x)
 
 
 class KeysValues(NamedTuple):
@@ -104,7 +129,7 @@ class KeysValues(NamedTuple):
         return KeysValues(written(self.keys, new.keys), written(self.values, new.values))
 
 
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Composite):
     """Attention by several heads side by side (Vaswani et al. 2017, section 3.2.2).
 
     Keys and values are projected apart from the call, by ``keys_values``, so that those of the encoder's output are
@@ -117,14 +142,19 @@ class MultiHeadAttention(keras.layers.Layer):
         self.heads = heads
         self.head_size = head_size
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
-        self.query = keras.layers.Dense(heads * head_size, name="query")
-        self.key = keras.layers.Dense(heads * head_size, name="key")
-        self.value = keras.layers.Dense(heads * head_size, name="value")
-        self.output_projection = keras.layers.Dense(d_model, name="output")
+        self.query = Linear(heads * head_size, name="query")
+        self.key = Linear(heads * head_size, name="key")
+        self.value = Linear(heads * head_size, name="value")
+        self.output_projection = Linear(d_model, name="output")
 
     def keys_values(self, x: tf.Tensor, packing: Packing | None = None) -> KeysValues:
         """Project a sequence [B, K, D], or packed [N, D], to what the heads read: [B, H, K, d] each."""
-        return KeysValues(self._split_heads(self.key(x), packing), self._split_heads(self.value(x), packing))
+        return KeysValues(*self._heads(x, [self.key, self.value], packing))
+
+    def project(self, x: tf.Tensor, packing: Packing | None = None) -> tuple[tf.Tensor, KeysValues]:
+        """Project a sequence that looks at itself: the query [B, H, K, d], and ``keys_values``."""
+        query, key, value = self._heads(x, [self.query, self.key, self.value], packing)
+        return query, KeysValues(key, value)
 
     def call(
         self,
@@ -133,27 +163,40 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask: tf.Tensor | None = None,
         packing: Packing | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Let x look at keys and values.
+        """Let x, [B, T, D] or packed [N, D], look at keys and values; the rest is as for ``attend``."""
+        (query,) = self._heads(x, [self.query], packing)
+        return self.attend(query, keys_values, attention_mask, packing)
+
+    def attend(
+        self,
+        query: tf.Tensor,
+        keys_values: KeysValues,
+        attention_mask: tf.Tensor | None = None,
+        packing: Packing | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Let a projected query look at keys and values.
 
         Args:
-            x: [B, T, D], or packed [N, D].
+            query: [B, H, T, d].
             keys_values: [B, H, K, d] each.
             attention_mask: bool, broadcast to [B, H, T, K]; true where a query may look.
-            packing: where the tokens of a packed x stand.
+            packing: where the tokens of the output are to be taken from; None: everywhere.
 
         Returns:
-            The output, shaped as x, and the attention weights [B, H, T, K].
+            The output, [B, T, D] or packed [N, D], and the attention weights [B, H, T, K].
         """
-        query = self._split_heads(self.query(x), packing)
         context, weights = scaled_dot_product_attention(query, *keys_values, attention_mask, self.scale)
         return self.output_projection(self._join_heads(context, packing)), weights
 
-    def _split_heads(self, x: tf.Tensor, packing: Packing | None) -> tf.Tensor:
-        """[B, L, H * d], or packed [N, H * d], -> [B, H, L, d]."""
+    def _heads(self, x: tf.Tensor, projections: list[Linear], packing: Packing | None) -> list[tf.Tensor]:
+        """[B, L, D], or packed [N, D], -> [B, H, L, d] of each projection, all of them one matrix product."""
+        x = tf.convert_to_tensor(x)
+        joint = joint_linear(x, projections, self.compute_dtype)
         if packing is not None:
-            x = packing.unpack(x)
-        shape = tf.shape(x)
-        return tf.transpose(tf.reshape(x, [shape[0], shape[1], self.heads, self.head_size]), [0, 2, 1, 3])
+            joint = packing.unpack(joint)
+        shape = tf.shape(joint)
+        split = tf.reshape(joint, [shape[0], shape[1], len(projections), self.heads, self.head_size])
+        return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), axis=0)
 
     def _join_heads(self, x: tf.Tensor, packing: Packing | None) -> tf.Tensor:
         """[B, H, L, d] -> [B, L, H * d], or packed [N, H * d]."""

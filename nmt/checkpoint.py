@@ -44,14 +44,13 @@ def save_weights(run: Run, model: keras.Model, epoch: int) -> None:
         model.save_weights(aside)
 
 
-def save_state(run: Run, model: keras.Model, optimizer: Adam, epoch: int, step: int) -> None:
+def save_state(run: Run, optimizer: Adam, epoch: int, step: int) -> None:
     """Write what training needs to go on after an epoch whose weights are saved, and drop older states.
 
-    That is Adam's moments and the random numbers of dropout.
+    That is Adam's moments; dropout's random numbers depend on the step alone.
     """
     with whole_folder(run.state_path(epoch), replace=True) as aside:
-        random = {f"random_{n}": state.value.numpy() for n, state in enumerate(_random_states(model))}
-        np.savez(aside / "optimizer.npz", allow_pickle=False, **optimizer.state(), **random)
+        np.savez(aside / "optimizer.npz", allow_pickle=False, **optimizer.state())
         progress = Progress(
             epoch=epoch,
             step=step,
@@ -110,17 +109,9 @@ def _load_state(run: Run, epoch: int, model: keras.Model, optimizer: Adam) -> Pr
             if int(arrays["steps"]) != progress.step or progress.epoch != epoch:
                 raise DataError(f"{folder / 'state.json'} is damaged: it does not belong to the files beside it.")
             optimizer.restore(dict(arrays))
-            for number, state in enumerate(_random_states(model)):
-                state.assign(arrays[f"random_{number}"])
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{folder / 'optimizer.npz'} does not fit the model: {error}.") from error
     return progress
-
-
-def _random_states(model: keras.Model) -> list[keras.Variable]:
-    """The states of dropout's random numbers: variables, but no weights, so no weights file holds them."""
-    weights = {id(weight) for weight in model.weights}
-    return [variable for variable in model.variables if id(variable) not in weights]
 
 
 def load_weights(run: Run, model: keras.Model, epoch: int) -> None:

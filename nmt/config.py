@@ -159,6 +159,9 @@ class TrainingConfig(Section):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """What layers compute in. ``bfloat16`` is about twice as fast where the processor or GPU has it natively; weights,
     norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so."""
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
+    section 5.4). The losses reported are without it."""
     warmup_steps: int = Field(4000, ge=1)
     """Steps over which the learning rate rises before it falls with 1/sqrt(step) (equation 3 of the paper)."""
     learning_rate_scale: float = Field(1.0, gt=0)

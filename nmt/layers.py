@@ -1,15 +1,16 @@
-"""Embeddings, feed-forward and residual blocks, and the encoder and decoder layers made of them.
+"""What every architecture is made of: linear layers, normalisation, dropout, embeddings, feed-forward, residual frames.
 
-Shapes: B batch, L length of either side, S source length, T target length, D model, F feed-forward, V vocabulary.
+Shapes: B batch, L length of either side, D model, F feed-forward, V vocabulary, N tokens that count.
 """
 
 import math
+import zlib
 from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
-from nmt.attention import KeysValues, MultiHeadAttention, Packing
+from nmt.operations import dropout, layer_normalisation, linear
 from nmt.positions import angle_rates
 
 
@@ -93,21 +94,99 @@ class LearnedPositions(keras.layers.Layer):
         return x + tf.gather(tf.convert_to_tensor(self.matrix), positions)
 
 
-class FeedForward(keras.layers.Layer):
+class Composite(keras.layers.Layer):
+    """A layer made of layers, which make their weights when they are first used."""
+
+    def build(self, *shapes: Any, **named_shapes: Any) -> None:
+        """Make no weights of its own."""
+
+
+class Linear(keras.layers.Layer):
+    """x W + b, with the names, the initial values and the weights of Keras's Dense."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        """Take the width of the output."""
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, input_shape: Any) -> None:
+        """Make the matrix, Glorot's uniform (2010), and the bias, zero."""
+        self.kernel = self.add_weight(name="kernel", shape=(input_shape[-1], self.units), initializer="glorot_uniform")
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """[..., D] -> [..., units]."""
+        return joint_linear(x, [self], self.compute_dtype)
+
+
+def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str) -> tf.Tensor:
+    """Apply several linear layers to one input as one matrix product: [..., D] -> [..., sum of their units]."""
+    for layer in layers:
+        if not layer.built:
+            layer.build(x.shape)
+    kernels = [tf.cast(layer.kernel.value, dtype) for layer in layers]
+    biases = [tf.cast(layer.bias.value, dtype) for layer in layers]
+    if len(layers) == 1:
+        return linear(x, kernels[0], biases[0])
+    return linear(x, tf.concat(kernels, axis=1), tf.concat(biases, axis=0))
+
+
+class LayerNormalization(keras.layers.Layer):
+    """Brings each vector to mean 0 and variance 1, then scales and shifts it (Ba et al. 2016)."""
+
+    def __init__(self, epsilon: float, **kwargs: Any) -> None:
+        """Take what is added to the variance."""
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, input_shape: Any) -> None:
+        """Make scale and shift [D], float32 whatever the precision of the rest."""
+        width = (input_shape[-1],)
+        self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
+        self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """[..., D] -> [..., D]."""
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        return layer_normalisation(x, gamma, beta, self.epsilon)
+
+
+class Dropout(keras.layers.Layer):
+    """Sets a share of its input to zero in training (Srivastava et al. 2014).
+
+    Keeps no state: which elements fall is a function of the run's seed, the step and the layer's name, so a run that
+    goes on from any step draws what it would have drawn.
+    """
+
+    def __init__(self, rate: float, name: str) -> None:
+        """Take the share and a name that no other dropout of the model has."""
+        super().__init__(name=name.replace("/", "_"))
+        self.rate = rate
+        self.number = zlib.crc32(name.encode()) >> 1
+
+    def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Shaped as x; x itself without a seed, int64 [2]: the run's and the step."""
+        if seed is None:
+            return x
+        own = tf.constant([self.number << 32, 0], tf.int64)  # the run's seed fills the lower half
+        return dropout(x, self.rate, seed + own)
+
+
+class FeedForward(Composite):
     """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2)."""
 
     def __init__(self, d_model: int, d_ff: int, **kwargs: Any) -> None:
         """Take D and F."""
         super().__init__(**kwargs)
-        self.inner = keras.layers.Dense(d_ff, activation="relu", name="inner")
-        self.outer = keras.layers.Dense(d_model, name="outer")
+        self.inner = Linear(d_ff, name="inner")
+        self.outer = Linear(d_model, name="outer")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """[..., D] -> [..., D]."""
-        return self.outer(self.inner(x))
+        return self.outer(tf.nn.relu(self.inner(x)))
 
 
-class Residual(keras.layers.Layer):
+class Residual(Composite):
     """The frame around a block: dropout, residual sum and layer norm, after the block or before it.
 
     Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
@@ -115,100 +194,19 @@ class Residual(keras.layers.Layer):
     """
 
     def __init__(
-        self, norm: keras.layers.LayerNormalization, dropout: float, placement: Literal["post", "pre"], **kwargs: Any
+        self, norm: LayerNormalization, dropout: Dropout, placement: Literal["post", "pre"], **kwargs: Any
     ) -> None:
-        """Take the layer norm (two frames may share one), the dropout rate and where the norm stands."""
+        """Take the layer norm (two frames may share one), the dropout and where the norm stands."""
         super().__init__(**kwargs)
         self.norm = norm
-        self.dropout = keras.layers.Dropout(dropout)
+        self.dropout = dropout
         self.placement = placement
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
         """Return what the block reads of x [..., D]."""
         return self.norm(x) if self.placement == "pre" else x
 
-    def call(self, x: tf.Tensor, output: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """Join the block's output to x: [..., D] each and after."""
-        total = x + self.dropout(output, training=training)
+        total = x + self.dropout(output, dropout_seed)
         return self.norm(total) if self.placement == "post" else total
-
-
-class EncoderLayer(keras.layers.Layer):
-    """Self-attention and feed-forward, each in its residual frame."""
-
-    def __init__(self, attention: MultiHeadAttention, feed_forward: FeedForward, frames: list[Residual], **kwargs: Any):
-        """Take the two blocks and a frame for each."""
-        super().__init__(**kwargs)
-        self.attention = attention
-        self.feed_forward = feed_forward
-        self.attention_frame, self.feed_forward_frame = frames
-
-    def call(
-        self, x: tf.Tensor, attention_mask: tf.Tensor, packing: Packing | None = None, training: bool = False
-    ) -> tf.Tensor:
-        """Let every position of x, [B, S, D] or packed [N, D], look at those the mask [B, 1, 1, S] allows."""
-        seen = self.attention_frame.before(x)
-        attended, _ = self.attention(
-            seen, self.attention.keys_values(seen, packing), attention_mask=attention_mask, packing=packing
-        )
-        x = self.attention_frame(x, attended, training=training)
-        expanded = self.feed_forward(self.feed_forward_frame.before(x))
-        return self.feed_forward_frame(x, expanded, training=training)
-
-
-class DecoderLayer(keras.layers.Layer):
-    """Self-attention, attention over the encoder's output, and feed-forward, each in its residual frame."""
-
-    def __init__(
-        self,
-        self_attention: MultiHeadAttention,
-        cross_attention: MultiHeadAttention,
-        feed_forward: FeedForward,
-        frames: list[Residual],
-        **kwargs: Any,
-    ) -> None:
-        """Take the three blocks and a frame for each."""
-        super().__init__(**kwargs)
-        self.self_attention = self_attention
-        self.cross_attention = cross_attention
-        self.feed_forward = feed_forward
-        self.self_attention_frame, self.cross_attention_frame, self.feed_forward_frame = frames
-
-    def call(
-        self,
-        x: tf.Tensor,
-        source: KeysValues,
-        source_mask: tf.Tensor,
-        attention_mask: tf.Tensor,
-        cache: KeysValues | None = None,
-        index: tf.Tensor | int = 0,
-        packing: Packing | None = None,
-        training: bool = False,
-    ) -> tuple[tf.Tensor, KeysValues, tf.Tensor]:
-        """Run target positions through the layer.
-
-        Args:
-            x: [B, T, D], or packed [N, D].
-            source: this layer's keys and values of the encoder's output, [B, H, S, d] each.
-            source_mask: bool [B, 1, 1, S].
-            attention_mask: look-ahead mask, bool [1, 1, T, K].
-            cache: keys and values [B, H, K, d] of the positions before ``index``; None when x is the whole target.
-            index: position of the first column of x.
-            packing: where the tokens of a packed x stand.
-            training: whether dropout is on.
-
-        Returns:
-            The output, shaped as x; the keys and values with those of x written in; the cross-attention weights
-            [B, H, T, S].
-        """
-        seen = self.self_attention_frame.before(x)
-        keys_values = self.self_attention.keys_values(seen, packing)
-        if cache is not None:
-            keys_values = cache.written_at(index, keys_values)
-        attended, _ = self.self_attention(seen, keys_values, attention_mask=attention_mask, packing=packing)
-        x = self.self_attention_frame(x, attended, training=training)
-        seen = self.cross_attention_frame.before(x)
-        attended, alignment = self.cross_attention(seen, source, attention_mask=source_mask, packing=packing)
-        x = self.cross_attention_frame(x, attended, training=training)
-        expanded = self.feed_forward(self.feed_forward_frame.before(x))
-        return self.feed_forward_frame(x, expanded, training=training), keys_values, alignment

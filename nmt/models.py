@@ -47,7 +47,12 @@ def build_model(
 
 
 def teacher_forced(
-    model: keras.Model, source: tf.Tensor, target: tf.Tensor, *, packed: bool = True, training: bool
+    model: keras.Model,
+    source: tf.Tensor,
+    target: tf.Tensor,
+    *,
+    packed: bool = True,
+    dropout_seed: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Predict each target token from those before it: the decoder reads the target shifted by one.
 
@@ -56,14 +61,14 @@ def teacher_forced(
         source: int32 [B, S].
         target: int32 [B, T + 1], from bos to eos.
         packed: whether to compute only the N positions where there is something to predict.
-        training: whether dropout is on.
+        dropout_seed: int64 [2] from which dropout draws, for training; None: no dropout.
 
     Returns:
         Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
     """
     shifted, expected = target[:, :-1], target[:, 1:]
-    memory = model.encode(source, packed=packed, training=training)
+    memory = model.encode(source, packed=packed, dropout_seed=dropout_seed)
     if not packed:
-        return model.decode(shifted, memory, training=training), expected
+        return model.decode(shifted, memory, dropout_seed=dropout_seed), expected
     packing = Packing.of(expected)
-    return model.decode(shifted, memory, packing=packing, training=training), packing.pack(expected)
+    return model.decode(shifted, memory, packing=packing, dropout_seed=dropout_seed), packing.pack(expected)

@@ -18,7 +18,7 @@ from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, Split, read_manifest
 from nmt.errors import ConfigError, ConflictError, NmtError
-from nmt.losses import accuracy, cross_entropy
+from nmt.losses import TokenSums, cross_entropy
 from nmt.models import build_model, teacher_forced
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
@@ -38,9 +38,9 @@ class Totals(tf.Module):
         super().__init__(name="totals")
         self.sums = tf.Variable(tf.zeros([3], tf.float64), trainable=False)
 
-    def add(self, loss: tf.Tensor, right: tf.Tensor, tokens: tf.Tensor) -> None:
-        """Add a batch's summed loss, number of tokens predicted right and number of tokens: float32 scalars."""
-        self.sums.assign_add(tf.cast(tf.stack([loss, right, tokens]), tf.float64))
+    def add(self, batch: TokenSums) -> None:
+        """Add what a batch came to."""
+        self.sums.assign_add(tf.cast(tf.stack([batch.loss, batch.right, batch.tokens]), tf.float64))
 
     def read(self) -> "Sums":
         """Return the sums so far."""
@@ -68,22 +68,23 @@ class Sums(NamedTuple):
         return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
-def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals, *, packed: bool = True) -> Callable[..., None]:
-    """Return the traced training step: (source [B, S], target [B, T + 1], learning rate) int32, int32, float32.
+def make_train_step(
+    model: keras.Model, optimizer: Adam, totals: Totals, *, packed: bool = True, label_smoothing: float = 0.0
+) -> Callable[..., None]:
+    """Return the traced training step.
 
-    One trace serves batches of all shapes.
+    It takes source [B, S] and target [B, T + 1], int32, the learning rate, float32, and the seed of dropout, int64
+    [2]. One trace serves batches of all shapes.
     """
 
-    @tf.function(input_signature=(*BATCH, tf.TensorSpec([], tf.float32)))
-    def train_step(source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor) -> None:
+    @tf.function(input_signature=(*BATCH, tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)))
+    def train_step(source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
-            logits, expected = teacher_forced(model, source, target, packed=packed, training=True)
-            loss, tokens = cross_entropy(logits, expected)
-            mean_loss = loss / tokens
-        gradients = tape.gradient(mean_loss, optimizer.variables_trained)
-        optimizer.apply(gradients, learning_rate)
-        right, _ = accuracy(logits, expected)
-        totals.add(loss, right, tokens)
+            logits, expected = teacher_forced(model, source, target, packed=packed, dropout_seed=dropout_seed)
+            sums = cross_entropy(logits, expected, label_smoothing)
+            mean = sums.objective / sums.tokens
+        optimizer.apply(tape.gradient(mean, optimizer.variables_trained), learning_rate)
+        totals.add(sums)
 
     return train_step
 
@@ -93,10 +94,8 @@ def make_validation_step(model: keras.Model, totals: Totals) -> Callable[..., No
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
-        logits, expected = teacher_forced(model, source, target, training=False)
-        loss, tokens = cross_entropy(logits, expected)
-        right, _ = accuracy(logits, expected)
-        totals.add(loss, right, tokens)
+        logits, expected = teacher_forced(model, source, target)
+        totals.add(cross_entropy(tf.cast(logits, tf.float32), expected))
 
     return validation_step
 
@@ -120,7 +119,13 @@ class Trainer:
         self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
         self.totals = Totals()
-        self.train_step = make_train_step(self.model, self.optimizer, self.totals, packed=config.training.pack)
+        self.train_step = make_train_step(
+            self.model,
+            self.optimizer,
+            self.totals,
+            packed=config.training.pack,
+            label_smoothing=config.training.label_smoothing,
+        )
         self.validation_step = make_validation_step(self.model, self.totals)
         restored = restore(run, self.model, self.optimizer)
         self.damaged = restored.damaged if restored else []
@@ -134,7 +139,7 @@ class Trainer:
             metrics = self._train_epoch(self.epoch + 1, progress)
             save_weights(self.run, self.model, metrics.epoch)
             self.run.append_metrics(metrics)
-            save_state(self.run, self.model, self.optimizer, metrics.epoch, metrics.step)
+            save_state(self.run, self.optimizer, metrics.epoch, metrics.step)
             rotate_weights(self.run, self.config.training.max_to_keep)
             self.epoch = metrics.epoch
             progress.end_epoch(metrics, best=self.run.best_epoch() == metrics.epoch)
@@ -154,7 +159,8 @@ class Trainer:
         for source, target in self._batches(self.train_split, plan):
             self.step += 1
             learning_rate = self.learning_rate(self.step)
-            self.train_step(source, target, tf.constant(learning_rate, tf.float32))
+            dropout_seed = tf.constant([settings.seed, self.step], tf.int64)
+            self.train_step(source, target, tf.constant(learning_rate, tf.float32), dropout_seed)
             if self.step % settings.log_every == 0:
                 sums = self.totals.read()
                 loss, right = self._means(sums.since(logged))

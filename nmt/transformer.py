@@ -14,12 +14,14 @@ import keras
 import tensorflow as tf
 
 from nmt.attention import KeysValues, MultiHeadAttention, Packing, look_ahead_mask, padding_mask
+from nmt.blocks import DecoderLayer, EncoderLayer
 from nmt.config import ModelConfig
 from nmt.layers import (
-    DecoderLayer,
-    EncoderLayer,
+    Dropout,
     FeedForward,
+    LayerNormalization,
     LearnedPositions,
+    Linear,
     Residual,
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
@@ -59,24 +61,27 @@ class Transformer(keras.Model):
         self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
         self.source_positions = _positions(config, "source_positions")
         self.target_positions = _positions(config, "target_positions")
-        self.source_dropout = keras.layers.Dropout(config.dropout, name="source_dropout")
-        self.target_dropout = keras.layers.Dropout(config.dropout, name="target_dropout")
+        self.source_dropout = Dropout(config.dropout, "source_embedding")
+        self.target_dropout = Dropout(config.dropout, "target_embedding")
         self.encoder_layers = [_encoder_layer(config, n) for n in range(1, config.encoder_layers + 1)]
         self.decoder_layers = [_decoder_layer(config, n) for n in range(1, config.decoder_layers + 1)]
         if config.norm == "pre":
             self.encoder_norm = _norm(config, "encoder_norm")
             self.decoder_norm = _norm(config, "decoder_norm")
         if config.tie_embeddings == "none":
-            self.output_layer = keras.layers.Dense(target_vocabulary, name="output_layer")
+            self.output_layer = Linear(target_vocabulary, name="output_layer")
 
-    def encode(self, source: tf.Tensor, packed: bool = True, training: bool = False) -> Memory:
-        """Read source ids, int32 [B, S], padding 0; computing something for padding too unless ``packed``."""
+    def encode(self, source: tf.Tensor, packed: bool = True, dropout_seed: tf.Tensor | None = None) -> Memory:
+        """Read source ids, int32 [B, S], padding 0; computing something for padding too unless ``packed``.
+
+        Training gives a seed, int64 [2], from which dropout draws.
+        """
         mask = padding_mask(source)
         packing = Packing.of(source) if packed else None
         x = self._embed(self.source_embedding, self.source_positions, source, packing)
-        x = self.source_dropout(x, training=training)
+        x = self.source_dropout(x, dropout_seed)
         for layer in self.encoder_layers:
-            x = layer(x, mask, packing=packing, training=training)
+            x = layer(x, mask, packing=packing, dropout_seed=dropout_seed)
         if self.config.norm == "pre":
             x = self.encoder_norm(x)
         return Memory(tuple(layer.cross_attention.keys_values(x, packing) for layer in self.decoder_layers), mask)
@@ -87,7 +92,7 @@ class Transformer(keras.Model):
         memory: Memory,
         cache: Cache | None = None,
         packing: Packing | None = None,
-        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
     ) -> Any:
         """Predict the token after each of ``tokens``, int32 [B, T].
 
@@ -102,7 +107,7 @@ class Transformer(keras.Model):
         keys = length if cache is None else tf.shape(cache.layers[0].keys)[2]
         mask = look_ahead_mask(length, keys, offset)
         x = self._embed(self.target_embedding, self.target_positions, tokens, packing, offset)
-        x = self.target_dropout(x, training=training)
+        x = self.target_dropout(x, dropout_seed)
         written = []
         for number, layer in enumerate(self.decoder_layers):
             past = None if cache is None else cache.layers[number]
@@ -114,7 +119,7 @@ class Transformer(keras.Model):
                 cache=past,
                 index=offset,
                 packing=packing,
-                training=training,
+                dropout_seed=dropout_seed,
             )
             written.append(keys_values)
         if self.config.norm == "pre":
@@ -146,9 +151,9 @@ class Transformer(keras.Model):
         layers = tuple(KeysValues(empty(), empty()) for _ in self.decoder_layers)
         return Cache(layers, tf.constant(0, tf.int32))
 
-    def call(self, source: tf.Tensor, target: tf.Tensor, training: bool = False) -> tf.Tensor:
-        """Teacher forcing: source [B, S] and the target so far [B, T] -> logits [B, T, V]."""
-        return self.decode(target, self.encode(source, training=training), training=training)
+    def call(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+        """Teacher forcing without dropout: source [B, S] and the target so far [B, T] -> logits [B, T, V]."""
+        return self.decode(target, self.encode(source))
 
     def summary(self, print_fn: Callable[[str], None] = print) -> None:
         """Print every part with its output's shape and its parameters, in the order in which data passes them.
@@ -174,7 +179,7 @@ class Transformer(keras.Model):
                 rows.insert(at, (norm.name, shape, norm.count_params(), "LayerNormalization"))
         last = 0 if tied else self.output_layer.count_params()
         vocabulary = self.target_embedding.vocabulary if tied else self.output_layer.units
-        rows.append(("output_layer", f"[B, T, {vocabulary}]", last, "the embedding's matrix" if tied else "Dense"))
+        rows.append(("output_layer", f"[B, T, {vocabulary}]", last, "the embedding's matrix" if tied else "Linear"))
         print_fn(f"{'part':<18}{'output':<16}{'parameters':>12}  what it is")
         for name, shape, count, kind in rows:
             print_fn(f"{name:<18}{shape:<16}{count:>12,}  {kind}")
@@ -206,8 +211,8 @@ def _positions(config: ModelConfig, name: str) -> keras.layers.Layer:
     return SinusoidalPositions(name=name)
 
 
-def _norm(config: ModelConfig, name: str) -> keras.layers.LayerNormalization:
-    return keras.layers.LayerNormalization(epsilon=config.layer_norm_epsilon, name=name)
+def _norm(config: ModelConfig, name: str) -> LayerNormalization:
+    return LayerNormalization(config.layer_norm_epsilon, name=name)
 
 
 def _attention(config: ModelConfig, name: str) -> MultiHeadAttention:
@@ -216,22 +221,22 @@ def _attention(config: ModelConfig, name: str) -> MultiHeadAttention:
     return MultiHeadAttention(config.heads, size, config.d_model, scale=1 / math.sqrt(divided_by), name=name)
 
 
-def _frames(config: ModelConfig, norms: list[keras.layers.LayerNormalization], names: list[str]) -> list[Residual]:
+def _frames(config: ModelConfig, norms: list[LayerNormalization], layer: str, names: list[str]) -> list[Residual]:
     return [
-        Residual(norm, config.dropout, config.norm, name=f"{name}_frame")
+        Residual(norm, Dropout(config.dropout, f"{layer}/{name}"), config.norm, name=f"{name}_frame")
         for norm, name in zip(norms, names, strict=True)
     ]
 
 
 def _encoder_layer(config: ModelConfig, number: int) -> EncoderLayer:
-    names = ["attention", "feed_forward"]
-    frames = _frames(config, [_norm(config, "norm") for _ in names], names)
+    layer, names = f"encoder_{number}", ["attention", "feed_forward"]
+    frames = _frames(config, [_norm(config, "norm") for _ in names], layer, names)
     feed_forward = FeedForward(config.d_model, config.d_ff, name="feed_forward")
-    return EncoderLayer(_attention(config, "attention"), feed_forward, frames, name=f"encoder_{number}")
+    return EncoderLayer(_attention(config, "attention"), feed_forward, frames, name=layer)
 
 
 def _decoder_layer(config: ModelConfig, number: int) -> DecoderLayer:
-    names = ["self_attention", "cross_attention", "feed_forward"]
+    layer, names = f"decoder_{number}", ["self_attention", "cross_attention", "feed_forward"]
     norms = [_norm(config, "norm") for _ in names]
     if config.share_decoder_norm:
         norms[1] = norms[0]
@@ -239,6 +244,6 @@ def _decoder_layer(config: ModelConfig, number: int) -> DecoderLayer:
         _attention(config, "self_attention"),
         _attention(config, "cross_attention"),
         FeedForward(config.d_model, config.d_ff, name="feed_forward"),
-        _frames(config, norms, names),
-        name=f"decoder_{number}",
+        _frames(config, norms, layer, names),
+        name=layer,
     )

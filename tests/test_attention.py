@@ -181,7 +181,8 @@ PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]
 
 def test_packing_names_the_places_of_tokens_row_by_row() -> None:
     packing = Packing.of(IDS)
-    assert packing.indices.numpy().tolist() == PLACES
+    assert [[place // 4, place % 4] for place in packing.places.numpy().tolist()] == PLACES
+    assert packing.tokens.numpy().tolist() == [0, 1, 2, 9, 3, 4, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8]
     assert packing.positions.numpy().tolist() == [column for _, column in PLACES]
     assert packing.pack(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
 
@@ -193,6 +194,17 @@ def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
     unpacked = packing.unpack(tokens)
     np.testing.assert_array_equal(unpacked, np.where(IDS[..., tf.newaxis] != 0, rows, 0))
     np.testing.assert_array_equal(packing.pack(unpacked), tokens)
+
+
+def test_gradients_of_packing_and_unpacking_are_those_of_picking_and_placing() -> None:
+    packing, rows = Packing.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
+    tokens, counts = packing.pack(rows), (IDS != 0)[..., tf.newaxis]
+    at_tokens, at_rows = tf.constant(normal(2, *tokens.shape)), tf.constant(normal(3, *rows.shape))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([rows, tokens])
+        packed, unpacked = packing.pack(rows) * at_tokens, packing.unpack(tokens) * at_rows
+    np.testing.assert_array_equal(tape.gradient(packed, rows), packing.unpack(at_tokens))
+    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), packing.pack(tf.where(counts, at_rows, 0)))
 
 
 def test_packed_attention_is_that_of_rows_at_the_tokens_that_count() -> None:

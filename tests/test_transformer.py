@@ -19,6 +19,7 @@ from nmt import transformer as transformer_module
 from nmt.attention import MultiHeadAttention, Packing, look_ahead_mask, padding_mask
 from nmt.config import ModelConfig
 from nmt.errors import ConfigError
+from nmt.layers import Dropout, LayerNormalization
 from nmt.losses import cross_entropy
 from nmt.models import ARCHITECTURES, build_model
 from nmt.positions import sinusoidal_encoding
@@ -104,24 +105,34 @@ def test_call_is_decode_after_encode(model: Transformer) -> None:
     np.testing.assert_array_equal(model(SOURCE, TARGET), model.decode(TARGET, model.encode(SOURCE)))
 
 
-def test_dropout_is_random_in_training_and_off_otherwise(model: Transformer) -> None:
+def test_dropout_differs_from_step_to_step_and_run_to_run_and_is_off_without_a_seed(model: Transformer) -> None:
     np.testing.assert_array_equal(model(SOURCE, TARGET), model(SOURCE, TARGET))
-    first, second = (model(SOURCE, TARGET, training=True).numpy() for _ in range(2))
-    assert not np.allclose(first, second, atol=1e-2)
-    first, second = (model.encode(SOURCE, training=True).layers[0].keys.numpy() for _ in range(2))
-    assert not np.allclose(first, second, atol=1e-2)
+    memory = model.encode(SOURCE)
+    seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1])]
+    encoded = [memory.layers[0].keys, *(model.encode(SOURCE, dropout_seed=seed).layers[0].keys for seed in seeds)]
+    decoded = [model.decode(TARGET, memory, dropout_seed=seed) for seed in (None, *seeds)]
+    for results in (encoded, decoded):
+        assert not any(np.allclose(*pair, atol=1e-2) for pair in combinations(results, 2))
+
+
+def test_dropout_is_a_function_of_seed_and_step(model: Transformer) -> None:
+    for numbers in ([1, 1], [2**32 - 1, 10**9]):
+        seed = tf.constant(numbers, tf.int64)
+        first, second = (model.encode(SOURCE, dropout_seed=seed).layers[0].keys for _ in range(2))
+        np.testing.assert_array_equal(first, second)
 
 
 def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
     model = built(small(**SHALLOW, dropout=0.5))
-    dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, keras.layers.Dropout)}
+    dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, Dropout)}
     assert list(dropouts.values()) == [0.5] * (2 + 2 + 3)
-    memory = model.encode(SOURCE)
+    memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
+    assert len({part.number for part in dropouts}) == len(dropouts)  # no two draw the same
     for only in (None, model.source_dropout, model.target_dropout):
         for part, rate in dropouts.items():
             part.rate = rate if part is only else 0
-        encoded = [model.encode(SOURCE, training=training).layers[0].keys for training in (True, False)]
-        decoded = [model.decode(TARGET, memory, training=training) for training in (True, False)]
+        encoded = [model.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
+        decoded = [model.decode(TARGET, memory, dropout_seed=given) for given in (seed, None)]
         assert np.allclose(*encoded, **CLOSE) == (only is not model.source_dropout)
         assert np.allclose(*decoded, **CLOSE) == (only is not model.target_dropout)
 
@@ -238,9 +249,9 @@ def test_packing_changes_no_gradient(model: Transformer) -> None:
     weights, packing = [weight.value for weight in model.trainable_weights], Packing.of(EXPECTED)
     with tf.GradientTape() as of_packed, tf.GradientTape() as of_rows:
         packed = model.decode(TARGET, model.encode(SOURCE), packing=packing)
-        packed_loss, packed_count = cross_entropy(packed, packing.pack(EXPECTED))
-        rows_loss, rows_count = cross_entropy(model.decode(TARGET, model.encode(SOURCE, packed=False)), EXPECTED)
-        packed_mean, rows_mean = packed_loss / packed_count, rows_loss / rows_count
+        of_tokens = cross_entropy(packed, packing.pack(EXPECTED))
+        of_all = cross_entropy(model.decode(TARGET, model.encode(SOURCE, packed=False)), EXPECTED)
+        packed_mean, rows_mean = of_tokens.objective / of_tokens.tokens, of_all.objective / of_all.tokens
     for one, other in zip(of_packed.gradient(packed_mean, weights), of_rows.gradient(rows_mean, weights), strict=True):
         np.testing.assert_allclose(tf.convert_to_tensor(one), tf.convert_to_tensor(other), **CLOSE)
 
@@ -312,7 +323,7 @@ def test_source_bos_is_no_part_of_the_model() -> None:
 @pytest.mark.parametrize(("norm", "count"), [("post", 2 + 3), ("pre", 2 + 3 + 2)])
 def test_layer_norm_epsilon_reaches_every_norm(norm: str, count: int) -> None:
     model = built(small(**SHALLOW, norm=norm, layer_norm_epsilon=0.01))
-    norms = [part for part in model._flatten_layers() if isinstance(part, keras.layers.LayerNormalization)]
+    norms = [part for part in model._flatten_layers() if isinstance(part, LayerNormalization)]
     assert [part.epsilon for part in norms] == [0.01] * count
 
 

@@ -1,0 +1,90 @@
+"""The arithmetic between matrix products, written to touch memory as seldom as TensorFlow's operations allow.
+
+On a processor with matrix units the products themselves are a small part of a training step; the rest is reading and
+writing. Gradients are written out where automatic differentiation would take more passes, and are the same numbers.
+
+Shapes: N tokens or rows of any number, D width, F width of an output.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+# Dropout compares bytes, a quarter of the random numbers that floats would need.
+BYTE_VALUES = 256
+
+
+def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
+    """Return x kernel + bias: [..., D], [D, F] and [F] -> [..., F]."""
+    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
+    if bias is not None:
+        flat = add_bias(flat, bias)
+    result = tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [kernel.shape[-1]]], axis=0))
+    return tf.ensure_shape(result, [*x.shape[:-1], kernel.shape[-1]])
+
+
+@tf.custom_gradient
+def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple[tf.Tensor, tf.Tensor]]]:
+    """Add [F] to each row of [N, F]; the bias's gradient, a sum of rows, is a product with ones."""
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return upstream, column_sums(upstream)
+
+    return x + bias, gradient
+
+
+def column_sums(x: tf.Tensor) -> tf.Tensor:
+    """Sum [N, F] over N -> [F], adding up in float32 whatever the type of x."""
+    return tf.matmul(tf.ones([1, tf.shape(x)[0]], x.dtype), x)[0]
+
+
+def layer_normalisation(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Return (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis (Ba et al. 2016).
+
+    Args:
+        x: [..., D] of any floating type; the arithmetic is float32.
+        gamma: float32 [D].
+        beta: float32 [D].
+        epsilon: added to the variance.
+
+    Returns:
+        The shape and type of x.
+    """
+    flat = tf.reshape(x, [-1, x.shape[-1]])
+    return tf.ensure_shape(tf.reshape(_normalised_rows(flat, gamma, beta, epsilon), tf.shape(x)), x.shape)
+
+
+def _normalised_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    @tf.custom_gradient
+    def normalised(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple]]:
+        centred = tf.cast(x, tf.float32)
+        centred -= tf.reduce_mean(centred, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True) + epsilon)
+        standard = centred * scale
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            upstream = tf.cast(upstream, tf.float32)
+            weighted = upstream * gamma
+            along = tf.reduce_mean(weighted * standard, axis=-1, keepdims=True)
+            downstream = (weighted - tf.reduce_mean(weighted, axis=-1, keepdims=True) - standard * along) * scale
+            return tf.cast(downstream, x.dtype), column_sums(upstream * standard), column_sums(upstream)
+
+        return tf.cast(standard * gamma + beta, x.dtype), gradient
+
+    return normalised(x, gamma, beta)
+
+
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
+    """Set a share of x to zero and scale up the rest to make up for it (Srivastava et al. 2014).
+
+    Which elements is a pure function of ``seed``, int64 [2], and the number of elements of x. A random byte decides on
+    each, so a rate above 0 is rounded to a 256th, at least one and at most 255 of them; the scale goes with that rate.
+    """
+    if rate == 0:
+        return x
+    dropped = min(max(1, round(BYTE_VALUES * rate)), BYTE_VALUES - 1)
+    count = tf.size(x)
+    words = tf.random.stateless_uniform([(count + 3) // 4], seed, minval=None, maxval=None, dtype=tf.uint32)
+    random = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
+    kept = tf.cast(tf.reshape(random, tf.shape(x)) >= tf.constant(dropped, tf.uint8), x.dtype)
+    return x * (kept * tf.cast(BYTE_VALUES / (BYTE_VALUES - dropped), x.dtype))
