@@ -93,6 +93,9 @@ class ModelConfig(Section):
     sqrt(heads x head_size), which flattens the softmax."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the words, in source and translation so far, that training replaces by unk, so that the model translates
+    around words it does not know."""
     norm: Literal["post", "pre"] = "post"
     """Layer normalisation after each residual sum (``post``, the paper) or before each block (``pre``)."""
     layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)

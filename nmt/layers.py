@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from nmt.operations import dropout, layer_normalisation, linear
 from nmt.positions import angle_rates
+from nmt.tokenizer import FIRST_WORD, UNK
 
 
 def sinusoids(positions: tf.Tensor, d_model: int) -> tf.Tensor:
@@ -168,8 +169,33 @@ class Dropout(keras.layers.Layer):
         """Shaped as x; x itself without a seed, int64 [2]: the run's and the step."""
         if seed is None:
             return x
-        own = tf.constant([self.number << 32, 0], tf.int64)  # the run's seed fills the lower half
-        return dropout(x, self.rate, seed + own)
+        return dropout(x, self.rate, own_seed(seed, self.number))
+
+
+def own_seed(seed: tf.Tensor, number: int) -> tf.Tensor:
+    """Return the seed of one layer's random numbers from that of all: int64 [2] both, ``number`` below 2^31."""
+    return seed + tf.constant([number << 32, 0], tf.int64)  # the run's seed fills the lower half
+
+
+class WordDropout(keras.layers.Layer):
+    """Replaces a share of the words by unk in training (Sennrich and Zhang 2019, section 3.2).
+
+    The model learns to make do with the rest: it translates around words that it does not know, and is less thrown by
+    mistakes of its own in the translation so far.
+    """
+
+    def __init__(self, rate: float, name: str) -> None:
+        """Take the share and a name that no other dropout of the model has."""
+        super().__init__(name=name.replace("/", "_"))
+        self.rate = rate
+        self.number = zlib.crc32(name.encode()) >> 1
+
+    def call(self, ids: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Int32 ids of any shape to the same; unchanged without a seed, int64 [2]: the run's and the step."""
+        if seed is None or self.rate == 0:
+            return ids
+        random = tf.random.stateless_uniform(tf.shape(ids), own_seed(seed, self.number))
+        return tf.where((ids >= FIRST_WORD) & (random < self.rate), UNK, ids)
 
 
 class FeedForward(Composite):

@@ -26,6 +26,7 @@ from nmt.layers import (
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
     TokenEmbedding,
+    WordDropout,
 )
 
 
@@ -61,6 +62,8 @@ class Transformer(keras.Model):
         self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
         self.source_positions = _positions(config, "source_positions")
         self.target_positions = _positions(config, "target_positions")
+        self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
+        self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
         self.source_dropout = Dropout(config.dropout, "source_embedding")
         self.target_dropout = Dropout(config.dropout, "target_embedding")
         self.encoder_layers = [_encoder_layer(config, n) for n in range(1, config.encoder_layers + 1)]
@@ -78,6 +81,7 @@ class Transformer(keras.Model):
         """
         mask = padding_mask(source)
         packing = Packing.of(source) if packed else None
+        source = self.source_word_dropout(source, dropout_seed)
         x = self._embed(self.source_embedding, self.source_positions, source, packing)
         x = self.source_dropout(x, dropout_seed)
         for layer in self.encoder_layers:
@@ -106,6 +110,7 @@ class Transformer(keras.Model):
         offset = 0 if cache is None else cache.length
         keys = length if cache is None else tf.shape(cache.layers[0].keys)[2]
         mask = look_ahead_mask(length, keys, offset)
+        tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, packing, offset)
         x = self.target_dropout(x, dropout_seed)
         written = []

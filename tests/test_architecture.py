@@ -28,7 +28,7 @@ ROOMS: dict[str, set[str]] = {
     "positions": set(),
     "schedule": set(),
     "operations": set(),
-    "layers": {"operations", "positions"},
+    "layers": {"operations", "positions", "tokenizer"},
     "attention": {"layers", "tokenizer"},
     "blocks": {"attention", "layers"},
     "transformer": {"blocks", "layers", "attention", "config"},
