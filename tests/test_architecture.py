@@ -44,10 +44,22 @@ ROOMS: dict[str, set[str]] = {
         "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "config", "errors",
     },
     "evaluation": {"translation", "corpus"},
+    "flops": {"config"},
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 SOURCES = sorted((ROOT / "nmt").glob("*.py"))
-WITHOUT_TENSORFLOW = ["config", "corpus", "dataset", "demo", "evaluation", "fetch", "plots", "run", "tokenizer"]
+WITHOUT_TENSORFLOW = [
+    "config",
+    "corpus",
+    "dataset",
+    "demo",
+    "evaluation",
+    "fetch",
+    "flops",
+    "plots",
+    "run",
+    "tokenizer",
+]
 
 
 def imported_rooms(path: Path) -> set[str]:
