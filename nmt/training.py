@@ -80,8 +80,10 @@ def make_train_step(model: keras.Model, optimizer: Adam, totals: Totals, *, pack
             logits, expected = teacher_forced(model, source, target, packed=packed, training=True)
             loss, tokens = cross_entropy(logits, expected)
             mean_loss = loss / tokens
-        gradients = tape.gradient(mean_loss, optimizer.variables_trained)
-        optimizer.apply(gradients, learning_rate)
+        with tf.name_scope("backward"):  # the scopes are how a trace tells phases apart (see nmt.op_times)
+            gradients = tape.gradient(mean_loss, optimizer.variables_trained)
+        with tf.name_scope("optimizer"):
+            optimizer.apply(gradients, learning_rate)
         right, _ = accuracy(logits, expected)
         totals.add(loss, right, tokens)
 
