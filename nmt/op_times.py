@@ -108,6 +108,7 @@ def share_out(spans: Iterable[tuple[int, int]], operations: list[Operation]) -> 
     Returns:
         The share of each operation, and the time at which none ran; together they are as long as the spans.
     """
+    marks: list[tuple[int, bool, int | None]]
     marks = [(time, opens, None) for span in spans for time, opens in zip(span, (True, False), strict=True)]
     marks += [
         (time, opens, number)

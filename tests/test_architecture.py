@@ -45,6 +45,12 @@ ROOMS: dict[str, set[str]] = {
     },
     "evaluation": {"translation", "corpus"},
     "flops": {"config"},
+    "op_times": set(),
+    "generated": {"dataset", "tokenizer"},
+    "benchmark": {
+        "training", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer", "runtime",
+        "config",
+    },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 SOURCES = sorted((ROOT / "nmt").glob("*.py"))
