@@ -48,8 +48,8 @@ ROOMS: dict[str, set[str]] = {
     "op_times": set(),
     "generated": {"dataset", "tokenizer"},
     "benchmark": {
-        "training", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer", "runtime",
-        "config",
+        "training", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer",
+        "runtime", "config",
     },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip

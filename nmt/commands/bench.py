@@ -35,7 +35,8 @@ def bench(
         typer.Option("--set", help="Override a key: section.key=value. Can be repeated.", metavar="KEY=VALUE"),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0, help="Time to measure, in all; building the model and warming up come on top.")
+        float,
+        typer.Option(min=0, max=86_400, help="Time to measure, in all; building the model and warming up come on top."),
     ] = 40,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
