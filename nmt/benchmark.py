@@ -8,7 +8,6 @@ Shapes: B batch, S source length, T target length, N tokens found.
 """
 
 import itertools
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -253,7 +252,7 @@ def measure_training(
             tokens.append(int(target_lengths.sum()))
             flops.append(count(source_lengths, target_lengths).training)
             shares.append(flops[-1] / times[-1] / rates[precision])
-    memory, gpu_memory = peak_memory(), peak_gpu_memory()
+    memory, gpu_memory = runtime.peak_memory(), runtime.peak_gpu_memory()
     traced = None
     if not runtime.GPUS:
         ready = list(itertools.islice(batches, TRACED_STEPS))
@@ -278,21 +277,6 @@ def measure_training(
         seconds_by_phase=traced.by_phase if traced else None,
         seconds_by_kind=traced.by_kind if traced else None,
     )
-
-
-def peak_memory() -> int | None:
-    """Return the most bytes of memory that this process has held, or None where the system does not say."""
-    if sys.platform == "win32":
-        return None
-    import resource  # noqa: PLC0415 - there is none on Windows
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def peak_gpu_memory() -> int | None:
-    """Return the most bytes that TensorFlow has held on the first GPU, or None without one."""
-    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if runtime.GPUS else None
 
 
 def greedy_translate(model: keras.Model) -> Translate:

@@ -69,3 +69,18 @@ def start(seed: int) -> None:
 def device() -> str:
     """Return in words what computations run on."""
     return f"{len(GPUS)} GPU(s)" if GPUS else f"{os.cpu_count()} CPU cores"
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of memory that this process has held, or None where the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def peak_gpu_memory() -> int | None:
+    """Return the most bytes that TensorFlow has held on the first GPU, or None without one."""
+    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None

@@ -61,6 +61,11 @@ def _data(
         if vocabulary is not None:
             raise NmtError("--vocabulary is the size of a generated one; add --generated, or leave it out.")
         prepared = find_dataset(name or config.data.dataset)
+
+        from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
+        from nmt.training import check_positions
+
+        check_positions(config.model, prepared.manifest)
         return f"dataset {prepared.name}", prepared.manifest.vocabulary, prepared.split("train"), prepared.split("test")
 
     from nmt.generated import LONGEST, generate_split
