@@ -12,8 +12,8 @@ import tensorflow as tf
 from nmt.layers import Composite, Linear, joint_linear
 from nmt.tokenizer import PAD
 
-# Added to a score that is masked: every score vanishes beside it, and it is finite in bfloat16.
-MASKED_SCORE = -1e9
+# Added to a score that is masked: any other score vanishes beside it, and it is finite in the type of the scores.
+MASKED_SCORE, MASKED_FLOAT16_SCORE = -1e9, -3e4
 
 
 def padding_mask(ids: tf.Tensor) -> tf.Tensor:
@@ -49,7 +49,8 @@ def scaled_dot_product_attention(
     scores = tf.matmul(query * tf.cast(scale, query.dtype), key, transpose_b=True)
     if mask is not None:
         # A sum, since its gradient costs nothing; the mask is small beside the scores.
-        scores += tf.where(mask, tf.constant(0, scores.dtype), tf.constant(MASKED_SCORE, scores.dtype))
+        masked = MASKED_FLOAT16_SCORE if scores.dtype == tf.float16 else MASKED_SCORE
+        scores += tf.where(mask, tf.constant(0, scores.dtype), tf.constant(masked, scores.dtype))
     weights = tf.nn.softmax(scores)
     return tf.matmul(weights, value), weights
 

@@ -1,27 +1,69 @@
 """Which pairs meet in which batch: the plan of an epoch is a pure function of (seed, epoch), so it can be sought."""
 
+import itertools
+from collections.abc import Iterable
+from typing import Literal
+
 import numpy as np
 import tensorflow as tf
 
 from nmt.dataset import Sequences, Split
 from nmt.tokenizer import BOS, EOS, PAD
 
+# Both sides of a batch count, or a few short targets with endless sources would make a batch that fits no memory.
+SOURCE_TOKENS_PER_TARGET_TOKEN = 2
 
-def plan_epoch(split: Split, batch_size: int, *, seed: int, epoch: int, sort_by_length: bool) -> list[np.ndarray]:
+
+def plan_epoch(
+    split: Split,
+    batch_size: int,
+    *,
+    seed: int,
+    epoch: int,
+    sort_by_length: bool,
+    batch_type: Literal["sentences", "tokens"] = "sentences",
+) -> list[np.ndarray]:
     """Return the batches of an epoch in order, each as the int64 indices of its pairs.
 
     Every pair is in exactly one batch. With ``sort_by_length`` a batch holds pairs of like length, equals being
-    mixed anew each epoch, and the batches come in random order.
+    mixed anew each epoch, and the batches come in random order. Batches by tokens are always sorted so: a batch has as
+    many pairs as fit in ``batch_size`` target tokens, eos included, padding too, and in twice as many source tokens;
+    a longer pair is a batch of its own.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(split))
-    if sort_by_length:
-        by_length = np.lexsort((split.source.lengths[order], split.target.lengths[order]))
-        order = order[by_length]
-    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    if sort_by_length:
-        batches = [batches[index] for index in random.permutation(len(batches))]
-    return batches
+    if batch_type == "sentences" and not sort_by_length:
+        return _cut(order, range(batch_size, len(order), batch_size))
+    source, target = split.source.lengths[order] + 1, split.target.lengths[order] + 1
+    by_length = np.lexsort((source, target))
+    order = order[by_length]
+    if batch_type == "sentences":
+        batches = _cut(order, range(batch_size, len(order), batch_size))
+    else:
+        batches = _cut(order, _token_starts(source[by_length], target[by_length], batch_size))
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def _cut(order: np.ndarray, starts: Iterable[int]) -> list[np.ndarray]:
+    """Cut before each of ``starts``; slices, where np.split would copy."""
+    bounds = [0, *starts, len(order)]
+    return [order[start:end] for start, end in itertools.pairwise(bounds)]
+
+
+def _token_starts(source: np.ndarray, target: np.ndarray, batch_size: int) -> list[int]:
+    """Return where batches start, but the first, for lengths [N] sorted by target: one search a batch, not a pair."""
+    most_source = SOURCE_TOKENS_PER_TARGET_TOKEN * batch_size
+    starts, start = list[int](), 0
+    while True:
+        # Rows are padded to the longest, on the target side to the last. No batch has more pairs than tokens.
+        window = slice(start, start + batch_size)
+        count = np.arange(1, len(target[window]) + 1)
+        fits = count * target[window] <= batch_size
+        fits &= count * np.maximum.accumulate(source[window]) <= most_source
+        start += max(1, int(np.count_nonzero(fits)))
+        if start >= len(target):
+            return starts
+        starts.append(start)
 
 
 def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: int | None = None) -> np.ndarray:
@@ -31,9 +73,11 @@ def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: in
     first = int(bos)
     width = length if length is not None else first + int(lengths.max()) + 1
     rows = np.full((len(indices), width), PAD, np.int32)
-    for row, start, count in zip(rows, starts, lengths, strict=True):
-        row[first : first + count] = sequences.tokens[start : start + count]
-        row[first + count] = EOS
+    columns = np.arange(width - first)
+    rows[:, first:][columns < lengths[:, np.newaxis]] = np.concatenate(
+        [sequences.tokens[start : start + count] for start, count in zip(starts, lengths, strict=True)]
+    )
+    rows[np.arange(len(rows)), first + lengths] = EOS
     if bos:
         rows[:, 0] = BOS
     return rows

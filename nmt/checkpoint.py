@@ -5,6 +5,7 @@ The order of writing matters: weights, optimizer, metrics, and only then the sta
 
 import zipfile
 from dataclasses import dataclass
+from typing import Protocol
 
 import keras
 import numpy as np
@@ -12,10 +13,19 @@ import numpy as np
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, read_json, sha256, whole_file, whole_folder, write_json
-from nmt.optimizer import Adam
 from nmt.run import Run
 
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
+
+
+class Stateful(Protocol):
+    """What learns besides the weights: the optimizer, or all that a step of training keeps."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return arrays by name, the count of steps as "steps" among them."""
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take them back; KeyError or ValueError if they are those of something else."""
 
 
 class Progress(Section):
@@ -44,13 +54,13 @@ def save_weights(run: Run, model: keras.Model, epoch: int) -> None:
         model.save_weights(aside)
 
 
-def save_state(run: Run, optimizer: Adam, epoch: int, step: int) -> None:
+def save_state(run: Run, learner: Stateful, epoch: int, step: int) -> None:
     """Write what training needs to go on after an epoch whose weights are saved, and drop older states.
 
-    That is Adam's moments; dropout's random numbers depend on the step alone.
+    That is Adam's moments and the scale of float16's loss; dropout's random numbers depend on the step alone.
     """
     with whole_folder(run.state_path(epoch), replace=True) as aside:
-        np.savez(aside / "optimizer.npz", allow_pickle=False, **optimizer.state())
+        np.savez(aside / "optimizer.npz", allow_pickle=False, **learner.state())
         progress = Progress(
             epoch=epoch,
             step=step,
@@ -74,8 +84,8 @@ def rotate_weights(run: Run, max_to_keep: int | None) -> None:
             run.weights_path(epoch).unlink()
 
 
-def restore(run: Run, model: keras.Model, optimizer: Adam) -> Restored | None:
-    """Load the newest undamaged state into model and optimizer; None if the run has none.
+def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
+    """Load the newest undamaged state into model and learner; None if the run has none.
 
     Raises:
         DataError: if there are states and none of them is whole.
@@ -83,7 +93,7 @@ def restore(run: Run, model: keras.Model, optimizer: Adam) -> Restored | None:
     damaged: list[str] = []
     for epoch in reversed(run.state_epochs):
         try:
-            return Restored(_load_state(run, epoch, model, optimizer), damaged)
+            return Restored(_load_state(run, epoch, model, learner), damaged)
         except (DataError, NotFoundError) as error:
             damaged.append(str(error))
     if damaged:
@@ -91,7 +101,7 @@ def restore(run: Run, model: keras.Model, optimizer: Adam) -> Restored | None:
     return None
 
 
-def _load_state(run: Run, epoch: int, model: keras.Model, optimizer: Adam) -> Progress:
+def _load_state(run: Run, epoch: int, model: keras.Model, learner: Stateful) -> Progress:
     folder = run.state_path(epoch)
     try:
         progress = Progress.model_validate(read_json(folder / "state.json", "A training state"))
@@ -106,9 +116,9 @@ def _load_state(run: Run, epoch: int, model: keras.Model, optimizer: Adam) -> Pr
     load_weights(run, model, epoch)
     try:
         with np.load(folder / "optimizer.npz", allow_pickle=False) as arrays:
-            if int(arrays["steps"]) != progress.step or progress.epoch != epoch:
+            if int(arrays["steps"]) > progress.step or progress.epoch != epoch:
                 raise DataError(f"{folder / 'state.json'} is damaged: it does not belong to the files beside it.")
-            optimizer.restore(dict(arrays))
+            learner.restore(dict(arrays))
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{folder / 'optimizer.npz'} does not fit the model: {error}.") from error
     return progress

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from nmt.commands.bench import bench
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
@@ -217,6 +218,9 @@ def demo() -> None:
     typer.echo(f"\n{right} of {len(sources)} are word for word the reference; BLEU {score:.1f} ({signature})")
     typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0].text}")
     typer.echo(f"Loss curves: {_plot('losses', run, None, show=False)}")
+
+
+app.command()(bench)
 
 
 def _prepare(path: Path, settings: "DataConfig", name: str, *, overwrite: bool = False) -> "Dataset":

@@ -140,16 +140,23 @@ class ModelConfig(Section):
         return self
 
 
+Precision = Literal["float32", "bfloat16", "float16"]
+
+
 class TrainingConfig(Section):
     """The training loop: batches, optimizer, schedule, what is kept."""
 
     epochs: int = Field(20, ge=1)
     """Passes over the training pairs. A finished run goes on when this is raised."""
+    batch_type: Literal["sentences", "tokens"] = "sentences"
+    """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
     batch_size: int = Field(64, ge=1)
-    """Sentence pairs in a batch."""
+    """Sentence pairs in a batch; or its most target tokens, eos and padding counted, and half its most source tokens."""
     sort_by_length: bool = False
-    """Batches of pairs of like length: fewer steps of attention over padding, but a step that sees one length alone
-    learns worse where batches are small."""
+    """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
+    one length alone learns worse where batches are small."""
+    accumulate: int = Field(1, ge=1)
+    """Batches whose gradients are added up before each step of the optimizer, as if they were one."""
     pack: bool = True
     """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
     same; false is slower, and there for comparisons."""
@@ -159,9 +166,10 @@ class TrainingConfig(Section):
     """New batches in a new order every epoch; false repeats those of the first."""
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of the first weights, of dropout and of the order of batches."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Precision | Literal["auto"] = "auto"
     """What layers compute in. ``bfloat16`` is about twice as fast where the processor or GPU has it natively; weights,
-    norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so."""
+    norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so. ``float16`` is
+    for GPUs without bfloat16; its loss is scaled so that small gradients survive."""
     label_smoothing: float = Field(0.0, ge=0, lt=1)
     """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). The losses reported are without it."""

@@ -1,26 +1,24 @@
 """From a configuration to a built model, and from a batch to its predictions."""
 
-from typing import Literal
-
 import keras
 import tensorflow as tf
 
 from nmt.attention import Packing
-from nmt.config import ModelConfig
+from nmt.config import ModelConfig, Precision
 from nmt.errors import ConfigError
 from nmt.transformer import Transformer
 
 ARCHITECTURES = {"transformer": Transformer}
 
 
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}  # Keras's names
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}  # Keras's names
 
 
 def build_model(
     config: ModelConfig,
     source_vocabulary: int,
     target_vocabulary: int,
-    precision: Literal["float32", "bfloat16"] = "float32",
+    precision: Precision = "float32",
 ) -> Transformer:
     """Return the configured model with its weights made, fresh from the global seed.
 

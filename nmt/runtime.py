@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from nmt.config import Precision
+
 FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
 
 
@@ -46,7 +48,7 @@ with _without_start_up_messages():
 tf.config.optimizer.set_experimental_options({"remapping": False})
 
 
-def resolve_precision(wanted: Literal["auto", "float32", "bfloat16"]) -> Literal["float32", "bfloat16"]:
+def resolve_precision(wanted: Precision | Literal["auto"]) -> Precision:
     """Return what to compute in: what was asked for, or for "auto" bfloat16 where the hardware has it natively."""
     if wanted != "auto":
         return wanted
@@ -73,3 +75,18 @@ def start(seed: int) -> None:
 def device() -> str:
     """Return in words what computations run on."""
     return f"{len(GPUS)} GPU(s)" if GPUS else f"{os.cpu_count()} CPU cores"
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of memory that this process has held, or None where the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def peak_gpu_memory() -> int | None:
+    """Return the most bytes that TensorFlow has held on the first GPU, or None without one."""
+    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None

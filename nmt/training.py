@@ -3,12 +3,10 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import itertools
 import math
 import time
-from collections.abc import Callable
-from typing import NamedTuple
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -18,86 +16,15 @@ from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, Split, read_manifest
 from nmt.errors import ConfigError, ConflictError, NmtError
-from nmt.losses import TokenSums, cross_entropy
-from nmt.models import build_model, teacher_forced
+from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
 from nmt.run import EpochMetrics, Run, StepMetrics, create_run
 from nmt.schedule import warmup_rate
+from nmt.steps import Sums, Totals, TrainStep, make_validation_step
 
-BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 # What may differ when a run goes on; everything else would make it another experiment.
 SAFE_TO_CHANGE = {("training", key) for key in ("epochs", "max_to_keep", "log_every")}
-
-
-class Totals(tf.Module):
-    """Sums over batches, kept where the step runs: reading them is the only time the loop waits for the device."""
-
-    def __init__(self) -> None:
-        """Start from zero."""
-        super().__init__(name="totals")
-        self.sums = tf.Variable(tf.zeros([3], tf.float64), trainable=False)
-
-    def add(self, batch: TokenSums) -> None:
-        """Add what a batch came to."""
-        self.sums.assign_add(tf.cast(tf.stack([batch.loss, batch.right, batch.tokens]), tf.float64))
-
-    def read(self) -> "Sums":
-        """Return the sums so far."""
-        return Sums(*self.sums.numpy().tolist())
-
-    def reset(self) -> None:
-        """Start from zero again."""
-        self.sums.assign(tf.zeros_like(self.sums))
-
-
-class Sums(NamedTuple):
-    """What ``Totals`` holds, read."""
-
-    loss: float
-    right: float
-    tokens: float
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """Mean loss of a token in nats, and the share of tokens predicted right."""
-        return self.loss / self.tokens, self.right / self.tokens
-
-    def since(self, earlier: "Sums") -> "Sums":
-        """Return what was added since an earlier reading."""
-        return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
-
-
-def make_train_step(
-    model: keras.Model, optimizer: Adam, totals: Totals, *, packed: bool = True, label_smoothing: float = 0.0
-) -> Callable[..., None]:
-    """Return the traced training step.
-
-    It takes source [B, S] and target [B, T + 1], int32, the learning rate, float32, and the seed of dropout, int64
-    [2]. One trace serves batches of all shapes.
-    """
-
-    @tf.function(input_signature=(*BATCH, tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)))
-    def train_step(source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        with tf.GradientTape() as tape:
-            logits, expected = teacher_forced(model, source, target, packed=packed, dropout_seed=dropout_seed)
-            sums = cross_entropy(logits, expected, label_smoothing)
-            mean = sums.objective / sums.tokens
-        optimizer.apply(tape.gradient(mean, optimizer.variables_trained), learning_rate)
-        totals.add(sums)
-
-    return train_step
-
-
-def make_validation_step(model: keras.Model, totals: Totals) -> Callable[..., None]:
-    """Return the traced validation step: teacher forcing without dropout, summed into ``totals``."""
-
-    @tf.function(input_signature=BATCH)
-    def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
-        logits, expected = teacher_forced(model, source, target)
-        totals.add(cross_entropy(tf.cast(logits, tf.float32), expected))
-
-    return validation_step
 
 
 class Trainer:
@@ -119,15 +46,9 @@ class Trainer:
         self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
         self.totals = Totals()
-        self.train_step = make_train_step(
-            self.model,
-            self.optimizer,
-            self.totals,
-            packed=config.training.pack,
-            label_smoothing=config.training.label_smoothing,
-        )
+        self.train_step = TrainStep(self.model, self.optimizer, self.totals, config.training)
         self.validation_step = make_validation_step(self.model, self.totals)
-        restored = restore(run, self.model, self.optimizer)
+        restored = restore(run, self.model, self.train_step)
         self.damaged = restored.damaged if restored else []
         self.epoch = restored.progress.epoch if restored else 0
         self.step = restored.progress.step if restored else 0
@@ -139,7 +60,7 @@ class Trainer:
             metrics = self._train_epoch(self.epoch + 1, progress)
             save_weights(self.run, self.model, metrics.epoch)
             self.run.append_metrics(metrics)
-            save_state(self.run, self.optimizer, metrics.epoch, metrics.step)
+            save_state(self.run, self.train_step, metrics.epoch, metrics.step)
             rotate_weights(self.run, self.config.training.max_to_keep)
             self.epoch = metrics.epoch
             progress.end_epoch(metrics, best=self.run.best_epoch() == metrics.epoch)
@@ -152,15 +73,16 @@ class Trainer:
             seed=settings.seed,
             epoch=epoch if settings.reshuffle else 1,
             sort_by_length=settings.sort_by_length,
+            batch_type=settings.batch_type,
         )
-        progress.start_epoch(epoch, len(plan))
+        progress.start_epoch(epoch, math.ceil(len(plan) / settings.accumulate))
         started = time.perf_counter()
         logged = Sums(0.0, 0.0, 0.0)
-        for source, target in self._batches(self.train_split, plan):
+        coming = iter(self._batches(self.train_split, plan))
+        while batches := tuple(itertools.islice(coming, settings.accumulate)):
             self.step += 1
             learning_rate = self.learning_rate(self.step)
-            dropout_seed = tf.constant([settings.seed, self.step], tf.int64)
-            self.train_step(source, target, tf.constant(learning_rate, tf.float32), dropout_seed)
+            self._learn(batches, learning_rate)
             if self.step % settings.log_every == 0:
                 sums = self.totals.read()
                 loss, right = self._means(sums.since(logged))
@@ -186,6 +108,17 @@ class Trainer:
             seconds=seconds,
         )
 
+    def _learn(self, batches: tuple[tuple[tf.Tensor, tf.Tensor], ...], learning_rate: float) -> None:
+        """Take a step of the optimizer."""
+        rate, first = tf.constant(learning_rate, tf.float32), self.step * self.config.training.accumulate
+        seeds = [tf.constant([self.config.training.seed, first + number], tf.int64) for number in range(len(batches))]
+        if self.config.training.accumulate == 1:
+            self.train_step.step(*batches[0], rate, seeds[0])
+            return
+        for batch, seed in zip(batches, seeds, strict=True):
+            self.train_step.add(*batch, seed)
+        self.train_step.apply(rate)
+
     def _means(self, sums: Sums) -> tuple[float, float]:
         """Mean loss and accuracy; raises NmtError if training has diverged."""
         loss, right = sums.means
@@ -199,7 +132,15 @@ class Trainer:
         return loss, right
 
     def _validate(self) -> Sums:
-        plan = plan_epoch(self.validation_split, self.config.training.batch_size, seed=0, epoch=0, sort_by_length=True)
+        settings = self.config.training
+        plan = plan_epoch(
+            self.validation_split,
+            settings.batch_size,
+            seed=0,
+            epoch=0,
+            sort_by_length=True,
+            batch_type=settings.batch_type,
+        )
         for source, target in self._batches(self.validation_split, plan):
             self.validation_step(source, target)
         sums = self.totals.read()

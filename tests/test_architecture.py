@@ -35,10 +35,11 @@ ROOMS: dict[str, set[str]] = {
     "models": {"transformer", "attention", "config", "errors"},
     "losses": {"tokenizer"},
     "optimizer": {"config"},
-    "checkpoint": {"run", "optimizer", "config", "files", "errors"},
+    "steps": {"models", "losses", "optimizer", "config"},
+    "checkpoint": {"run", "config", "files", "errors"},
     "progress": {"run"},
     "training": {
-        "batches", "dataset", "models", "losses", "optimizer", "schedule", "checkpoint", "progress", "run", "runtime",
+        "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "progress", "run", "runtime",
         "config", "errors",
     },
     "search": set(),
@@ -46,10 +47,28 @@ ROOMS: dict[str, set[str]] = {
         "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "config", "errors",
     },
     "evaluation": {"translation", "corpus"},
+    "flops": {"config"},
+    "op_times": set(),
+    "generated": {"dataset", "tokenizer"},
+    "benchmark": {
+        "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer",
+        "runtime", "config",
+    },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 SOURCES = sorted((ROOT / "nmt").glob("*.py"))
-WITHOUT_TENSORFLOW = ["config", "corpus", "dataset", "demo", "evaluation", "fetch", "plots", "run", "tokenizer"]
+WITHOUT_TENSORFLOW = [
+    "config",
+    "corpus",
+    "dataset",
+    "demo",
+    "evaluation",
+    "fetch",
+    "flops",
+    "plots",
+    "run",
+    "tokenizer",
+]
 
 
 def imported_rooms(path: Path) -> set[str]:

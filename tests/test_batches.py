@@ -1,5 +1,7 @@
 """An epoch's plan deals out every pair once and depends on seed and epoch alone; rows are framed and padded."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -96,6 +98,46 @@ def test_sorted_batches_do_not_come_in_order_of_length(corpus: Split) -> None:
     means = [float(corpus.target.lengths[batch].mean()) for batch in plan]
     assert means != sorted(means)
     assert means != sorted(means, reverse=True)
+    assert abs(np.corrcoef(range(len(means)), means)[0, 1]) < 0.6
+
+
+# --- batches by tokens
+
+
+def token_plan(split: Split, batch_size: int, seed: int = 1, epoch: int = 1) -> list[list[int]]:
+    return as_lists(plan_epoch(split, batch_size, seed=seed, epoch=epoch, sort_by_length=False, batch_type="tokens"))
+
+
+@QUICK
+@given(LENGTHS, st.integers(1, 60), SEEDS, st.integers(0, 10**6))
+def test_batches_by_tokens_hold_every_pair_once_and_keep_to_their_size(
+    lengths: list[tuple[int, int]], batch_size: int, seed: int, epoch: int
+) -> None:
+    plan = token_plan(split_of(lengths), batch_size, seed, epoch)
+    assert plan == token_plan(split_of(lengths), batch_size, seed, epoch)
+    assert sorted(index for batch in plan for index in batch) == list(range(len(lengths)))
+    for batch in plan:
+        source, target = (len(batch) * (1 + max(lengths[index][side] for index in batch)) for side in (0, 1))
+        assert len(batch) == 1 or (target <= batch_size and source <= 2 * batch_size)
+
+
+@QUICK
+@given(LENGTHS, st.integers(1, 60))
+def test_no_pair_more_would_have_fitted_in_a_batch_by_tokens(lengths: list[tuple[int, int]], batch_size: int) -> None:
+    plan = token_plan(split_of(lengths), batch_size)
+    in_order = sorted(plan, key=lambda batch: [lengths[batch[0]][side] for side in (1, 0)])
+    for batch, following in itertools.pairwise(in_order):
+        more = [lengths[index] for index in [*batch, following[0]]]
+        assert (
+            len(more) * (1 + max(target for _, target in more)) > batch_size
+            or len(more) * (1 + max(source for source, _ in more)) > 2 * batch_size
+        )
+
+
+def test_batches_by_tokens_are_mixed_anew_and_come_in_random_order(corpus: Split) -> None:
+    plans = [token_plan(corpus, 200, epoch=epoch) for epoch in range(3)]
+    assert len({str(sorted(map(sorted, plan))) for plan in plans}) == 3
+    means = [float(corpus.target.lengths[batch].mean()) for batch in plans[0]]
     assert abs(np.corrcoef(range(len(means)), means)[0, 1]) < 0.6
 
 

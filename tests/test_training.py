@@ -65,7 +65,7 @@ def digest(trainer: Trainer) -> str:
     whole = hashlib.sha256()
     for variable in trainer.model.variables:
         whole.update(variable.value.numpy().tobytes())
-    for array in trainer.optimizer.state().values():
+    for array in trainer.train_step.state().values():
         whole.update(array.tobytes())
     return whole.hexdigest()
 
@@ -75,9 +75,17 @@ def comparable(run: Run) -> list[dict]:
     return [{key: value for key, value in record.items() if key != "seconds"} for record in records]
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_an_interrupted_run_ends_bit_identical_to_an_uninterrupted_one(dataset: Dataset, precision: str) -> None:
-    config = tiny(precision=precision)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"precision": "float32"},
+        {"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120},
+        {"precision": "float16", "accumulate": 2, "batch_size": 16},
+    ],
+    ids=str,
+)
+def test_an_interrupted_run_ends_bit_identical_to_an_uninterrupted_one(dataset: Dataset, settings: dict) -> None:
+    config = tiny(**settings)
     whole = train("whole", config, dataset)
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=2)  # before anything was saved
@@ -110,7 +118,7 @@ def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
     trainer = train("run", tiny(), dataset)
     plan = plan_epoch(trainer.train_split, 32, seed=1, epoch=1, sort_by_length=False)
     assert len({len(batch) for batch in plan}) > 1, "the corpus must give batches of different shapes"
-    assert trainer.train_step.experimental_get_tracing_count() == 1
+    assert trainer.train_step.step.experimental_get_tracing_count() == 1
     assert trainer.validation_step.experimental_get_tracing_count() == 1
 
 
@@ -190,6 +198,46 @@ def test_bfloat16_learns_as_float32_does(dataset: Dataset) -> None:
     ]
     assert curves[0][-1] < 0.6 * curves[0][0]
     np.testing.assert_allclose(curves[1], curves[0], rtol=0.05)
+
+
+def test_batches_added_up_are_as_one(dataset: Dataset) -> None:
+    """Without dropout, three batches of eight are a batch of 24 but for rounding, step by step."""
+    runs = [
+        train(name, tiny({"dropout": 0.0}, batch_size=size, accumulate=count, log_every=1), dataset)
+        for name, size, count in (("one", 24, 1), ("three", 8, 3))
+    ]
+    losses = [[record.loss for record in one.run.metrics() if record.kind == "step"] for one in runs]
+    assert len(losses[0]) == len(losses[1]) > 10
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+    step = runs[1].train_step
+    assert [one.experimental_get_tracing_count() for one in (step.add, step.apply, step.step)] == [1, 1, 0]
+
+
+def test_float16_learns_as_float32_does_and_scales_its_loss(dataset: Dataset) -> None:
+    settings = {"epochs": 12, "warmup_steps": 100}
+    whole, half = (train(one, tiny(precision=one, **settings), dataset) for one in ("float32", "float16"))
+    assert half.model.compute_dtype == "float16"
+    curves = [[one.train_loss for one in trainer.run.epochs()] for trainer in (whole, half)]
+    np.testing.assert_allclose(curves[1], curves[0], rtol=0.05)
+    assert half.train_step.state()["loss_scale"] >= 2.0**10
+
+
+def test_a_step_whose_gradients_overflow_is_left_out_and_the_scale_halved(dataset: Dataset) -> None:
+    trainer = train("run", tiny(precision="float16", epochs=1), dataset)
+    scale, steps = trainer.train_step.loss_scale, trainer.optimizer.steps.numpy()
+    scale.value.assign(2.0**24)
+    before = [weight.numpy() for weight in trainer.model.weights]
+    source, target = next(iter(trainer._batches(trainer.train_split, [np.arange(32)])))
+    rate, seed = np.float32(1e-3), np.array([1, 1])
+    trainer.train_step.step(source, target, rate, seed)
+    assert scale.value.numpy() == 2.0**23
+    assert trainer.optimizer.steps.numpy() == steps
+    for weight, old in zip(trainer.model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, old)
+    while trainer.optimizer.steps.numpy() == steps and scale.value.numpy() > 1:
+        trainer.train_step.step(source, target, rate, seed)
+    assert not np.array_equal(trainer.model.weights[0], before[0])
+    assert all(np.isfinite(weight).all() for weight in trainer.model.weights)
 
 
 def test_weights_stay_float32_in_bfloat16(dataset: Dataset) -> None:
