@@ -35,7 +35,8 @@ def plan_epoch(
     if batch_type == "sentences" and not sort_by_length:
         return _cut(order, range(batch_size, len(order), batch_size))
     source, target = split.source.lengths[order] + 1, split.target.lengths[order] + 1
-    by_length = np.lexsort((source, target))
+    # Sources of one target length rise, those of the next fall, so that neighbours are alike there too.
+    by_length = np.lexsort((np.where(target % 2, source, -source), target))
     order = order[by_length]
     if batch_type == "sentences":
         batches = _cut(order, range(batch_size, len(order), batch_size))

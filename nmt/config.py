@@ -151,7 +151,7 @@ class TrainingConfig(Section):
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
     batch_size: int = Field(64, ge=1)
-    """Sentence pairs in a batch; or its most target tokens, eos and padding counted, and half its most source tokens."""
+    """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens."""
     sort_by_length: bool = False
     """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
     one length alone learns worse where batches are small."""
@@ -160,6 +160,9 @@ class TrainingConfig(Section):
     pack: bool = True
     """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
     same; false is slower, and there for comparisons."""
+    xla: bool = False
+    """Compile the training step with XLA, once for each shape of batch: for GPUs, with ``pack: false``. On a processor
+    it is slower, since XLA leaves the matrix units unused."""
     pad_to_longest: bool = False
     """Pad every batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
     reshuffle: bool = True
@@ -187,6 +190,15 @@ class TrainingConfig(Section):
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
     log_every: int = Field(50, ge=1)
     """Steps between two records in the metrics file, and two lines where there is no terminal."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.xla and self.pack:
+            raise ValueError(
+                "xla needs shapes that do not depend on the data, and pack makes some that do; received xla true with "
+                "pack true. Set training.pack=false"
+            )
+        return self
 
 
 class DecodingConfig(Section):

@@ -93,9 +93,12 @@ class TrainStep:
         if settings.accumulate > 1:
             self.sums = [tf.Variable(tf.zeros_like(one), trainable=False) for one in optimizer.variables_trained]
             self.tokens = tf.Variable(0.0, trainable=False)
+        # One graph each for batches of all shapes. XLA compiles one for each shape, which only a GPU makes up for.
+        self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=settings.xla)
+        self.add = tf.function(self._add, input_signature=(*BATCH, SEED), jit_compile=settings.xla)
+        self.apply = tf.function(self._apply, input_signature=(RATE,), jit_compile=settings.xla)
 
-    @tf.function(input_signature=(*BATCH, RATE, SEED))
-    def step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
+    def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Learn from one batch.
 
         Args:
@@ -104,18 +107,16 @@ class TrainStep:
             learning_rate: float32 scalar.
             dropout_seed: int64 [2]: the run's seed, and a number that no other batch of the run has.
         """
-        self._apply(self._gradients(source, target, dropout_seed, per_token=True), learning_rate)
+        self._update(self._gradients(source, target, dropout_seed, per_token=True), learning_rate)
 
-    @tf.function(input_signature=(*BATCH, SEED))
-    def add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor) -> None:
+    def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Add a batch's gradients to those that ``apply`` will use; arguments as for ``step``."""
         for total, gradient in zip(self.sums, self._gradients(source, target, dropout_seed), strict=True):
             total.assign_add(gradient)
 
-    @tf.function(input_signature=(RATE,))
-    def apply(self, learning_rate: tf.Tensor) -> None:
+    def _apply(self, learning_rate: tf.Tensor) -> None:
         """Learn from the batches that were added."""
-        self._apply([total / self.tokens for total in self.sums], learning_rate)
+        self._update([total / self.tokens for total in self.sums], learning_rate)
         for total in (*self.sums, self.tokens):
             total.assign(tf.zeros_like(total))
 
@@ -140,7 +141,7 @@ class TrainStep:
             self.tokens.assign_add(sums.tokens)
         return gradients
 
-    def _apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+    def _update(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         with tf.name_scope("optimizer"):
             if self.loss_scale is None:
                 self.optimizer.apply(gradients, learning_rate)

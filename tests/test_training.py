@@ -167,6 +167,19 @@ def test_computing_only_the_tokens_that_count_changes_nothing_but_the_time(datas
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
+def test_a_step_compiled_by_xla_is_the_same_step(dataset: Dataset) -> None:
+    fixed = {"pack": False, "pad_to_longest": True, "epochs": 1, "log_every": 1}
+    runs = [train(str(xla), tiny({"dropout": 0.0}, xla=xla, **fixed), dataset).run for xla in (False, True)]
+    losses = [[record.loss for record in run.metrics() if record.kind == "step"] for run in runs]
+    assert len(losses[0]) == len(losses[1]) == 4
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+def test_xla_and_packing_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match=r"received xla true with pack true\. Set training\.pack=false"):
+        tiny(xla=True)
+
+
 def test_dropout_is_off_in_validation(dataset: Dataset) -> None:
     trainer = train("run", tiny({"dropout": 0.5}, epochs=1), dataset)
     first, second = trainer._validate(), trainer._validate()
