@@ -29,13 +29,15 @@ class TokenEmbedding(keras.layers.Layer):
         self.vocabulary = vocabulary
         self.d_model = d_model
         self.factor = math.sqrt(d_model) if scaled else 1.0
+        # Gives scaled vectors and tied logits unit variance.
+        self.kernel_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 
     def build(self, input_shape: Any) -> None:
-        """Make the matrix [V, D]; its spread of 1/sqrt(D) gives scaled vectors and tied logits unit variance."""
+        """Make the matrix [V, D]."""
         self.matrix = self.add_weight(
             name="matrix",
             shape=(self.vocabulary, self.d_model),
-            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
+            initializer=self.kernel_initializer,
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
@@ -143,6 +145,16 @@ class EncoderLayer(keras.layers.Layer):
         self.feed_forward = feed_forward
         self.attention_frame, self.feed_forward_frame = frames
 
+    @property
+    def attentions(self) -> list[MultiHeadAttention]:
+        """Its attention blocks."""
+        return [self.attention]
+
+    @property
+    def frames(self) -> list[Residual]:
+        """The frame of each block."""
+        return [self.attention_frame, self.feed_forward_frame]
+
     def call(
         self, x: tf.Tensor, attention_mask: tf.Tensor, packing: Packing | None = None, training: bool = False
     ) -> tf.Tensor:
@@ -173,6 +185,16 @@ class DecoderLayer(keras.layers.Layer):
         self.cross_attention = cross_attention
         self.feed_forward = feed_forward
         self.self_attention_frame, self.cross_attention_frame, self.feed_forward_frame = frames
+
+    @property
+    def attentions(self) -> list[MultiHeadAttention]:
+        """Its attention blocks."""
+        return [self.self_attention, self.cross_attention]
+
+    @property
+    def frames(self) -> list[Residual]:
+        """The frame of each block."""
+        return [self.self_attention_frame, self.cross_attention_frame, self.feed_forward_frame]
 
     def call(
         self,

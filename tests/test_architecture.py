@@ -41,7 +41,8 @@ ROOMS: dict[str, set[str]] = {
     },
     "search": set(),
     "translation": {
-        "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "config", "errors",
+        "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "runtime", "config",
+        "errors",
     },
     "evaluation": {"translation", "corpus"},
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
