@@ -111,6 +111,31 @@ def _exchange(x: tf.Tensor, there: tf.Tensor, back: tf.Tensor) -> tf.Tensor:
     return exchanged(x)
 
 
+class Grid(NamedTuple):
+    """One token for each of K beams of B sentences, end to end: the packing of a step of search.
+
+    To attention the beams of a sentence are so many queries of one row, and read one source.
+    """
+
+    size: tf.Tensor
+    """B and K, int32 [2]."""
+    position: tf.Tensor
+    """Where in their sentences all these tokens stand: int32 scalar."""
+
+    @property
+    def positions(self) -> tf.Tensor:
+        """The one position: int32 [1]."""
+        return self.position[tf.newaxis]
+
+    def pack(self, rows: tf.Tensor) -> tf.Tensor:
+        """[B, K, ...] -> [B * K, ...]."""
+        return tf.reshape(rows, tf.concat([[-1], tf.shape(rows)[2:]], axis=0))
+
+    def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
+        """[B * K, D] -> [B, K, D]."""
+        return tf.reshape(tokens, [self.size[0], self.size[1], tokens.shape[-1]])
+
+
 class KeysValues(NamedTuple):
     """What attention reads of a sequence."""
 
@@ -123,9 +148,14 @@ class KeysValues(NamedTuple):
         """Return a copy with ``new`` at positions ``index`` .. of the second-last axis; self is unchanged."""
 
         def written(old: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-            after = index + tf.shape(part)[2]
-            result = tf.concat([old[:, :, :index], part, old[:, :, after:]], axis=2)
-            return tf.ensure_shape(result, old.shape)
+            batch, heads, room, size = tf.unstack(tf.shape(old))
+            count = tf.shape(part)[2]
+            # Scattered rather than concatenated: in a compiled loop TensorFlow then writes into the tensor it has.
+            rows = tf.range(batch * heads)[:, tf.newaxis] * room + index + tf.range(count)
+            flat = tf.tensor_scatter_nd_update(
+                tf.reshape(old, [-1, size]), tf.reshape(rows, [-1, 1]), tf.reshape(part, [-1, size])
+            )
+            return tf.ensure_shape(tf.reshape(flat, [batch, heads, room, size]), old.shape)
 
         return KeysValues(written(self.keys, new.keys), written(self.values, new.values))
 

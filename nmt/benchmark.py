@@ -23,9 +23,10 @@ from nmt.flops import Flops
 from nmt.op_times import trace
 from nmt.optimizer import Adam
 from nmt.schedule import warmup_rate
-from nmt.search import greedy
+from nmt.search import Task, beam, greedy
 from nmt.steps import Totals, TrainStep
-from nmt.tokenizer import BOS, EOS, PAD
+from nmt.tokenizer import PAD
+from nmt.translation import IDS, Sentences
 
 WARM_UP = 3
 FEWEST_RUNS = 5  # whatever the time allowed
@@ -280,23 +281,27 @@ def measure_training(
     )
 
 
-def greedy_translate(model: keras.Model) -> Translate:
-    """Return greedy search with a model."""
+def search_with(model: keras.Model, beams: int) -> Translate:
+    """Return greedy search with a model, or beam search where there are several beams."""
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
     def search(source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        batch = tf.shape(source)[0]
-        memory = model.encode(source)
-        cache = model.new_cache(batch, tf.reduce_max(limits))
-        return greedy(
-            lambda tokens, cache: model.decode(tokens, memory, cache),
-            cache, batch, bos=BOS, eos=EOS, pad=PAD, limits=limits,
-        )  # fmt: skip
+        sentences = Sentences(model.encode(source), model.new_cache(tf.shape(source)[0], 0, beams))
+
+        def step(tokens: tf.Tensor, past: Sentences) -> tuple[tf.Tensor, None, Sentences]:
+            logits, cache = model.decode(tokens, past.memory, past.cache)
+            return logits, None, past._replace(cache=cache)
+
+        task = Task(limits)
+        if beams == 1:
+            return greedy(step, sentences, task, IDS).tokens[:, 0]
+        return beam(step, sentences, task, IDS, beams=beams).tokens[:, 0]
 
     return lambda source, limits: search(source, limits).numpy()
 
 
-SEARCHES: dict[str, Callable[[keras.Model], Translate]] = {"greedy": greedy_translate}
+SEARCHES = {"greedy": 1, "beam 5": 5}
+"""By name, the number of beams."""
 
 
 def measure_decoding(

@@ -21,6 +21,16 @@ class EncoderLayer(Composite):
         self.feed_forward = feed_forward
         self.attention_frame, self.feed_forward_frame = frames
 
+    @property
+    def attentions(self) -> list[MultiHeadAttention]:
+        """Its attention blocks."""
+        return [self.attention]
+
+    @property
+    def frames(self) -> list[Residual]:
+        """The frame of each block."""
+        return [self.attention_frame, self.feed_forward_frame]
+
     def call(
         self,
         x: tf.Tensor,
@@ -54,6 +64,16 @@ class DecoderLayer(Composite):
         self.cross_attention = cross_attention
         self.feed_forward = feed_forward
         self.self_attention_frame, self.cross_attention_frame, self.feed_forward_frame = frames
+
+    @property
+    def attentions(self) -> list[MultiHeadAttention]:
+        """Its attention blocks."""
+        return [self.self_attention, self.cross_attention]
+
+    @property
+    def frames(self) -> list[Residual]:
+        """The frame of each block."""
+        return [self.self_attention_frame, self.cross_attention_frame, self.feed_forward_frame]
 
     def call(
         self,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from nmt.commands.bench import bench
+from nmt.commands.translate import translate
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
     from nmt.config import Config, DataConfig
     from nmt.dataset import Dataset, Manifest
     from nmt.run import Run
-    from nmt.translation import Translation
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -113,36 +113,7 @@ def plot(
     typer.echo(_plot(figure, _find_run(run), output, show=show))
 
 
-@app.command()
-def translate(
-    sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
-    ] = None,
-    run: RunOption = None,
-    epoch: Annotated[
-        str | None, typer.Option(help="A number, best or last; by default best: the highest validation accuracy.")
-    ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="A text file, a sentence a line.")] = None,
-) -> None:
-    """Translate sentences and print the translations alone, one a line."""
-    from nmt.files import read_lines
-
-    if sentences and input_:
-        raise NmtError("Sentences come as arguments or from --input, not both. Leave one of them out.")
-    chosen = _find_run(run)
-    if sentences:
-        texts, names = sentences, [repr(sentence[:60]) for sentence in sentences]
-    else:
-        texts = read_lines(input_) if input_ else _standard_input()
-        names = [f"{input_ or 'standard input'}, line {n}" for n in range(1, len(texts) + 1)]
-
-    from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
-    from nmt.translation import Translator
-
-    translations = Translator.load(chosen, epoch).translate(texts, names)
-    for translation in translations:
-        typer.echo(translation.text)
-    _warn(translations, names)
+app.command()(translate)
 
 
 @app.command()
@@ -341,18 +312,3 @@ def _plot(figure: str, run: "Run", output: Path | None, *, show: bool) -> Path:
     if show:
         plots.show(drawn)
     return path
-
-
-def _standard_input() -> list[str]:
-    if sys.stdin.isatty():
-        typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
-    return [line.rstrip("\r\n") for line in sys.stdin]
-
-
-def _warn(translations: "list[Translation]", names: list[str]) -> None:
-    """Say on standard error what a reader of the translations must know."""
-    for translation, name in zip(translations, names, strict=True):
-        if translation.unknown:
-            typer.echo(f"nmt: {name}: unknown to the model: {', '.join(translation.unknown)}", err=True)
-        if not translation.is_whole:
-            typer.echo(f"nmt: {name}: the translation reached its longest allowed length and stops there", err=True)

@@ -31,13 +31,15 @@ class TokenEmbedding(keras.layers.Layer):
         self.vocabulary = vocabulary
         self.d_model = d_model
         self.factor = math.sqrt(d_model) if scaled else 1.0
+        # Gives scaled vectors and tied logits unit variance.
+        self.kernel_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 
     def build(self, input_shape: Any) -> None:
-        """Make the matrix [V, D]; its spread of 1/sqrt(D) gives scaled vectors and tied logits unit variance."""
+        """Make the matrix [V, D]."""
         self.matrix = self.add_weight(
             name="matrix",
             shape=(self.vocabulary, self.d_model),
-            initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
+            initializer=self.kernel_initializer,
         )
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
@@ -109,10 +111,13 @@ class Linear(keras.layers.Layer):
         """Take the width of the output."""
         super().__init__(**kwargs)
         self.units = units
+        self.kernel_initializer = keras.initializers.GlorotUniform()
 
     def build(self, input_shape: Any) -> None:
         """Make the matrix, Glorot's uniform (2010), and the bias, zero."""
-        self.kernel = self.add_weight(name="kernel", shape=(input_shape[-1], self.units), initializer="glorot_uniform")
+        self.kernel = self.add_weight(
+            name="kernel", shape=(input_shape[-1], self.units), initializer=self.kernel_initializer
+        )
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:

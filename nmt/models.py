@@ -11,7 +11,10 @@ from nmt.transformer import Transformer
 ARCHITECTURES = {"transformer": Transformer}
 
 
-POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}  # Keras's names
+# Keras's names. Training keeps float32 weights, since bfloat16 would swallow small changes; who only computes with them
+# rounds them once, instead of at every step.
+TRAINING_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+TRAINED_POLICIES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 
 
 def build_model(
@@ -19,10 +22,19 @@ def build_model(
     source_vocabulary: int,
     target_vocabulary: int,
     precision: Precision = "float32",
+    *,
+    trained: bool = False,
 ) -> Transformer:
     """Return the configured model with its weights made, fresh from the global seed.
 
-    The weights are float32 whatever the precision that layers compute in, so they can be loaded into either.
+    Weights that are saved are float32 whatever the precision that layers compute in, and can be loaded into either.
+
+    Args:
+        config: the model section.
+        source_vocabulary: ids on the source side.
+        target_vocabulary: ids on the target side.
+        precision: what layers compute in.
+        trained: whether trained weights will be loaded, and not trained on: made are then zeros, in ``precision`` too.
 
     Raises:
         ConfigError: if embeddings are to be tied across sides with two vocabularies.
@@ -34,11 +46,10 @@ def build_model(
             "with --set data.joint_vocabulary=true, or set model.tie_embeddings=output."
         )
     policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(POLICIES[precision])
+    keras.config.set_dtype_policy((TRAINED_POLICIES if trained else TRAINING_POLICIES)[precision])
     try:
         model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
-        ids = tf.constant([[2, 3]], tf.int32)
-        model(ids, ids)
+        model.make_weights(fresh=not trained)
     finally:
         keras.config.set_dtype_policy(policy)
     return model

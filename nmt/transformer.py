@@ -3,9 +3,11 @@
 ``encode(source) -> memory`` and ``decode(tokens, memory, cache=None) -> logits`` (and the new cache when one is given).
 One body serves training, where the whole target is decoded at once, and search, where it grows token by token.
 
-Shapes: B batch, S source length, T target length, D model, H heads, d head size, V vocabulary, M cache length.
+Shapes: B batch, S source length, T target length, D model, H heads, d head size, V vocabulary, K beams,
+M target tokens for which a cache has room.
 """
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from nmt.attention import KeysValues, MultiHeadAttention, Packing, look_ahead_mask, padding_mask
+from nmt.attention import Grid, KeysValues, MultiHeadAttention, Packing, look_ahead_mask, padding_mask
 from nmt.blocks import DecoderLayer, EncoderLayer
 from nmt.config import ModelConfig
 from nmt.layers import (
@@ -38,14 +40,44 @@ class Memory(NamedTuple):
     mask: tf.Tensor
     """Where the source is not padding: bool [B, 1, 1, S]."""
 
+    def keep(self, sentences: tf.Tensor) -> "Memory":
+        """Return the memory of these sentences, int32 [B'], alone."""
+        return tf.nest.map_structure(lambda part: tf.gather(part, sentences), self)
+
 
 class Cache(NamedTuple):
-    """What the decoder keeps of the target so far; each beam has its own. Passed in and out, never changed in place."""
+    """What the decoder keeps of the K targets so far of each sentence. Passed in and out, never changed in place.
+
+    All beams write to one row, and each knows which of its columns are its own past. So when search goes on from
+    other beams, no keys and values move.
+    """
 
     layers: tuple[KeysValues, ...]
-    """For each decoder layer the keys and values [B, H, M, d], of which the first ``length`` are written."""
+    """For each decoder layer the keys and values [B, H, M * K, d]: token t of beam k in column t * K + k."""
+    past: tf.Tensor
+    """Which columns each beam goes on from: bool [B, K, M * K]."""
     length: tf.Tensor
-    """Number of target tokens written: int32 scalar."""
+    """Number of tokens written for each beam: int32 scalar."""
+
+    def reorder(self, parents: tf.Tensor) -> "Cache":
+        """Let beam k of sentence b go on from what was its beam ``parents[b, k]``: int32 [B, K]."""
+        return self._replace(past=tf.gather(self.past, parents, batch_dims=1))
+
+    def keep(self, sentences: tf.Tensor, room: tf.Tensor | int) -> "Cache":
+        """Return the cache of these sentences, int32 [B'], alone, M raised to ``room``."""
+        new = room * tf.shape(self.past)[1] - tf.shape(self.past)[2]
+
+        def kept(part: tf.Tensor) -> tf.Tensor:
+            return tf.pad(tf.gather(part, sentences), [[0, 0], [0, 0], [0, new], [0, 0]])
+
+        layers = tuple(KeysValues(kept(layer.keys), kept(layer.values)) for layer in self.layers)
+        return Cache(layers, tf.pad(tf.gather(self.past, sentences), [[0, 0], [0, 0], [0, new]]), self.length)
+
+    def next_past(self) -> tf.Tensor:
+        """Return ``past`` with the column that each beam writes next."""
+        beams, columns = tf.unstack(tf.shape(self.past)[1:])
+        own = self.length * beams + tf.range(beams)
+        return self.past | tf.equal(tf.range(columns), own[:, tf.newaxis])
 
 
 class Transformer(keras.Model):
@@ -74,6 +106,43 @@ class Transformer(keras.Model):
         if config.tie_embeddings == "none":
             self.output_layer = Linear(target_vocabulary, name="output_layer")
 
+    def make_weights(self, *, fresh: bool = True) -> None:
+        """Make all weights: fresh from the global seed, or zeros that are faster made, to be loaded into.
+
+        Keras would do so at the first call, after tracing every layer for shapes that are known here: it takes seconds.
+        """
+        d_model, joined = self.config.d_model, self.config.heads * self.config.size_per_head
+
+        def make(width: int, scopes: tuple[keras.layers.Layer, ...], *layers: keras.layers.Layer) -> None:
+            with contextlib.ExitStack() as stack:
+                for scope in scopes:
+                    stack.enter_context(keras.name_scope(scope.name))
+                for layer in layers:
+                    if layer.built:  # one layer that serves twice
+                        continue
+                    if not fresh:
+                        layer.kernel_initializer = keras.initializers.Zeros()
+                    layer.build((None, width))
+            for scope in scopes[1:]:
+                scope.built = True
+
+        make(d_model, (self,), self.source_embedding, self.target_embedding)
+        make(d_model, (self,), self.source_positions, self.target_positions)
+        layers: list[Any] = [*self.encoder_layers, *self.decoder_layers]
+        for layer in layers:
+            for attention in layer.attentions:
+                make(d_model, (self, layer, attention), attention.query, attention.key, attention.value)
+                make(joined, (self, layer, attention), attention.output_projection)
+            make(d_model, (self, layer, layer.feed_forward), layer.feed_forward.inner)
+            make(self.config.d_ff, (self, layer, layer.feed_forward), layer.feed_forward.outer)
+            for frame in layer.frames:
+                make(d_model, (self, layer, frame), frame.norm)
+        if self.config.norm == "pre":
+            make(d_model, (self,), self.encoder_norm, self.decoder_norm)
+        if self.config.tie_embeddings == "none":
+            make(d_model, (self,), self.output_layer)
+        self.built = True
+
     def encode(self, source: tf.Tensor, packed: bool = True, dropout_seed: tf.Tensor | None = None) -> Memory:
         """Read source ids, int32 [B, S], padding 0; computing something for padding too unless ``packed``.
 
@@ -98,63 +167,79 @@ class Transformer(keras.Model):
         packing: Packing | None = None,
         dropout_seed: tf.Tensor | None = None,
     ) -> Any:
-        """Predict the token after each of ``tokens``, int32 [B, T].
+        """Predict the token after each of ``tokens``.
 
-        Without a cache the tokens are the target from its bos on; with one they follow those already written in it.
-        Training gives the packing of the positions where there is something to predict, and only these are computed.
+        Without a cache they are the targets from bos on, int32 [B, T]; with one they are the next token of each of K
+        beams, int32 [B, K]. Training gives the packing of the positions where there is something to predict, and only
+        these are computed.
 
         Returns:
-            Logits [B, T, V], or [N, V] with a packing; with a cache, the pair of logits and the new cache.
+            Logits [B, T, V], or [N, V] with a packing; with a cache, the pair of logits [B, K, V] and the new cache.
         """
-        length = tf.shape(tokens)[1]
-        offset = 0 if cache is None else cache.length
-        keys = length if cache is None else tf.shape(cache.layers[0].keys)[2]
-        mask = look_ahead_mask(length, keys, offset)
+        logits, cache, _ = self.decode_with_attention(tokens, memory, cache, packing, dropout_seed)
+        return logits if cache is None else (logits, cache)
+
+    def decode_with_attention(
+        self,
+        tokens: tf.Tensor,
+        memory: Memory,
+        cache: Cache | None = None,
+        packing: Packing | Grid | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Any, tuple[tf.Tensor, ...]]:
+        """Do what ``decode`` does, and return the cross-attention of each decoder layer too.
+
+        Returns:
+            Logits; the new cache, if one is given; for each layer the weights [B, H, T, S], T being K with a cache.
+        """
+        if cache is None:
+            length = tf.shape(tokens)[1]
+            index, mask = 0, look_ahead_mask(length, length)
+        else:
+            packing, past = Grid(tf.shape(tokens), cache.length), cache.next_past()
+            index, mask = cache.length * tf.shape(tokens)[1], past[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
-        x = self._embed(self.target_embedding, self.target_positions, tokens, packing, offset)
+        x = self._embed(self.target_embedding, self.target_positions, tokens, packing)
         x = self.target_dropout(x, dropout_seed)
-        written = []
+        written, attention = [], []
         for number, layer in enumerate(self.decoder_layers):
-            past = None if cache is None else cache.layers[number]
-            x, keys_values, _ = layer(
+            x, keys_values, weights = layer(
                 x,
                 memory.layers[number],
                 memory.mask,
                 mask,
-                cache=past,
-                index=offset,
+                cache=None if cache is None else cache.layers[number],
+                index=index,
                 packing=packing,
                 dropout_seed=dropout_seed,
             )
             written.append(keys_values)
+            attention.append(weights)
         if self.config.norm == "pre":
             x = self.decoder_norm(x)
         logits = self.target_embedding.logits(x) if self.config.tie_embeddings != "none" else self.output_layer(x)
-        return logits if cache is None else (logits, Cache(tuple(written), offset + length))
+        if cache is not None and packing is not None:
+            logits, cache = packing.unpack(logits), Cache(tuple(written), past, cache.length + 1)
+        return logits, cache, tuple(attention)
 
     @staticmethod
     def _embed(
         embedding: keras.layers.Layer,
         positions: keras.layers.Layer,
         ids: tf.Tensor,
-        packing: Packing | None,
-        offset: tf.Tensor | int = 0,
+        packing: Packing | Grid | None,
     ) -> tf.Tensor:
-        """Ids [B, L], the first column at position ``offset``, -> [B, L, D], or packed [N, D]."""
+        """Ids [B, L] -> [B, L, D], or packed [N, D]."""
         if packing is not None:
             return positions(embedding(packing.pack(ids)), packing.positions)
-        return positions(embedding(ids), tf.range(tf.shape(ids)[1]) + offset)
+        return positions(embedding(ids), tf.range(tf.shape(ids)[1]))
 
-    def new_cache(self, batch: tf.Tensor | int, max_length: tf.Tensor | int) -> Cache:
-        """Return an empty cache for B sentences of at most M target tokens."""
+    def new_cache(self, batch: tf.Tensor | int, room: tf.Tensor | int, beams: int = 1) -> Cache:
+        """Return an empty cache for K beams of B sentences, with room for M target tokens of each."""
         heads, size = self.config.heads, self.config.size_per_head
-
-        def empty() -> tf.Tensor:
-            zeros = tf.zeros([batch, heads, max_length, size], self.compute_dtype)
-            return tf.ensure_shape(zeros, [None, heads, None, size])
-
-        layers = tuple(KeysValues(empty(), empty()) for _ in self.decoder_layers)
-        return Cache(layers, tf.constant(0, tf.int32))
+        empty = tf.zeros([batch, heads, room * beams, size], self.compute_dtype)
+        layers = tuple(KeysValues(empty, empty) for _ in self.decoder_layers)
+        return Cache(layers, tf.zeros([batch, beams, room * beams], tf.bool), tf.constant(0, tf.int32))
 
     def call(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
         """Teacher forcing without dropout: source [B, S] and the target so far [B, T] -> logits [B, T, V]."""

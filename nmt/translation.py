@@ -1,21 +1,30 @@
-"""Text to ids, search, ids to text: what a run directory needs to translate, and nothing of ``data/``."""
+"""Text to ids, search, ids to text: what a run directory needs to translate, and nothing of ``data/``.
 
-from collections.abc import Iterator
-from typing import NamedTuple
+Shapes: B batch, S source length, T target length, N longest limit, P longest prefix, n translations of a sentence.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from nmt import runtime
 from nmt.batches import pad_rows
 from nmt.checkpoint import choose_epoch, load_weights
-from nmt.config import Config
+from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
-from nmt.models import build_model
+from nmt.models import build_model, teacher_forced
 from nmt.run import Run
-from nmt.search import greedy
+from nmt.search import Found, Ids, Task, beam, greedy, sample
 from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer
-from nmt.transformer import Transformer
+from nmt.transformer import Cache, Memory, Transformer
+
+IDS = Ids(PAD, BOS, EOS)
+FEW_STEPS = 60
+"""Up to so many steps of search it is faster to run them operation by operation than to compile them first."""
 
 
 class Translation(NamedTuple):
@@ -26,6 +35,61 @@ class Translation(NamedTuple):
     """Words of the source that the model does not know; the whole of it if normalisation leaves nothing."""
     is_whole: bool
     """Whether the model ended it, rather than the limit on its length."""
+    ids: list[int]
+    """Its tokens, with eos if the model ended it."""
+    score: float | None = None
+    """Log-probability, with the penalties of beam search; None where nobody asked for it."""
+
+
+class Attention(NamedTuple):
+    """Where the decoder looked while it wrote a translation."""
+
+    source: list[int]
+    """S ids, as the encoder reads them: with bos, unless the model drops it, and eos."""
+    target: list[int]
+    """T ids, without bos."""
+    weights: np.ndarray
+    """Cross-attention of each target token to each source token: float32 [decoder layers, heads, T, S]."""
+
+    def alignment(self) -> list[tuple[int, int]]:
+        """Return for each target token j but eos the source token i it looked at most: pairs (i, j) from 0, in words.
+
+        By the last layer's attention, averaged over its heads; bos and eos of the source do not count.
+        """
+        words = [place for place, id_ in enumerate(self.source) if id_ not in (BOS, EOS)]
+        if not words:
+            return []
+        seen = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
+        return [(int(i), j) for j, (i, id_) in enumerate(zip(seen, self.target, strict=True)) if id_ != EOS]
+
+
+class Sentences(NamedTuple):
+    """The cache of search over sentences: their memories, which all beams share, and what each beam keeps."""
+
+    memory: Memory
+    cache: Cache
+
+    def reorder(self, parents: tf.Tensor) -> "Sentences":
+        """See ``nmt.search.Cache``."""
+        return self._replace(cache=self.cache.reorder(parents))
+
+    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Sentences":
+        """See ``nmt.search.Cache``."""
+        return Sentences(self.memory.keep(sentences), self.cache.keep(sentences, room))
+
+
+class How(NamedTuple):
+    """What kind of search; its figures are in the decoding section."""
+
+    sampled: bool = False
+    """Draw tokens instead of looking for the likeliest."""
+    n_best: int = 1
+    """Translations for each sentence; more than one come of a beam."""
+    scored: bool = False
+    """Whether scores are wanted."""
+
+
+GREEDY = How()
 
 
 class Translator:
@@ -34,10 +98,16 @@ class Translator:
     def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: int) -> None:
         """Take the parts; ``load`` gets them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
+        self._compiled: dict[tuple[How, bool], Callable[..., Found]] = {}
 
     @classmethod
-    def load(cls, run: Run, epoch: str | None = None) -> "Translator":
+    def load(cls, run: Run, epoch: str | None = None, decoding: DecodingConfig | None = None) -> "Translator":
         """Return the translator of a run at an epoch: a number, "last", or by default the best.
+
+        Args:
+            run: a run with weights.
+            epoch: which of them.
+            decoding: other settings of search than the run's own.
 
         Raises:
             NotFoundError: if that epoch's weights are not there.
@@ -45,33 +115,91 @@ class Translator:
         """
         chosen = choose_epoch(run, epoch)
         config = run.config()
+        if decoding is not None:
+            config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
-        model = build_model(config.model, source.size, target.size)
+        precision = runtime.resolve_precision(config.decoding.precision)
+        model = build_model(config.model, source.size, target.size, precision, trained=True)
         load_weights(run, model, chosen)
         return cls(model, source, target, config, chosen)
 
-    def translate(self, texts: list[str], names: list[str] | None = None) -> list[Translation]:
+    def translate(
+        self, texts: list[str], names: list[str] | None = None, how: How = GREEDY, prefix: str = ""
+    ) -> list[Translation]:
         """Return the translations of raw sentences, in their order; an empty sentence has an empty one.
 
         Args:
             texts: sentences, one each.
             names: what an error calls each of them, such as "line 7".
+            how: what kind of search.
+            prefix: what every translation must begin with, raw text.
 
         Raises:
             DataError: for a sentence longer than learned positions reach.
         """
+        return [several[0] for several in self.translate_n_best(texts, names, how, prefix)]
+
+    def translate_n_best(
+        self, texts: list[str], names: list[str] | None = None, how: How = GREEDY, prefix: str = ""
+    ) -> list[list[Translation]]:
+        """Return for each sentence its ``how.n_best`` translations, or what fewer there are, the best first.
+
+        Args, raises: as for ``translate``.
+        """
         encoded = [self.source.encode(text) for text in texts]
         self._check_lengths(encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
-        found: list[list[int]] = [[] for _ in texts]
-        for indices in self._batches(encoded):
-            rows = Sequences.pack((encoded[index] for index in indices), self.source.size)
-            source = pad_rows(rows, np.arange(len(indices)), bos=self.config.model.source_bos)
-            for index, ids in zip(indices, self._search(tf.constant(source)).numpy().tolist(), strict=True):
-                found[index] = ids
-        return [
-            Translation(self.target.decode(ids), self._unknown(text, encoded_ids), not encoded_ids or EOS in ids)
-            for text, ids, encoded_ids in zip(texts, found, encoded, strict=True)
-        ]
+        unknown = [self._unknown(*one) for one in zip(texts, encoded, strict=True)]
+        forced = self.target.encode(prefix)
+        if self.target.unknown(prefix):
+            raise DataError(
+                f"A prefix is made of words that the model can say; {prefix!r} has {self.target.unknown(prefix)[0]!r}, "
+                "which it never saw in training. Leave that word out."
+            )
+        found = [[Translation("", words, True, [], 0.0 if how.scored else None)] for words in unknown]
+        batches = list(self._batches(encoded))
+        few = sum(max(len(encoded[index]) for index in batch) for batch in batches) <= FEW_STEPS
+        for batch in batches:
+            tokens, scores = self._search([encoded[index] for index in batch], batch, how, forced, compiled=not few)
+            for index, rows, values in zip(batch, tokens, scores, strict=True):
+                found[index] = [
+                    self._translation(row, unknown[index], value if how.scored else None)
+                    for row, value in zip(rows.tolist(), values.tolist(), strict=True)
+                    if value > float("-inf")
+                ]
+        return found
+
+    def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
+        """Return log P(target | source), natural and with that of eos, of each pair of raw sentences.
+
+        Raises:
+            DataError: for a sentence longer than learned positions reach.
+        """
+        encoded = [self.source.encode(text) for text in sources]
+        wanted = [[*self.target.encode(text), EOS] for text in targets]
+        self._check_lengths(encoded, names or [f"pair {n}" for n in range(1, len(sources) + 1)])
+        scores = np.zeros(len(sources))
+        for batch in self._batches([source + target for source, target in zip(encoded, wanted, strict=True)]):
+            source, target = self._rows([encoded[index] for index in batch]), _padded([wanted[i] for i in batch])
+            scores[batch] = self._log_probabilities(tf.constant(source), tf.constant(target)).numpy()
+        return scores.tolist()
+
+    def attention(self, sources: list[str], translations: list[Translation]) -> list[Attention]:
+        """Return where the decoder looks while it writes these translations of raw sentences."""
+        encoded = [self.source.encode(text) for text in sources]
+        layers, heads = self.config.model.decoder_layers, self.config.model.heads
+        found = [Attention([], [], np.zeros([layers, heads, 0, 0], np.float32)) for _ in sources]
+        targets = [translation.ids for translation in translations]
+        for batch in self._batches(targets):
+            source, target = self._rows([encoded[index] for index in batch]), _padded([targets[i] for i in batch])
+            weights = np.stack([part.numpy() for part in self._attend(tf.constant(source), tf.constant(target))])
+            for row, index in enumerate(batch):
+                ids, length = [id_ for id_ in source[row].tolist() if id_ != PAD], len(targets[index])
+                found[index] = Attention(ids, targets[index], weights[:, row, :, :length, : len(ids)])
+        return found
+
+    def _translation(self, row: list[int], unknown: list[str], score: float | None) -> Translation:
+        ids = [id_ for id_ in row if id_ != PAD]
+        return Translation(self.target.decode(ids), unknown, EOS in ids, ids, score)
 
     def _unknown(self, text: str, ids: list[int]) -> list[str]:
         return self.source.unknown(text) if ids or not text.strip() else [text.strip()]
@@ -94,18 +222,90 @@ class Translator:
         for start in range(0, len(order), size):
             yield order[start : start + size]
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    def _search(self, source: tf.Tensor) -> tf.Tensor:
-        """Greedy search for int32 [B, S] -> int32 [B, N]."""
+    def _rows(self, encoded: list[list[int]]) -> np.ndarray:
+        """Ids as the encoder reads them: int32 [B, S]."""
+        rows = Sequences.pack(encoded, self.source.size)
+        return pad_rows(rows, np.arange(len(encoded)), bos=self.config.model.source_bos)
+
+    # --- search
+
+    def _search(
+        self, encoded: list[list[int]], numbers: list[int], how: How, prefix: list[int], *, compiled: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return ids int32 [B, n, N] and scores float32 [B, n] for sentences with these numbers."""
         settings = self.config.decoding
-        lengths = tf.reduce_sum(tf.cast(tf.not_equal(source, PAD), tf.int32), axis=1)
-        limits = tf.cast(settings.max_length_ratio * tf.cast(lengths, tf.float32), tf.int32) + settings.max_length_extra
+        source = self._rows(encoded)
+        lengths = (source != PAD).sum(axis=1)
+        limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + len(prefix)
         if self.config.model.positions == "learned":
-            limits = tf.minimum(limits, self.config.model.max_positions)
-        batch = tf.shape(source)[0]
-        memory = self.model.encode(source)
-        cache = self.model.new_cache(batch, tf.reduce_max(limits))
-        return greedy(
-            lambda tokens, cache: self.model.decode(tokens, memory, cache),
-            cache, batch, bos=BOS, eos=EOS, pad=PAD, limits=limits,
+            limits = np.minimum(limits, self.config.model.max_positions)
+        random = np.zeros([len(encoded), 0], np.float32)
+        if how.sampled:
+            random = np.stack([random_numbers(settings.seed, number, limits.max()) for number in numbers])
+        prefixes = np.tile(np.array([prefix], np.int32), [len(encoded), 1])
+        arguments = [tf.constant(array) for array in (source, limits, prefixes, random)]
+        search: Callable[..., Found] = functools.partial(self._find, how, bool(prefix))
+        if compiled:
+            search = self._compiled.setdefault((how, bool(prefix)), _compiled(search))
+        found = search(*arguments)
+        return found.tokens.numpy(), found.scores.numpy()
+
+    def _find(
+        self, how: How, forced: bool, source: tf.Tensor, limits: tf.Tensor, prefixes: tf.Tensor, random: tf.Tensor
+    ) -> Found:
+        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, N]."""
+        settings = self.config.decoding
+        task = Task(limits, prefixes if forced else None)
+        beams = 1 if how.sampled else settings.beam_size
+        covering = settings.coverage_penalty > 0 and beams > 1
+        sentences = Sentences(self.model.encode(source), self.model.new_cache(tf.shape(source)[0], 0, beams))
+
+        def step(tokens: tf.Tensor, past: Sentences) -> tuple[tf.Tensor, tf.Tensor | None, Sentences]:
+            logits, cache, attention = self.model.decode_with_attention(tokens, past.memory, past.cache)
+            last = tf.reduce_mean(tf.cast(attention[-1], tf.float32), axis=1) if covering else None
+            return logits, last, past._replace(cache=cache)
+
+        if how.sampled:
+            return sample(
+                step, sentences, task, IDS, random,
+                temperature=settings.temperature, top_k=settings.top_k, top_p=settings.top_p, scored=how.scored,
+            )  # fmt: skip
+        if beams == 1:
+            return greedy(step, sentences, task, IDS, scored=how.scored)
+        words = tf.reduce_all(tf.not_equal(source[..., tf.newaxis], [PAD, BOS, EOS]), axis=-1)
+        return beam(
+            step, sentences, task, IDS, beams=beams, n_best=how.n_best, alpha=settings.length_penalty,
+            beta=settings.coverage_penalty, covered=words,
         )  # fmt: skip
+
+    def _log_probabilities(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+        """Source [B, S] and target [B, T] to eos, int32 -> log P float32 [B]."""
+        whole = tf.pad(target, [[0, 0], [1, 0]], constant_values=BOS)
+        logits, expected = teacher_forced(self.model, source, whole, packed=False)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=tf.cast(logits, tf.float32))
+        return -tf.reduce_sum(tf.where(tf.not_equal(expected, PAD), losses, 0.0), axis=1)
+
+    def _attend(self, source: tf.Tensor, target: tf.Tensor) -> list[tf.Tensor]:
+        """Source [B, S] and target [B, T], int32 -> float32 [B, H, T, S] for each layer."""
+        read = tf.pad(target[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
+        _, _, attention = self.model.decode_with_attention(read, self.model.encode(source))
+        return [tf.cast(part, tf.float32) for part in attention]
+
+
+def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
+    """Return numbers from [0, 1) that hang on the seed and the number of a sentence alone: float32 [count]."""
+    generator = np.random.Generator(np.random.Philox(key=[seed, number]))
+    return generator.random(count, dtype=np.float32)
+
+
+def _padded(rows: list[list[int]]) -> np.ndarray:
+    out = np.full([len(rows), max(map(len, rows))], PAD, np.int32)
+    for padded, row in zip(out, rows, strict=True):
+        padded[: len(row)] = row
+    return out
+
+
+def _compiled(search: Callable[..., Found]) -> Any:
+    rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+    signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
+    return tf.function(search, input_signature=signature, autograph=False)  # nothing in it for autograph to convert

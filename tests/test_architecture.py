@@ -44,7 +44,8 @@ ROOMS: dict[str, set[str]] = {
     },
     "search": set(),
     "translation": {
-        "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "config", "errors",
+        "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "runtime", "config",
+        "errors",
     },
     "evaluation": {"translation", "corpus"},
     "flops": {"config"},
@@ -52,6 +53,7 @@ ROOMS: dict[str, set[str]] = {
     "generated": {"dataset", "tokenizer"},
     "benchmark": {
         "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer",
+        "translation",
         "runtime", "config",
     },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},

@@ -155,6 +155,33 @@ def test_translate_takes_several_sentences_a_file_or_standard_input(project: Pat
     assert nmt("translate", cwd=project, stdin="\n".join(sentences)).stdout == by_argument
 
 
+def test_n_best_and_alignments_are_columns(project: Path) -> None:
+    sentences = ["im one two three", "im thirsty"]
+    rows = [line.split("\t") for line in nmt(
+        "translate", "--beam", "3", "--n-best", "2", "--alignment", *sentences, cwd=project
+    ).stdout.splitlines()]  # fmt: skip
+    assert [number for number, *_ in rows] == ["1", "1", "2", "2"]
+    assert all(float(score) <= 0 for _, score, *_ in rows)
+    assert float(rows[0][1]) >= float(rows[1][1])
+    for _, _, text, alignment in rows:
+        assert [pair.split("-")[1] for pair in alignment.split()] == [str(j) for j in range(len(text.split()))]
+    best = nmt("translate", "--beam", "3", *sentences, cwd=project).stdout.splitlines()
+    assert best == [rows[0][2], rows[2][2]]
+
+
+def test_score_is_of_the_pairs_given(project: Path) -> None:
+    lines = "im one two three\tich bin eins zwei drei\nim one two three\tsieben\n"
+    right, wrong = map(float, nmt("translate", "--score", cwd=project, stdin=lines).stdout.splitlines())
+    assert wrong < right < 0
+
+
+def test_samples_repeat_with_their_seed_and_begin_with_the_prefix(project: Path) -> None:
+    options = ("--sample", "--temperature", "2.5", "--seed", "3", "--prefix", "ich bin", "--batch-size", "2")
+    drawn = [nmt("translate", *options, *["im one two"] * 3, cwd=project).stdout for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert all(line.startswith("ich bin") for line in drawn[0].splitlines())
+
+
 def test_translate_applies_the_normalisation_of_training(project: Path) -> None:
     out = nmt("translate", "im one two three", "I'm ONE, two three!", cwd=project).stdout.splitlines()
     assert out[0] == out[1]
@@ -313,6 +340,15 @@ REFUSED = [
     (("translate", "--run", "bass", "im thirsty"), r"no run 'bass' .*did you mean 'base'"),
     (("translate", "--input", "missing.txt"), r"no file missing\.txt"),
     (("translate", "--input", "in.txt", "im thirsty"), r"not both"),
+    (("translate", "--n-best", "2", "im thirsty"), r"--n-best 2 with a beam of 1.*--beam 2"),
+    (("translate", "--beam", "0", "im thirsty"), r"--beam must be greater than or equal to 1; received 0"),
+    (("translate", "--sample", "--top-p", "1.5", "im thirsty"), r"--top-p must be less than or equal to 1"),
+    (("translate", "--top-p", "0.5", "im thirsty"), r"--top-p is about sampling.*--sample"),
+    (("translate", "--sample", "--beam", "2", "im thirsty"), r"received --sample and --beam"),
+    (("translate", "--beam", "1", "--length-penalty", "1", "im thirsty"), r"--length-penalty is about beam search"),
+    (("translate", "--score", "--alignment", "a\tb"), r"--score looks at .* given .* received --alignment"),
+    (("translate", "--score", "im thirsty"), r"a sentence, a TAB and its translation; 'im thirsty' has 0 TABs"),
+    (("translate", "--prefix", "ich xyz", "im thirsty"), r"'ich xyz' has 'xyz'"),
     (("plot", "loss"), r"no figure 'loss' \(did you mean 'losses'\?\)"),
     (("plot", "losses", "--output", "curve.xyz"), r"suffix of a figure names its format"),
     (("info", "--run", "none"), r"no run 'none'"),

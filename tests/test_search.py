@@ -3,7 +3,7 @@
 from nmt import runtime  # first: it starts TensorFlow without its chatter
 
 # isort: split
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,10 +13,28 @@ from hypothesis import strategies as st
 
 from nmt.config import ModelConfig
 from nmt.models import build_model
-from nmt.search import greedy
+from nmt.search import Ids, Task, greedy
 from nmt.tokenizer import BOS, EOS, PAD
+from nmt.translation import Sentences
 
 VOCABULARY = 9
+
+
+IDS = Ids(PAD, BOS, EOS)
+
+
+class Progress(NamedTuple):
+    """The cache of scripted steps: which sentences are left, how many steps were taken, and what each beam has said."""
+
+    rows: tf.Tensor  # int32 [B]
+    count: tf.Tensor  # int32 scalar
+    said: tf.Tensor  # int32 [B, K]: a number for all that a beam has said so far
+
+    def reorder(self, parents: tf.Tensor) -> "Progress":
+        return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
+
+    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Progress":
+        return Progress(tf.gather(self.rows, sentences), self.count, tf.gather(self.said, sentences))
 
 
 class Script:
@@ -26,16 +44,22 @@ class Script:
         self.table = table.astype(np.float32)
         self.given: list[list[int]] = []
 
-    def __call__(self, tokens: tf.Tensor, cache: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def __call__(self, tokens: tf.Tensor, cache: Progress) -> tuple[tf.Tensor, None, Progress]:
         if tf.executing_eagerly():
-            assert tokens.shape == (len(self.table), 1)
+            assert tokens.shape == (len(cache.rows), 1)
             self.given.append(tokens[:, 0].numpy().tolist())
-        return tf.constant(self.table)[:, cache, tf.newaxis], cache + 1
+        logits = tf.gather(tf.constant(self.table)[:, cache.count, tf.newaxis], cache.rows)
+        return logits, None, cache._replace(count=cache.count + 1)
 
-    def search(self, limits: list[int]) -> np.ndarray:
-        return greedy(
-            self, tf.constant(0), tf.constant(len(self.table)), bos=BOS, eos=EOS, pad=PAD, limits=tf.constant(limits)
-        ).numpy()
+    def start(self, beams: int = 1) -> Progress:
+        size = len(self.table)
+        return Progress(tf.range(size), tf.constant(0), tf.zeros([size, beams], tf.int32))
+
+    def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
+        forced = None if prefixes is None else tf.constant(prefixes)
+        tokens = greedy(self, self.start(), Task(tf.constant(limits), forced), IDS).tokens.numpy()
+        assert tokens.shape == (len(limits), 1, max(limits))
+        return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
 
 
 def saying(*rows: list[int]) -> Script:
@@ -56,7 +80,7 @@ def test_the_likeliest_ids_are_taken_until_each_sentence_has_its_eos() -> None:
 def test_each_step_is_given_the_tokens_just_found_the_first_one_bos() -> None:
     script = saying([5, 6, EOS], [4, EOS, 7])
     script.search([9, 9])
-    assert script.given == [[BOS, BOS], [5, 4], [6, EOS]]
+    assert script.given == [[BOS, BOS], [5, 4], [6]], "the second sentence has ended and is computed no more"
 
 
 def test_each_sentence_stops_at_its_own_limit() -> None:
@@ -108,10 +132,15 @@ def test_search_equals_a_loop_over_sentences(limits: list[int], seed: int) -> No
 
 def test_traced_search_equals_eager_search() -> None:
     script, limits = saying([5, 6, EOS, 8], [4, EOS, 7, 7], [8, 7, 6, 5]), [4, 4, 4]
-    traced = tf.function(lambda limits: greedy(
-        script, tf.constant(0), tf.size(limits), bos=BOS, eos=EOS, pad=PAD, limits=limits
-    ), input_signature=[tf.TensorSpec([None], tf.int32)])  # fmt: skip
-    assert traced(tf.constant(limits)).numpy().tolist() == script.search(limits).tolist()
+    signature = [tf.TensorSpec([None], tf.int32)]
+    traced = tf.function(lambda limits: greedy(script, script.start(), Task(limits), IDS), input_signature=signature)
+    assert traced(tf.constant(limits)).tokens.numpy()[:, 0].tolist() == script.search(limits).tolist()
+
+
+def test_a_prefix_is_said_first_and_what_follows_is_searched_for() -> None:
+    script = saying([5, 6, EOS, 8], [4, 7, 7, EOS], [8, 7, 6, EOS])
+    found = script.search([4, 4, 4], [[7, PAD], [8, 8], [PAD, PAD]])
+    assert found.tolist() == [[7, 6, EOS, PAD], [8, 8, 7, EOS], [8, 7, 6, EOS]]
 
 
 # --- with a Transformer
@@ -137,13 +166,13 @@ class Searcher:
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
     def _search(self, source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
         batch = tf.shape(source)[0]
-        memory = self.model.encode(source)
 
-        def step(tokens: tf.Tensor, cache: Any) -> Any:
-            return self.model.decode(tokens, memory, cache)
+        def step(tokens: tf.Tensor, past: Sentences) -> Any:
+            logits, cache = self.model.decode(tokens, past.memory, past.cache)
+            return logits, None, past._replace(cache=cache)
 
-        cache = self.model.new_cache(batch, tf.reduce_max(limits))
-        return greedy(step, cache, batch, bos=BOS, eos=EOS, pad=PAD, limits=limits)
+        start = Sentences(self.model.encode(source), self.model.new_cache(batch, 0))
+        return greedy(step, start, Task(limits), IDS).tokens[:, 0]
 
     def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:
         """Return the ids found for each sentence, without padding."""

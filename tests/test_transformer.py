@@ -87,12 +87,14 @@ def test_shapes_follow_the_letters_of_the_docstrings(model: Transformer) -> None
     assert all(part.shape == (B, heads, S, size) for layer in memory.layers for part in layer)
     assert (memory.mask.shape, memory.mask.dtype) == ((B, 1, 1, S), tf.bool)
     assert model.decode(TARGET, memory).shape == model(SOURCE, TARGET).shape == (B, T, VOCABULARY)
-    empty = model.new_cache(B, m)
-    logits, cache = model.decode(TARGET[:, :2], memory, empty)
-    assert logits.shape == (B, 2, VOCABULARY)
-    for one, length in ((empty, 0), (cache, 2)):
+    beams = 2
+    empty = model.new_cache(B, m, beams)
+    logits, cache = model.decode(TARGET[:, :beams], memory, empty)
+    assert logits.shape == (B, beams, VOCABULARY)
+    for one, length in ((empty, 0), (cache, 1)):
         assert len(one.layers) == model.config.decoder_layers
-        assert all(part.shape == (B, heads, m, size) for layer in one.layers for part in layer)
+        assert all(part.shape == (B, heads, m * beams, size) for layer in one.layers for part in layer)
+        assert (one.past.shape, one.past.dtype) == ((B, beams, m * beams), tf.bool)
         assert (one.length.numpy(), one.length.dtype, one.length.shape) == (length, tf.int32, ())
 
 
@@ -140,39 +142,83 @@ def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
 # --- the cache
 
 
-@pytest.mark.parametrize("sizes", [[1, 1, 1, 1, 1], [3, 2], [1, 3, 1], [5]], ids=str)
-def test_decoding_in_parts_with_a_cache_gives_the_logits_of_decoding_at_once(
-    model: Transformer, sizes: list[int]
-) -> None:
+def test_decoding_token_by_token_with_a_cache_gives_the_logits_of_decoding_at_once(model: Transformer) -> None:
     memory = model.encode(SOURCE)
-    at_once, cache, start = model.decode(TARGET, memory), model.new_cache(B, T + 2), 0
-    for size in sizes:
-        logits, cache = model.decode(TARGET[:, start : start + size], memory, cache)
-        np.testing.assert_allclose(logits, at_once[:, start : start + size], **CLOSE)
-        start += size
-        assert cache.length.numpy() == start
+    at_once, cache = model.decode(TARGET, memory), model.new_cache(B, T + 2)
+    for place in range(T):
+        logits, cache = model.decode(TARGET[:, place : place + 1], memory, cache)
+        np.testing.assert_allclose(logits, at_once[:, place : place + 1], **CLOSE)
+        assert cache.length.numpy() == place + 1
+
+
+def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_past(model: Transformer) -> None:
+    random, beams = np.random.default_rng(1), 3
+    memory, cache, left = model.encode(SOURCE), model.new_cache(B, 0, beams), np.arange(B)
+    past = np.zeros([B, beams, 0], np.int32)
+    for step in range(5):
+        if step in (0, 3):  # the middle sentence leaves, and the cache gets room for three steps more
+            kept = np.arange(B) if step == 0 else np.array([0, 2])
+            past, left = past[kept], left[kept]
+            cache, memory = cache.keep(tf.constant(kept), step + 3), memory.keep(tf.constant(kept))
+        tokens = random.integers(4, VOCABULARY, [len(left), beams, 1])
+        past = np.concatenate([past, tokens], axis=2)
+        logits, cache = model.decode(tf.constant(tokens[..., 0], tf.int32), memory, cache)
+        assert logits.shape == (len(left), beams, VOCABULARY)
+        for beam in range(beams):
+            alone = model.encode(tf.gather(SOURCE, left))
+            expected = model.decode(tf.constant(past[:, beam], tf.int32), alone)[:, -1]
+            np.testing.assert_allclose(logits[:, beam], expected, **CLOSE)
+        parents = random.integers(0, beams, [len(left), beams])
+        cache, past = cache.reorder(tf.constant(parents)), np.take_along_axis(past, parents[..., None], axis=1)
+
+
+def test_attention_of_a_step_is_that_of_the_whole_target(model: Transformer) -> None:
+    memory, cache = model.encode(SOURCE), model.new_cache(B, T)
+    _, no_cache, whole = model.decode_with_attention(TARGET, memory)
+    assert no_cache is None
+    for place in range(T):
+        _, cache, step = model.decode_with_attention(TARGET[:, place : place + 1], memory, cache)
+        for layer, expected in zip(step, whole, strict=True):
+            assert layer.shape == (B, model.config.heads, 1, S)
+            np.testing.assert_allclose(layer[:, :, 0], expected[:, :, place], **CLOSE)
 
 
 def test_two_continuations_of_one_cache_do_not_disturb_each_other(model: Transformer) -> None:
     memory = model.encode(SOURCE)
-    _, cache = model.decode(TARGET[:, :2], memory, model.new_cache(B, 4))
+    _, cache = model.decode(TARGET[:, :1], memory, model.new_cache(B, 4))
     before = [array.copy() for array in tensors(cache)]
     continuations = [tf.constant([[id_, id_ + 1]] * B) for id_ in (5, 7)]
     steps = [model.decode(tokens[:, :1], memory, cache) for tokens in continuations]
     for tokens, (_, one) in zip(continuations, steps, strict=True):
         logits, _ = model.decode(tokens[:, 1:], memory, one)
-        whole = model.decode(tf.concat([TARGET[:, :2], tokens], axis=1), memory)
-        np.testing.assert_allclose(logits[:, 0], whole[:, 3], **CLOSE)
+        whole = model.decode(tf.concat([TARGET[:, :1], tokens], axis=1), memory)
+        np.testing.assert_allclose(logits[:, 0], whole[:, 2], **CLOSE)
     for array, copy in zip(tensors(cache), before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
 def test_what_stands_behind_the_cache_length_is_never_read(model: Transformer) -> None:
-    memory, empty = model.encode(SOURCE), model.new_cache(B, T)
-    litter = Cache(tf.nest.map_structure(lambda part: part + 100.0, empty.layers), empty.length)
+    memory, empty = model.encode(SOURCE), model.new_cache(B, T, 2)
+    litter = empty._replace(layers=tf.nest.map_structure(lambda part: part + 100.0, empty.layers))
     np.testing.assert_array_equal(
-        model.decode(TARGET[:, :3], memory, litter)[0], model.decode(TARGET[:, :3], memory, empty)[0]
+        model.decode(TARGET[:, :2], memory, litter)[0], model.decode(TARGET[:, :2], memory, empty)[0]
     )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_weights_are_made_without_a_call_that_would_make_more(name: str) -> None:
+    model = built(small(**VARIANTS[name]))
+    made = [weight.path for weight in model.weights]
+    assert len({*made}) == len(made), "every weight has a name of its own"
+    model(SOURCE, TARGET)
+    assert [weight.path for weight in model.weights] == made
+
+
+def test_a_model_for_trained_weights_starts_from_zeros_in_the_precision_it_computes_in() -> None:
+    for precision in ("float32", "bfloat16"):
+        model = build_model(small(), VOCABULARY, VOCABULARY, precision, trained=True)
+        assert {weight.dtype for weight in model.weights} == {precision}
+        assert not any(np.any(weight.numpy()) for weight in model.weights if weight.name != "gamma")
 
 
 # --- who sees what
@@ -210,8 +256,8 @@ def test_a_mask_for_target_padding_would_change_nothing_that_counts(
 ) -> None:
     without = model(SOURCE, TARGET).numpy()
 
-    def look_ahead_and_padding(queries: tf.Tensor, keys: tf.Tensor, offset: int) -> tf.Tensor:
-        return look_ahead_mask(queries, keys, offset) & padding_mask(TARGET)
+    def look_ahead_and_padding(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        return look_ahead_mask(queries, keys) & padding_mask(TARGET)
 
     monkeypatch.setattr(transformer_module, "look_ahead_mask", look_ahead_and_padding)
     with_mask, tokens = model(SOURCE, TARGET).numpy(), TARGET.numpy() != 0
@@ -441,9 +487,10 @@ def test_bfloat16_keeps_float32_weights_and_nearly_the_logits(name: str) -> None
     logits = model.decode(TARGET, memory)
     assert logits.dtype == tf.bfloat16
     np.testing.assert_allclose(tf.cast(logits, tf.float32), expected, **near)
-    _, cache = model.decode(TARGET[:, :2], memory, model.new_cache(B, T))
-    logits, _ = model.decode(TARGET[:, 2:], memory, cache)
-    np.testing.assert_allclose(tf.cast(logits, tf.float32), expected[:, 2:], **near)
+    cache = model.new_cache(B, T)
+    for place in range(T):
+        logits, cache = model.decode(TARGET[:, place : place + 1], memory, cache)
+        np.testing.assert_allclose(tf.cast(logits[:, 0], tf.float32), expected[:, place], **near)
 
 
 def test_building_leaves_the_precision_of_other_layers_alone(monkeypatch: MonkeyPatch) -> None:

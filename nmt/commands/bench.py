@@ -92,6 +92,7 @@ def _measure(
         Report,
         measure_decoding,
         measure_training,
+        search_with,
         training_batches,
         training_step,
     )  # fmt: skip
@@ -112,12 +113,14 @@ def _measure(
         precision=precision,
         seconds=TRAINING_SHARE * seconds,
     )
-    model = build_model(config.model, *sizes)  # in the precision of nmt translate
+    weights = model.get_weights()
+    model = build_model(config.model, *sizes, runtime.resolve_precision(config.decoding.precision), trained=True)
+    model.set_weights(weights)
     decoding = []
-    for search, translator in SEARCHES.items():
+    for search, beams in SEARCHES.items():
         typer.echo(f"Measuring {search} search ...", err=True)
         time = (1 - TRAINING_SHARE) * seconds / len(SEARCHES)
-        translate = translator(model)
+        translate = search_with(model, beams)
         decoding.append(measure_decoding(search, translate, test, config, precision=model.compute_dtype, seconds=time))
     return Report(
         version=version("nmt"),
