@@ -88,7 +88,7 @@ def text_hash(text: str) -> bytes:
 
 def place_of(files: list[TextFile], number: int) -> str:
     """Return "file, line 7", or the like."""
-    return f"{' and '.join(map(str, files))}, {unit_of(files)} {number}"
+    return f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}"
 
 
 def show(pair: Pair) -> str:
@@ -140,7 +140,8 @@ class _Checker:
             if not config.drop_empty:
                 side = "target" if source else "source"
                 raise DataError(
-                    f"Both sides of a pair must hold words; {place_of(files, number)}: the {side} is empty after "
+                    f"Both sides of a pair must hold words; {' and '.join(map(str, files))}, {unit_of(files)} "
+                    f"{number}: the {side} is empty after "
                     f"{config.normalisation!r} normalisation: {getattr(item, side)[:60]!r}. Mend the pair, or leave "
                     "such pairs out and count them with --set data.drop_empty=true"
                 )

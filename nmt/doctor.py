@@ -15,6 +15,12 @@ def many_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, in
     """Return how many sources have more than one translation, and the most that one has. Takes hashes, uint64 [N]."""
     if not len(sources):
         return 0, 0
+    order = np.argsort(sources)
+    same = sources[order[1:]] == sources[order[:-1]]
+    repeated = order[np.concatenate([[False], same]) | np.concatenate([same, [False]])]
+    if not len(repeated):
+        return 0, 1
+    sources, targets = sources[repeated], targets[repeated]
     order = np.lexsort((targets, sources))
     sources, targets = sources[order], targets[order]
     new_source = np.concatenate([[True], sources[1:] != sources[:-1]])

@@ -19,7 +19,7 @@ from nmt.splitting import deal_out
 from nmt.spool import Spool
 from nmt.tokenizer import Tokenizer, fit_tokenizer
 
-SAMPLE = 500_000  # training pairs that a subword vocabulary is found in
+SAMPLE = 30_000_000  # characters that a subword vocabulary is found in, which takes less than a GB of memory
 PERCENTILES = (50, 90, 99)
 
 
@@ -97,14 +97,20 @@ def fit_tokenizers(spool: Spool, train: np.ndarray, config: DataConfig) -> dict[
 
     Words and characters are counted in all training pairs; subwords are found in the first, which are a random sample.
     """
-    indices = train[:SAMPLE] if config.tokenizer == "subword" else train
-    if config.joint_vocabulary:
-        joint = fit_tokenizer((text for index in indices for text in spool[int(index)]), config)
-        return {"source": joint, "target": joint}
-    return {
-        side: fit_tokenizer((spool[int(index)][column] for index in indices), config)
-        for column, side in enumerate(SIDES)
-    }
+    columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
+    fitted = [fit_tokenizer(_texts(spool, train, wanted, config), config, len(train)) for wanted in columns]
+    return {"source": fitted[0], "target": fitted[-1]}
+
+
+def _texts(spool: Spool, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:
+    characters = 0
+    for index in train:
+        pair = spool[int(index)]
+        for column in columns:
+            yield pair[column]
+            characters += len(pair[column])
+        if config.tokenizer == "subword" and characters > SAMPLE:
+            return
 
 
 def write_splits(

@@ -12,9 +12,30 @@ from nmt.errors import DataError
 
 def _shuffled(count: int, seed: int) -> np.ndarray:
     """The numbers below ``count`` in the order that ``random.Random(seed)`` shuffles a list of them into."""
-    order = array("Q", range(count))
+    order = array("I", range(count))
     random.Random(seed).shuffle(order)
-    return np.frombuffer(order, np.int64)
+    return np.frombuffer(order, np.uint32)
+
+
+def _places_of_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the group of each pair comes once groups are shuffled, uint32 [N]; the sizes of the groups there, int64.
+
+    Written so that little is in memory at a time: ten million pairs take some 400 MB here.
+    """
+    by_source = np.argsort(sources, kind="stable").astype(np.uint32)
+    in_order = sources[by_source]
+    begins = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    del in_order
+    first = by_source[begins]  # the sort is stable, so the first of a group's pairs
+    group = (np.cumsum(begins, dtype=np.uint32) - np.uint32(1)).astype(np.uint32, copy=False)
+    # Groups are numbered in the order of their first pairs, then shuffled: unshuffled, large groups would come early.
+    place_of_group = np.empty(len(first), np.uint32)
+    place_of_group[np.argsort(first, kind="stable")[_shuffled(len(first), seed)]] = np.arange(
+        len(first), dtype=np.uint32
+    )
+    place = np.empty(len(sources), np.uint32)
+    place[by_source] = place_of_group[group]
+    return place, np.bincount(place, minlength=len(first))
 
 
 def deal_out(
@@ -31,22 +52,15 @@ def deal_out(
         names: the splits to make, "train" among them.
 
     Returns:
-        The indices of each split's pairs, int64, in an order that a prefix of is a random sample.
+        The indices of each split's pairs, uint32, in an order that a prefix of is a random sample.
 
     Raises:
         DataError: if a split would be empty.
     """
     order = _shuffled(len(sources), config.seed)
     if config.split == "by_source":
-        _, first, group_of = np.unique(sources[order], return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int64)
-        rank[np.argsort(first, kind="stable")] = np.arange(len(first))  # groups in the order of their first pairs
-        # Shuffled again: in the order of first pairs, large groups would come early.
-        place = np.empty(len(first), np.int64)
-        place[_shuffled(len(first), config.seed)] = np.arange(len(first))
-        place_of_pair = place[rank[group_of]]
-        sizes = np.bincount(place_of_pair, minlength=len(first))
-        order = order[np.argsort(place_of_pair, kind="stable")]
+        place, sizes = _places_of_groups(sources[order], config.seed)
+        order = order[np.argsort(place, kind="stable")]
     else:
         sizes = np.ones(len(order), np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])

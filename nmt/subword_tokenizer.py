@@ -15,15 +15,15 @@ from nmt.vocabulary import BOS, EOS, FIRST_WORD, PAD, UNK, UNKNOWN
 # Fixed, not the machine's: partial sums over other shares of the text would round to another vocabulary.
 TRAINER_THREADS = 4
 SAMPLING_ALPHA = 0.1  # of Kudo 2018, where it was best; smaller is more varied. For BPE, the share of merges left out.
-# By sentences trained on, of one side or both. With 8,000 on Multi30k or Tatoeba most words are whole, and each piece
-# comes often enough to be learnt.
-SIZES = ((1_000_000, 32_000), (400_000, 16_000), (40_000, 8_000), (10_000, 4_000), (2_000, 2_000), (0, 1_000))
+# By training pairs. With 8,000 on Multi30k or Tatoeba most words are whole, and each piece comes often enough to be
+# learnt.
+SIZES = ((5_000_000, 32_000), (1_000_000, 16_000), (20_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000))
 _SPACE = "\u2581"  # what sentencepiece writes for a space, so that the character itself would come back as one
 
 
-def choose_size(sentences: int, characters: int) -> int:
-    """Return the number of ids that suits so many sentences with so many different characters."""
-    return max(2 * characters, next(size for least, size in SIZES if sentences >= least))
+def choose_size(pairs: int, characters: int) -> int:
+    """Return the number of ids that suits so many training pairs with so many different characters."""
+    return max(2 * characters, next(size for least, size in SIZES if pairs >= least))
 
 
 class SubwordTokenizer:
@@ -55,8 +55,13 @@ class SubwordTokenizer:
         return normal if normal.isascii() else normal.encode("utf-8", "replace").decode("utf-8")
 
     @classmethod
-    def fit(cls, texts: Iterable[str], config: DataConfig) -> "SubwordTokenizer":
+    def fit(cls, texts: Iterable[str], config: DataConfig, pairs: int | None = None) -> "SubwordTokenizer":
         """Train a model of ``config.vocabulary_size`` ids, or fewer if the texts have no more pieces.
+
+        Args:
+            texts: sentences; sentencepiece needs some 24 bytes of memory for each byte.
+            config: says algorithm, size and normalisation.
+            pairs: how many training pairs the texts are a sample of; by default as many as there are texts.
 
         Raises:
             DataError: if the characters of the texts alone need more ids than that.
@@ -64,7 +69,7 @@ class SubwordTokenizer:
         normalise = NORMALISERS[config.normalisation]
         normal = [text for text in map(normalise, texts) if text]
         characters = len(set().union(*normal))
-        size = config.vocabulary_size or choose_size(len(normal), characters)
+        size = config.vocabulary_size or choose_size(len(normal) if pairs is None else pairs, characters)
         characters += FIRST_WORD + 1 + (256 if config.byte_fallback else 0)
         # All characters where they are few against the pieces, else the rarest five in ten thousand become bytes.
         coverage = 1.0 if 4 * characters <= size or not config.byte_fallback else 0.9995

@@ -65,8 +65,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return kind(stored.words, stored.normalisation)
 
 
-def fit_tokenizer(texts: Iterable[str], config: DataConfig) -> Tokenizer:
-    """Return a tokenizer of the configured kind, fitted on ``texts`` (the training split of one side or of both)."""
+def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = None) -> Tokenizer:
+    """Return a tokenizer of the configured kind, fitted on ``texts`` (the training split of one side or of both).
+
+    ``pairs`` says how many training pairs the texts are a sample of; the default size of a subword vocabulary goes by
+    it.
+    """
     if config.tokenizer == "subword":
-        return SubwordTokenizer.fit(texts, config)
+        return SubwordTokenizer.fit(texts, config, pairs)
     return (CharacterTokenizer if config.tokenizer == "char" else WordTokenizer).fit(texts, config)
