@@ -1,7 +1,9 @@
 """Subwords: pieces of words, frequent words whole, found by sentencepiece (Kudo and Richardson 2018) on the corpus."""
 
 import io
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sentencepiece
@@ -18,6 +20,7 @@ SAMPLING_ALPHA = 0.1  # of Kudo 2018, where it was best; smaller is more varied.
 # By training pairs. With 8,000 on Multi30k or Tatoeba most words are whole, and each piece comes often enough to be
 # learnt.
 SIZES = ((5_000_000, 32_000), (1_000_000, 16_000), (20_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000))
+_SEEDING = threading.Lock()  # the seed is the whole process's
 _SPACE = "\u2581"  # what sentencepiece writes for a space, so that the character itself would come back as one
 
 
@@ -101,9 +104,14 @@ class SubwordTokenizer:
         """Return the ids of raw text, without bos and eos; unk only for unseen characters without byte fallback."""
         return self._pieces.encode(self.normalise(text))
 
-    def sample(self, text: str, seed: int) -> list[int]:
-        """Return the ids of a segmentation drawn at random (Kudo 2018; BPE-dropout, Provilkov et al. 2020)."""
-        sentencepiece.set_random_generator_seed(seed)
+    def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
+        """Return for each text the ids of a segmentation drawn at random (Kudo 2018; BPE-dropout, Provilkov 2020)."""
+        # sentencepiece seeds a generator once, when a thread first draws from it: a new thread is a new seed.
+        with _SEEDING, ThreadPoolExecutor(1) as thread:
+            sentencepiece.set_random_generator_seed(seed)
+            return list(thread.map(self._draw, texts))
+
+    def _draw(self, text: str) -> list[int]:
         return self._pieces.encode(self.normalise(text), enable_sampling=True, alpha=SAMPLING_ALPHA, nbest_size=-1)
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -1,6 +1,6 @@
 """The ids that no text produces, and what the rest of the house knows of a tokenizer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -26,10 +26,11 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]:
         """Return the ids of raw text, without bos and eos."""
 
-    def sample(self, text: str, seed: int) -> list[int]:
-        """Return ids that decode to the same text, cut in another way where there are several: for training.
+    def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
+        """Return for each text ids that decode to it, cut in another way where there are several: for training.
 
-        A pure function of text and seed. Words and characters are cut in one way only.
+        A pure function of texts and seed, an integer from 0 below 2**32 - 1. Words and characters are cut in one way
+        only.
         """
 
     def decode(self, ids: Iterable[int]) -> str:

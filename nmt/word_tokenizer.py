@@ -1,7 +1,7 @@
 """One id for each word, or for each character."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -49,9 +49,9 @@ class WordTokenizer:
         """Return the ids of raw text, without bos and eos; unknown words become unk."""
         return [self._ids.get(word, UNK) for word in self._split(self.normalise(text))]
 
-    def sample(self, text: str, seed: int) -> list[int]:
-        """Return the ids of raw text: there is one way alone to cut it."""
-        return self.encode(text)
+    def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
+        """Return the ids of each raw text: there is one way alone to cut it."""
+        return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words of ids, up to the first eos; pad and bos are left out, unk is shown as such."""
