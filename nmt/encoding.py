@@ -108,6 +108,11 @@ def _work(indices: np.ndarray, limits: Limits) -> Encoded:
     return _worker.encode(indices, limits)
 
 
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 Encode = Callable[[Iterable[np.ndarray], Limits], Iterator[Encoded]]
 
 
@@ -117,21 +122,21 @@ def encoding(spool: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[
 
     Processes are spawned, not forked, so that whatever runs in this one cannot hang them; they load no TensorFlow.
     """
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if pairs < WORTH_WORKERS or processors == 1:
+    workers = processors()
+    if pairs < WORTH_WORKERS or workers == 1:
         encoder = Encoder(spool, tokenizers)
         with encoder.spool:
             yield lambda chunks, limits: (encoder.encode(chunk, limits) for chunk in chunks)
         return
     pool = ProcessPoolExecutor(
-        processors, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(spool, tokenizers)
+        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(spool, tokenizers)
     )
 
     def encode(chunks: Iterable[np.ndarray], limits: Limits) -> Iterator[Encoded]:
         waiting: deque[Future[Encoded]] = deque()
         for chunk in chunks:
             waiting.append(pool.submit(_work, chunk, limits))
-            if len(waiting) > 4 * processors:  # no more than that is ever in memory
+            if len(waiting) > 4 * workers:  # no more than that is ever in memory
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
