@@ -70,6 +70,8 @@ class DataConfig(Section):
     """How subwords are found: ``unigram`` language model (Kudo 2018) or byte-pair encoding (Sennrich et al. 2016)."""
     byte_fallback: bool = True
     """A character that training did not see becomes the bytes of its UTF-8, so that no subword is ever unk."""
+    subword_sampling: bool = False
+    """Keep the raw training text in the dataset, so that training can cut it into other subwords every epoch."""
     max_tokens: int | None = Field(500, ge=1)
     """Pairs with more tokens on a side are left out of training and validation, never out of the test; null keeps
     them."""

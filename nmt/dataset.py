@@ -9,12 +9,13 @@ import numpy as np
 
 from nmt.config import DataConfig
 from nmt.corpus import Report, Sources, SplitName, read_corpus, resolve_auto
-from nmt.encoding import SIDES
+from nmt.encoding import SIDES, resample
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.files import check_name, nearest, sha256, whole_folder, write_json
 from nmt.manifest import Manifest, Sequences, SourceFile, Split, SplitCounts, read_manifest
 from nmt.preparation import assign, count, examine, fit_tokenizers, workshop, write_splits
 from nmt.spool import Spool
+from nmt.text_files import TextFile
 from nmt.tokenizer import Tokenizer, load_tokenizer
 
 __all__ = [
@@ -61,13 +62,33 @@ class Dataset:
             self.folder / "tokenizer.target.json"
         )
 
+    def resampled(self, seed: int, epoch: int) -> Split:
+        """Return the training split cut into subwords anew, a pure function of (seed, epoch); its ids are in memory.
+
+        A sentence that would become longer than the longest as prepared stays as it was prepared.
+
+        Raises:
+            DataError: if the dataset was prepared without ``subword_sampling``.
+        """
+        if not self.manifest.settings.subword_sampling:
+            raise DataError(
+                f"Subwords are sampled from the training text; dataset {self.name!r} was prepared without it. Prepare "
+                "it again with --set data.subword_sampling=true"
+            )
+        prepared = self.split("train")
+        sides = zip(SIDES, (prepared.source, prepared.target), self.tokenizers(), strict=True)
+        return Split(*(
+            resample(TextFile(self.text("train", side)), tokenizer, sequences, [seed, epoch, number])
+            for number, (side, sequences, tokenizer) in enumerate(sides)
+        ))  # fmt: skip
+
     @property
     def tokenizer_files(self) -> list[Path]:
         """The files that ``tokenizers`` are made of, to be copied wherever they are to be loaded."""
         return sorted(self.folder.glob("tokenizer.*"))
 
     def text(self, name: SplitName, side: str) -> Path:
-        """Return the path of the raw sentences of the validation or test split, one a line."""
+        """Return the path of the raw sentences of a split, one a line; of training only with ``subword_sampling``."""
         return self.folder / f"{name}.{side}.txt"
 
 

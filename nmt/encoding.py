@@ -1,9 +1,11 @@
 """Spooled pairs to token ids on disk, on all processors, in memory that does not grow with the corpus."""
 
 import contextlib
+import itertools
 import multiprocessing
 import os
 import re
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,8 +20,10 @@ import numpy as np
 from nmt.config import DataConfig
 from nmt.corpus import Report
 from nmt.errors import NmtError
+from nmt.manifest import Sequences
 from nmt.readers import Pair
 from nmt.spool import Spool
+from nmt.text_files import TextFile, numbered_lines
 from nmt.tokenizer import UNK, Tokenizer, load_tokenizer
 
 Side = Literal["source", "target"]
@@ -100,6 +104,7 @@ _worker: Encoder  # one in each process of a pool
 
 
 def _start_worker(spool: Path, tokenizers: dict[Side, Path]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     global _worker  # noqa: PLW0603 - what an initializer leaves for the calls that follow it
     _worker = Encoder(spool, tokenizers)
 
@@ -199,7 +204,7 @@ def write_split(
     folder: Path, name: str, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int], config: DataConfig,
     report: Report,
 ) -> Written:  # fmt: skip
-    """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and of all but training the raw text.
+    """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and the raw text where it is needed again.
 
     Pairs against the limits of ``config`` are left out, of the test none.
     """
@@ -219,7 +224,9 @@ def write_split(
             for side in SIDES
         }
         texts = {
-            side: files.enter_context((folder / f"{name}.{side}.txt").open("wb")) for side in SIDES if name != "train"
+            side: files.enter_context((folder / f"{name}.{side}.txt").open("wb"))
+            for side in SIDES
+            if name != "train" or config.subword_sampling
         }
         for _, offsets in arrays.values():
             offsets.append(np.zeros(1, np.int64))
@@ -240,3 +247,21 @@ def write_split(
             report(f"tokenizing {name}", done, len(indices))
     joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
     return Written(np.concatenate(kept), joined, unknown, characters, left_out)
+
+
+def resample(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: list[int]) -> Sequences:
+    """Return the sentences of a prepared side, whose raw text is given, in subwords drawn at random."""
+    longest = int(prepared.lengths.max())
+    pieces, lengths = [], []
+    lines = (line for _, line in numbered_lines(text) if isinstance(line, str))
+    for start in range(0, len(prepared), CHUNK):
+        texts = list(itertools.islice(lines, CHUNK))
+        drawn = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
+        rows = [
+            np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + place]
+            for place, ids in enumerate(tokenizer.sample(texts, drawn))
+        ]
+        pieces.append(np.concatenate(rows))
+        lengths.append(np.array([len(row) for row in rows], np.int64))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return Sequences(np.concatenate(pieces), offsets)

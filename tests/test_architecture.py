@@ -28,12 +28,15 @@ ROOMS: dict[str, set[str]] = {
     "word_tokenizer": {"vocabulary", "normalisation", "config", "files"},
     "subword_tokenizer": {"vocabulary", "normalisation", "config", "files", "errors"},
     "tokenizer": {"vocabulary", "word_tokenizer", "subword_tokenizer", "config", "files", "errors"},
-    "encoding": {"tokenizer", "spool", "readers", "corpus", "config", "errors"},
     "manifest": {"config", "files", "errors"},
+    "encoding": {"manifest", "tokenizer", "spool", "readers", "text_files", "corpus", "config", "errors"},
     "preparation": {
         "manifest", "encoding", "tokenizer", "doctor", "splitting", "spool", "corpus", "config", "errors",
     },
-    "dataset": {"preparation", "manifest", "encoding", "spool", "tokenizer", "corpus", "config", "files", "errors"},
+    "dataset": {
+        "preparation", "manifest", "encoding", "spool", "tokenizer", "text_files", "corpus", "config", "files",
+        "errors",
+    },
     "demo_corpus": set(),
     "demo": {"demo_corpus", "dataset", "config", "files"},
     "batches": {"dataset", "tokenizer", "config"},

@@ -451,3 +451,78 @@ def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
         with pytest.raises(DataError, match="Dataset 'small' is damaged"):
             dataset.split("train")
         assert not Path("ran").exists()
+
+
+# --- subwords
+
+
+def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
+    raw = prepare_pairs(make_pairs(), tokenizer="subword", normalisation="nfkc", subword_sampling=True).dataset
+    epochs = [raw.resampled(1, epoch) for epoch in (1, 1, 2)]
+    texts = [raw.text("train", side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
+    for side, tokenizer, lines in zip(SIDES, raw.tokenizers(), texts, strict=True):
+        first, again, second = (getattr(split, side) for split in epochs)
+        assert first.tokens.tolist() == again.tokens.tolist() != second.tokens.tolist()
+        prepared = getattr(raw.split("train"), side)
+        for sequences in (first, second):
+            assert [tokenizer.decode(sequences[index]) for index in range(len(sequences))] == lines
+            assert sequences.lengths.max() <= prepared.lengths.max()
+            assert sequences.tokens.dtype == prepared.tokens.dtype
+        assert [tokenizer.decode(prepared[index]) for index in range(len(prepared))] == lines
+
+
+def test_without_its_text_a_dataset_cannot_be_sampled_from() -> None:
+    dataset = prepare_pairs(make_pairs(), tokenizer="subword").dataset
+    assert not dataset.text("train", "source").exists()
+    with pytest.raises(
+        DataError, match=r"prepared without it\. Prepare it again with --set data\.subword_sampling=true"
+    ):
+        dataset.resampled(1, 1)
+
+
+@pytest.mark.parametrize("kind", ["word", "char", "subword"])
+def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
+    pairs = make_pairs()
+    prepared = prepare_pairs(pairs, tokenizer=kind, normalisation="none")
+    expected = Counter((source, target) for source, target in prepared.raw["train"])
+    assert Counter(decoded(prepared.dataset, "train")) == expected
+    manifest = prepared.dataset.manifest
+    assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
+    raw = prepared.raw["train"]
+    assert manifest.splits["train"].characters == {
+        side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES
+    }
+    assert {file.name for file in prepared.dataset.tokenizer_files} == {
+        f"tokenizer.{side}.{suffix}"
+        for side in SIDES
+        for suffix in (["json", "model"] if kind == "subword" else ["json"])
+    }
+
+
+def test_a_dataset_prepared_before_there_were_subwords_is_read() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+
+    def forget(values: dict[str, Any]) -> None:
+        for key in ("report", "unit", "more_files"):
+            del values[key]
+        del values["corpus"]["role"]
+        for split in values["splits"].values():
+            del split["characters"], split["percentiles"]
+        old = {"dataset", "n_sentences", "split", "seed", "tokenizer", "normalisation", "min_count", "joint_vocabulary"}
+        values["settings"] = {key: value for key, value in values["settings"].items() if key in old}
+
+    damage_json(forget)
+    assert open_dataset("small").manifest.fingerprint == dataset.manifest.fingerprint
+    _, made = prepare(Path("corpus.tsv"), DataConfig(), "small")
+    assert not made
+
+
+def test_pairs_too_long_are_counted_with_their_places() -> None:
+    pairs = [*make_pairs(), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
+    manifest = prepare(write_corpus(pairs), words_config(seed=0), "small")[0].manifest
+    assert manifest.dropped == {"too long": 1, "length ratio": 1}
+    assert manifest.read == sum(split.pairs for split in manifest.splits.values()) + 2 == len(pairs)
+    for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
+        assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
+    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None), "whole")[0].manifest
+    assert (whole.dropped, sum(split.pairs for split in whole.splits.values())) == ({}, len(pairs))
