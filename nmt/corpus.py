@@ -24,7 +24,7 @@ EXAMPLES = 3  # places named for each reason
 LOOKED_AT = 10_000  # pairs that decide what "auto" is
 # What Unicode calls control characters, white space apart: never part of a sentence, often of a broken encoding.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
-Report = Callable[[str, int, int | None], None]
+Progress = Callable[[str, int, int | None], None]
 """Told what is being done, how much of it is done, and of how much (None: unknown)."""
 
 
@@ -164,7 +164,7 @@ class _Checker:
         findings.add(reason, f"{place_of(files, number)}: {show(pair)}")
 
 
-def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Report) -> Corpus:
+def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
     """Read every file, apply the rules that look at one pair, and write what is kept to a spool in ``folder``.
 
     Only the first ``n_sentences`` of the corpus are read. Validation and test files are kept whole: of the rules, only

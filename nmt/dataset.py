@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import DataConfig
-from nmt.corpus import Report, Sources, SplitName, read_corpus, resolve_auto
+from nmt.corpus import Progress, Sources, SplitName, read_corpus, resolve_auto
 from nmt.encoding import SIDES, resample
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.files import check_name, nearest, sha256, whole_folder, write_json
@@ -93,7 +93,7 @@ class Dataset:
 
 
 def prepare(
-    corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Report | None = None
+    corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None
 ) -> tuple[Dataset, bool]:
     """Write ``data/<name>`` from a file of pairs, or from several. Returns the dataset, and whether it had to be made.
 
@@ -157,7 +157,7 @@ def prepare(
 
 
 def _silent(what: str, done: int, total: int | None) -> None:
-    """Report to nobody."""
+    """Progress to nobody."""
 
 
 def _differences(manifest: Manifest, files: list[SourceFile], settings: DataConfig) -> list[str]:

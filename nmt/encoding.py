@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from nmt.config import DataConfig
-from nmt.corpus import Report
+from nmt.corpus import Progress
 from nmt.errors import NmtError
 from nmt.manifest import Sequences
 from nmt.readers import Pair
@@ -202,7 +202,7 @@ class Written:
 
 def write_split(
     folder: Path, name: str, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int], config: DataConfig,
-    report: Report,
+    report: Progress,
 ) -> Written:  # fmt: skip
     """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and the raw text where it is needed again.
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import DataConfig
-from nmt.corpus import EXAMPLES, SPLITS, Corpus, Findings, Report, Sources, SplitName, duplicates, place_of, show
+from nmt.corpus import EXAMPLES, SPLITS, Corpus, Findings, Progress, Sources, SplitName, duplicates, place_of, show
 from nmt.doctor import LOOKED_AT, foreign_columns, many_translations
 from nmt.encoding import SIDES, Side, Written, encoding, write_split
 from nmt.errors import DataError
-from nmt.manifest import Report as ManifestReport
-from nmt.manifest import SplitCounts
+from nmt.manifest import Report, SplitCounts
 from nmt.splitting import deal_out
 from nmt.spool import Spool
 from nmt.tokenizer import Tokenizer, fit_tokenizer
@@ -115,7 +114,7 @@ def _texts(spool: Spool, train: np.ndarray, columns: tuple[int, ...], config: Da
 
 def write_splits(
     folder: Path, spool: Path, splits: dict[SplitName, np.ndarray], tokenizers: dict[Side, Tokenizer],
-    config: DataConfig, report: Report,
+    config: DataConfig, report: Progress,
 ) -> dict[SplitName, Written]:  # fmt: skip
     """Encode and write every split with the tokenizers saved in ``folder``.
 
@@ -139,8 +138,8 @@ def write_splits(
 
 
 def examine(
-    corpus: Corpus, sources: Sources, written: dict[SplitName, Written], spool: Spool, report: Report
-) -> ManifestReport:
+    corpus: Corpus, sources: Sources, written: dict[SplitName, Written], spool: Spool, report: Progress
+) -> Report:
     """Count what was left out for its length, and look for what is odd in the rest."""
 
     def place(index: int) -> str:
@@ -156,7 +155,7 @@ def examine(
         _add(corpus.noticed, reason, np.sort(looked_at[positions]), place)
     kept = np.concatenate([one.kept for one in written.values()])
     often, most = many_translations(corpus.sources[kept], corpus.targets[kept])
-    return ManifestReport(
+    return Report(
         noticed=dict(corpus.noticed.counts),
         places=corpus.dropped.places | corpus.noticed.places,
         sources_translated_often=often,

@@ -171,14 +171,12 @@ def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path
         assert f"Kept, but look: 1 x {reason}\n" in again
 
 
-@pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
-def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path, algorithm: str) -> None:
+def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:
     raw_files(tmp_path)
     (tmp_path / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 1"))
-    nmt("prepare", "b.tsv", "--set", f"data.subword_model={algorithm}", cwd=tmp_path)
+    nmt("prepare", "b.tsv", cwd=tmp_path)
     out = nmt("train", "--config", "small.yaml", cwd=tmp_path).stdout
     assert "Note" not in out
-    assert "subwords" in nmt("info", cwd=tmp_path).stdout
     expected = nmt("translate", "Is A big, or not? </s> \u2581", cwd=tmp_path)
     assert expected.stderr == "" or "longest allowed length" in expected.stderr
     shutil.rmtree(tmp_path / "data")

@@ -1,1 +1,1 @@
-"""The commands whose bodies are more than a few lines, one module each."""
+"""Commands of the command line, a module each; what they import at the top starts in no time."""
