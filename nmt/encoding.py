@@ -104,7 +104,6 @@ _worker: Encoder  # one in each process of a pool
 
 
 def _start_worker(spool: Path, tokenizers: dict[Side, Path]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     global _worker  # noqa: PLW0603 - what an initializer leaves for the calls that follow it
     _worker = Encoder(spool, tokenizers)
 
@@ -137,10 +136,18 @@ def encoding(spool: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[
         workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(spool, tokenizers)
     )
 
+    def submit(chunk: np.ndarray, limits: Limits) -> Future[Encoded]:
+        # The first call starts the processes, which inherit what is blocked: Ctrl-C is for this process alone.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return pool.submit(_work, chunk, limits)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
     def encode(chunks: Iterable[np.ndarray], limits: Limits) -> Iterator[Encoded]:
         waiting: deque[Future[Encoded]] = deque()
         for chunk in chunks:
-            waiting.append(pool.submit(_work, chunk, limits))
+            waiting.append(submit(chunk, limits))
             if len(waiting) > 4 * workers:  # no more than that is ever in memory
                 yield waiting.popleft().result()
         while waiting:
