@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from nmt.commands.bench import bench
+from nmt.commands.options import ConfigOption, SetOption
+from nmt.commands.prepare import prepare
 from nmt.commands.translate import translate
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
-    from nmt.config import Config, DataConfig
-    from nmt.dataset import Dataset, Manifest
+    from nmt.config import Config
+    from nmt.dataset import Dataset
     from nmt.run import Run
 
 BAD_INPUT = 2
@@ -32,13 +34,6 @@ app = typer.Typer(
     """,
 )
 
-ConfigOption = Annotated[
-    str, typer.Option("--config", "-c", help="YAML file: as said, else in configs/, else one that comes with nmt.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Override a key: section.key=value. Can be repeated.", metavar="KEY=VALUE"),
-]
 RunOption = Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")]
 
 
@@ -61,26 +56,7 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-@app.command()
-def prepare(
-    file: Annotated[
-        str, typer.Argument(help="Pickled array (N, 2) of str, or two-column TSV; also looked for in data/.")
-    ],
-    config: ConfigOption = "base.yaml",
-    name: Annotated[
-        str | None, typer.Option(help="Name of the dataset; by default the config's, else the file's.")
-    ] = None,
-    overrides: SetOption = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a different dataset of that name.")] = False,
-) -> None:
-    """Turn a file of sentence pairs into a dataset: clean, split, tokenize, and say what was found."""
-    from nmt.config import find_config, load_config
-    from nmt.dataset import DATASETS
-    from nmt.files import find_file
-
-    settings = load_config(find_config(config), overrides).data
-    path = find_file(file, [DATASETS], "file")
-    _prepare(path, settings, name or settings.dataset or path.stem, overwrite=overwrite)
+app.command()(prepare)
 
 
 @app.command()
@@ -119,6 +95,7 @@ app.command()(translate)
 @app.command()
 def info(run: RunOption = None) -> None:
     """Say what a run is: its model layer by layer, data, configuration and best epoch."""
+    from nmt.commands.prepare import describe
     from nmt.dataset import read_manifest
 
     chosen = _find_run(run)
@@ -129,7 +106,7 @@ def info(run: RunOption = None) -> None:
 
     typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}\n")
     build_model(config.model, manifest.vocabulary["source"], manifest.vocabulary["target"]).summary(typer.echo)
-    typer.echo("\n" + _describe_dataset(manifest) + "\n")
+    typer.echo("\n" + describe(manifest) + "\n")
     epochs = {one.epoch: one for one in chosen.epochs()}
     best = epochs.get(chosen.best_epoch() or 0)
     typer.echo(f"Epochs trained: {len(epochs)} of {config.training.epochs}")
@@ -167,10 +144,12 @@ def fetch(
 def demo() -> None:
     """Show the whole chain on a bundled corpus: prepare, train, translate, score and plot, in a few minutes."""
     from nmt import demo as chain
+    from nmt.commands.prepare import run_prepare
+    from nmt.corpus import Sources
     from nmt.files import read_lines
 
     config = chain.demo_config()
-    dataset = _prepare(chain.write_corpus(), config.data, chain.NAME)
+    dataset = run_prepare(Sources.of(chain.write_corpus()), config.data, chain.NAME)
     run = _train(chain.NAME, config, chain.NAME)
 
     from nmt.evaluation import bleu
@@ -192,15 +171,6 @@ def demo() -> None:
 
 
 app.command()(bench)
-
-
-def _prepare(path: Path, settings: "DataConfig", name: str, *, overwrite: bool = False) -> "Dataset":
-    from nmt.dataset import prepare as prepare_dataset
-
-    dataset, made = prepare_dataset(path, settings, name, overwrite=overwrite)
-    typer.echo(_describe_dataset(dataset.manifest))
-    typer.echo(f"{'Written to' if made else 'Already prepared with these settings:'} {dataset.folder}")
-    return dataset
 
 
 def _train(name: str, config: "Config", dataset_name: str | None) -> "Run":
@@ -267,34 +237,13 @@ def _note_settings_not_in_force(config: "Config", dataset: "Dataset") -> None:
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"
         for key, value in config.data.model_dump(exclude_unset=True).items()
-        if key != "dataset" and value != getattr(prepared, key)
+        if key != "dataset" and value not in {"auto", getattr(prepared, key)}
     ]
     if different:
         typer.echo(
             f"Note: dataset {dataset.name} was prepared with other settings than this configuration's "
             f"({'; '.join(different)}); what it was prepared with counts."
         )
-
-
-def _describe_dataset(manifest: "Manifest") -> str:
-    rows = [["", *manifest.splits]]
-    splits = manifest.splits.values()
-    rows.append(["pairs", *(f"{split.pairs:,}" for split in splits)])
-    for side in ("source", "target"):
-        rows.append([f"{side} words", *(f"{split.tokens[side]:,}" for split in splits)])
-        rows.append([f"longest {side}", *(f"{split.longest[side]} words" for split in splits)])
-        rows.append([f"unknown {side} words", *(f"{split.unknown[side] / split.tokens[side]:.2%}" for split in splits)])
-    rows.append(
-        ["pairs whose source is in training", "-", *(f"{split.sources_in_training:,}" for split in list(splits)[1:])]
-    )
-    table = "\n".join("  ".join([f"{row[0]:<33}", *(f"{cell:>10}" for cell in row[1:])]) for row in rows)
-    dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
-    return (
-        f"{manifest.corpus.name}: {manifest.read:,} pairs read{dropped}; split {manifest.settings.split}, "
-        f"seed {manifest.settings.seed}\n{table}\n"
-        f"vocabulary: {manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids, "
-        "of which 4 are pad, unk, bos and eos"
-    )
 
 
 def _find_run(name: str | None) -> "Run":

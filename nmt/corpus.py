@@ -1,137 +1,203 @@
-"""Sentence pairs as people have them: read, checked, and split so that test sentences were not trained on."""
+"""A corpus as it comes: read, checked pair by pair, and what is left out counted by reason. Memory: 16 bytes a pair."""
 
 import itertools
-import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
+
+import numpy as np
 
 from nmt.config import DataConfig
 from nmt.errors import DataError
-from nmt.normalisation import Normaliser
-from nmt.safe_pickle import read_string_array
+from nmt.normalisation import NORMALISERS, Normaliser, ascii_words, collapse_white_space
+from nmt.readers import Fault, Pair, read_pairs, unit_of
+from nmt.spool import SpoolWriter
+from nmt.text_files import TextFile
 
-PICKLES = {".pkl", ".pickle"}
 SPLITS: tuple["SplitName", ...] = ("train", "validation", "test")
 SplitName = Literal["train", "validation", "test"]
+EXAMPLES = 3  # places named for each reason
+LOOKED_AT = 10_000  # pairs that decide what "auto" is
+# What Unicode calls control characters, white space apart: never part of a sentence, often of a broken encoding.
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+Progress = Callable[[str, int, int | None], None]
+"""Told what is being done, how much of it is done, and of how much (None: unknown)."""
 
 
-class Pair(NamedTuple):
-    """A sentence and its translation, as they stand in the file."""
+@dataclass(frozen=True)
+class Sources:
+    """The files of a corpus: one, or two with a side each; validation and test apart, or to be split off."""
 
-    source: str
-    target: str
+    corpus: list[TextFile]
+    validation: list[TextFile] = field(default_factory=list)
+    test: list[TextFile] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, path: Path) -> "Sources":
+        """Return a corpus of one file."""
+        return cls([TextFile(path)])
+
+    def roles(self) -> Iterator[tuple[SplitName, list[TextFile]]]:
+        """Yield the files of each role; those of "train" are split where a role has none of its own."""
+        yield "train", self.corpus
+        if self.validation:
+            yield "validation", self.validation
+        if self.test:
+            yield "test", self.test
+
+
+@dataclass
+class Findings:
+    """What the rules found, by reason: how often, and the first places with their text."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, place: str, count: int = 1) -> None:
+        """Count a finding, and keep its place if it is among the first."""
+        self.counts[reason] += count
+        places = self.places.setdefault(reason, [])
+        if len(places) < EXAMPLES:
+            places.append(place)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The pairs of a file that are kept, and the count of those that are not, by reason."""
+    """The pairs that are kept, in a spool, those of each role together and in the order of their file."""
 
-    pairs: list[Pair]
-    dropped: dict[str, int]
+    roles: dict[SplitName, range]
+    """Which pairs of the spool came from the files of a role."""
+    sources: np.ndarray
+    """A hash of each normalised source, uint64 [N]: equal for equal sources."""
+    targets: np.ndarray
+    """The same for targets, uint64 [N]."""
+    read: int
+    dropped: Findings
+    noticed: Findings
+    """What is odd and was kept."""
 
 
-def read_pairs(path: Path) -> Iterator[tuple[str, Pair]]:
-    """Yield (place, pair) from a pickled array (N, 2) of str or from a TSV; "line 7" is a place.
+def text_hash(text: str) -> bytes:
+    """Return 8 bytes that two texts share, for all that will ever be met, if and only if they are equal."""
+    return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
-    Raises:
-        DataError: for anything else; TSV errors name the line.
+
+def place_of(files: list[TextFile], number: int) -> str:
+    """Return "file, line 7", or the like."""
+    return f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}"
+
+
+def show(pair: Pair) -> str:
+    """Return the beginnings of both sides for a message."""
+    return f"{pair.source[:60]!r} | {pair.target[:60]!r}"
+
+
+def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
+    """Return the configuration with tokenizer, normalisation and joint vocabulary decided by a look at the text.
+
+    Lower-case ASCII words without punctuation, as lessons use, are taken as the words they are; anything else becomes
+    subwords of text in NFKC. One pair in a hundred may differ.
     """
-    return _read_pickle(path) if path.suffix.lower() in PICKLES else _read_tsv(path)
+    if "auto" not in {config.tokenizer, config.normalisation, config.joint_vocabulary}:
+        return config
+    first = itertools.islice(read_pairs(sources.corpus, config), min(config.n_sentences or LOOKED_AT, LOOKED_AT))
+    texts = [collapse_white_space(text) for _, pair in first if isinstance(pair, Pair) for text in pair]
+    cleaned = sum(text == ascii_words(text) for text in texts) >= 0.99 * len(texts)
+    tokenizer = ("word" if cleaned else "subword") if config.tokenizer == "auto" else config.tokenizer
+    normalisation = ("ascii-words" if cleaned else "nfkc") if config.normalisation == "auto" else config.normalisation
+    joint = tokenizer == "subword" if config.joint_vocabulary == "auto" else config.joint_vocabulary
+    return config.model_copy(update={"tokenizer": tokenizer, "normalisation": normalisation, "joint_vocabulary": joint})
 
 
-def _read_pickle(path: Path) -> Iterator[tuple[str, Pair]]:
-    rows = read_string_array(path)
-    if rows.ndim != 2 or rows.shape[1] != 2:
-        raise DataError(
-            f"A pickled corpus is an array of shape (N, 2), a pair a row; {path} holds one of shape {rows.shape}. "
-            "Keep the two columns with the sentences."
-        )
-    for row, (source, target) in enumerate(rows, start=1):
-        yield f"row {row}", Pair(str(source), str(target))
+class _Checker:
+    """The rules that look at one pair."""
 
+    def __init__(self, config: DataConfig) -> None:
+        self.config = config
+        self.normalise: Normaliser = NORMALISERS[config.normalisation]
+        self.dropped, self.noticed = Findings(), Findings()
 
-def _read_tsv(path: Path) -> Iterator[tuple[str, Pair]]:
-    with path.open("rb") as lines:
-        for number, content in enumerate(lines, start=1):  # binary lines end at \n alone
-            try:
-                line = content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
+    def judge(self, files: list[TextFile], number: int, item: Pair | Fault, *, strict: bool) -> tuple[str, str] | None:
+        """Return the normalised pair, or None if it is dropped. ``strict`` is false for files that are kept whole.
+
+        Raises:
+            DataError: for what is neither kept nor to be dropped.
+        """
+        config = self.config
+        if isinstance(item, Fault):
+            if not config.drop_unreadable:
                 raise DataError(
-                    f"A TSV corpus is UTF-8 text; {path}, line {number} holds the byte "
-                    f"0x{content[error.start]:02x}. Convert it, for example with: iconv -f latin1 -t utf-8"
-                ) from error
-            columns = line.split("\t")
-            if len(columns) < 2:
-                raise DataError(
-                    f"Each line of a TSV corpus is a source sentence, a tab and its translation; {path}, line {number} "
-                    f"has no tab: {line[:60]!r}. Mend or remove the line."
+                    f"{item.message}, or leave such places out and count them with --set data.drop_unreadable=true"
                 )
-            yield f"line {number}", Pair(columns[0], columns[1])
+            self.dropped.add(item.reason, place_of(files, number))
+            return None
+        source, target = self.normalise(item.source), self.normalise(item.target)
+        if not source or not target:
+            if not config.drop_empty:
+                side = "target" if source else "source"
+                raise DataError(
+                    f"Both sides of a pair must hold words; {' and '.join(map(str, files))}, {unit_of(files)} "
+                    f"{number}: the {side} is empty after "
+                    f"{config.normalisation!r} normalisation: {getattr(item, side)[:60]!r}. Mend the pair, or leave "
+                    "such pairs out and count them with --set data.drop_empty=true"
+                )
+            self.dropped.add("empty side", f"{place_of(files, number)}: {show(item)}")
+            return None
+        if _CONTROL.search(item.source) or _CONTROL.search(item.target):
+            dropping = config.drop_control and strict
+            self._found("control characters", files, number, item, dropping=dropping)
+            if dropping:
+                return None
+        if source == target:
+            dropping = config.drop_identical and strict
+            self._found("identical sides", files, number, item, dropping=dropping)
+            if dropping:
+                return None
+        return source, target
+
+    def _found(self, reason: str, files: list[TextFile], number: int, pair: Pair, *, dropping: bool) -> None:
+        findings = self.dropped if dropping else self.noticed
+        findings.add(reason, f"{place_of(files, number)}: {show(pair)}")
 
 
-def clean_pairs(path: Path, config: DataConfig, normalise: Normaliser) -> Corpus:
-    """Read the first ``n_sentences`` pairs and set aside those with a side that normalisation leaves empty.
+def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
+    """Read every file, apply the rules that look at one pair, and write what is kept to a spool in ``folder``.
+
+    Only the first ``n_sentences`` of the corpus are read. Validation and test files are kept whole: of the rules, only
+    those against pairs that cannot be used apply to them.
 
     Raises:
-        DataError: for a corpus too small to split, or an empty side unless ``drop_empty``.
+        DataError: for a file that cannot be read, and a pair that is neither kept nor to be dropped.
     """
-    pairs: list[Pair] = []
-    empty = 0
-    for place, pair in itertools.islice(read_pairs(path), config.n_sentences):
-        if normalise(pair.source) and normalise(pair.target):
-            pairs.append(pair)
-        elif config.drop_empty:
-            empty += 1
-        else:
-            side = "target" if normalise(pair.source) else "source"
-            raise DataError(
-                f"Both sides of a pair must hold words; {path}, {place}: the {side} is empty after "
-                f"{config.normalisation!r} normalisation: {getattr(pair, side)[:60]!r}. Mend the pair, or leave such "
-                "pairs out and count them with --set data.drop_empty=true"
-            )
-    if len(pairs) < len(SPLITS):
-        raise DataError(
-            f"A corpus needs at least {len(SPLITS)} pairs, one for each of {', '.join(SPLITS)}; {path} holds "
-            f"{len(pairs)}. Give a file with more."
-        )
-    return Corpus(pairs, {"empty side": empty} if empty else {})
+    checker = _Checker(config)
+    source_hashes, target_hashes = bytearray(), bytearray()
+    roles: dict[SplitName, range] = {}
+    read = 0
+    with SpoolWriter(folder) as spool:
+        for role, files in sources.roles():
+            start = spool.count
+            items = itertools.islice(read_pairs(files, config), config.n_sentences if role == "train" else None)
+            for number, item in items:
+                read += 1
+                if read % 1000 == 0:
+                    report("reading", read, None)
+                normal = checker.judge(files, number, item, strict=role == "train")
+                if normal is not None and isinstance(item, Pair):
+                    spool.append(number, item)
+                    source_hashes += text_hash(normal[0])
+                    target_hashes += text_hash(normal[1])
+            roles[role] = range(start, spool.count)
+    hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes)]
+    return Corpus(roles, hashes[0], hashes[1], read, checker.dropped, checker.noticed)
 
 
-def split_pairs(pairs: list[Pair], config: DataConfig, normalise: Normaliser) -> dict[SplitName, list[Pair]]:
-    """Shuffle by seed and deal the pairs out by the configured shares.
-
-    ``by_source`` deals out whole groups of pairs whose normalised source is the same, so no source stands on both
-    sides; ``random`` deals out pairs. Test and validation get their share first, rounded, and training the rest.
-
-    Raises:
-        DataError: if a split would be empty.
-    """
-    shuffled = list(pairs)
-    random.Random(config.seed).shuffle(shuffled)
-    if config.split == "random":
-        groups = [[pair] for pair in shuffled]
-    else:
-        by_source: dict[str, list[Pair]] = {}
-        for pair in shuffled:
-            by_source.setdefault(normalise(pair.source), []).append(pair)
-        groups = list(by_source.values())
-        random.Random(config.seed).shuffle(groups)  # in the order of first pairs, large groups would come early
-    wanted = {
-        "test": max(1, round(config.test_share * len(pairs))),
-        "validation": max(1, round(config.validation_share * len(pairs))),
-        "train": len(pairs),
-    }
-    splits: dict[SplitName, list[Pair]] = {name: [] for name in SPLITS}
-    for group in groups:
-        receiver = next(name for name in reversed(SPLITS) if len(splits[name]) < wanted[name])
-        splits[receiver] += group
-    for name in SPLITS:
-        if not splits[name]:
-            raise DataError(
-                f"Each of {', '.join(SPLITS)} needs a pair of its own; with {len(groups)} different sources the "
-                f"{name} split stays empty. Give more pairs"
-                + (", or set data.split=random." if config.split == "by_source" else ".")
-            )
-    return splits
+def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the indices of pairs that stood before, in order: int64. Takes hashes, uint64 [N] each."""
+    pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # odd: no two sources are mapped to one number
+    order = np.argsort(pairs, kind="stable")
+    again = pairs[order[1:]] == pairs[order[:-1]]
+    return np.sort(order[1:][again])

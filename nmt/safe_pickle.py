@@ -88,17 +88,18 @@ class _Call:
     state: Any = None
 
 
-def read_string_array(path: Path) -> np.ndarray:
+def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
     """Return the array of str (NumPy kind "U", native byte order, read-only) that is pickled in ``path``.
 
     Its shape is as written, for the caller to check; its characters are valid Unicode and may include NUL. All
     protocols that Python 3 writes are read, in C and Fortran order; bytes after the end of the pickle are refused.
+    ``content`` is that of ``path`` where the caller has unpacked it.
 
     Raises:
         NotFoundError: if there is no such file.
         DataError: for any other content; nothing in the file is run.
     """
-    content = _read(path)
+    content = _read(path) if content is None else content
     try:
         _check_kind(content)
         return _build(_interpret(content))

@@ -186,8 +186,8 @@ def check_positions(config: ModelConfig, manifest: Manifest) -> None:
 
 def start_run(name: str, config: Config, dataset: Dataset) -> Run:
     """Make the run directory of a new run."""
-    names = ["manifest.json", "tokenizer.source.json", "tokenizer.target.json"]
-    return create_run(name, _resolved(config, dataset), [dataset.folder / one for one in names])
+    files = [dataset.folder / "manifest.json", *dataset.tokenizer_files]
+    return create_run(name, _resolved(config, dataset), files)
 
 
 def _resolved(config: Config, dataset: Dataset) -> Config:

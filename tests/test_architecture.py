@@ -18,9 +18,25 @@ ROOMS: dict[str, set[str]] = {
     "fetch": {"files", "errors"},
     "run": {"config", "files", "errors"},
     "normalisation": set(),
-    "corpus": {"config", "safe_pickle", "normalisation", "errors"},
-    "tokenizer": {"config", "normalisation", "files", "errors"},
-    "dataset": {"corpus", "tokenizer", "normalisation", "config", "files", "errors"},
+    "text_files": {"files", "errors"},
+    "readers": {"text_files", "safe_pickle", "config", "errors"},
+    "spool": {"readers"},
+    "corpus": {"spool", "readers", "text_files", "normalisation", "config", "errors"},
+    "splitting": {"corpus", "config", "errors"},
+    "doctor": {"readers"},
+    "vocabulary": set(),
+    "word_tokenizer": {"vocabulary", "normalisation", "config", "files"},
+    "subword_tokenizer": {"vocabulary", "normalisation", "config", "files", "errors"},
+    "tokenizer": {"vocabulary", "word_tokenizer", "subword_tokenizer", "config", "files", "errors"},
+    "manifest": {"config", "files", "errors"},
+    "encoding": {"manifest", "tokenizer", "spool", "readers", "text_files", "corpus", "config", "errors"},
+    "preparation": {
+        "manifest", "encoding", "tokenizer", "doctor", "splitting", "spool", "corpus", "config", "errors",
+    },
+    "dataset": {
+        "preparation", "manifest", "encoding", "spool", "tokenizer", "text_files", "corpus", "config", "files",
+        "errors",
+    },
     "demo_corpus": set(),
     "demo": {"demo_corpus", "dataset", "config", "files"},
     "batches": {"dataset", "tokenizer", "config"},
@@ -58,7 +74,8 @@ ROOMS: dict[str, set[str]] = {
     },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
-SOURCES = sorted((ROOT / "nmt").glob("*.py"))
+COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
+SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS
 WITHOUT_TENSORFLOW = [
     "config",
     "corpus",
@@ -86,7 +103,7 @@ def imported_rooms(path: Path) -> set[str]:
 
 
 def test_every_module_has_its_room() -> None:
-    assert {path.stem for path in SOURCES} - {"__init__", "cli"} == set(ROOMS)
+    assert {path.stem for path in SOURCES if path not in COMMANDS} - {"__init__", "cli"} == set(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)

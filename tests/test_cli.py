@@ -1,11 +1,14 @@
 """The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
 
+import gzip
+import json
 import os
 import pickle
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +97,105 @@ def test_a_random_split_reports_its_leaks(tmp_path: Path) -> None:
     assert re.search(r"in training +- +0 +0\n", nmt("prepare", "pairs.pkl", cwd=tmp_path).stdout)
 
 
+RAW = [("I'm thirsty.", "Ich bin durstig.")] + [
+    (f"Is {a} {b}, or not?", f"Ist {a} {b}, oder nicht?") for a in "ABCDEFGHIJ" for b in ("big", "small", "5 years old")
+]
+
+
+def raw_files(folder: Path) -> dict[str, str]:
+    """The same raw pairs in every format, by the arguments that read them."""
+    write_pickle(folder / "a.pkl", RAW)
+    tsv = "".join(f"{source}\t{target}\n" for source, target in RAW)
+    (folder / "b.tsv").write_text(tsv)
+    (folder / "c.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
+    with zipfile.ZipFile(folder / "d.zip", "w") as archive:
+        archive.writestr("pairs.txt", tsv)
+        archive.writestr("_about.txt", "notes")
+    (folder / "e.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in RAW))
+    (folder / "f.en").write_text("".join(f"{source}\n" for source, _ in RAW))
+    (folder / "f.de").write_text("".join(f"{target}\n" for _, target in RAW))
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in RAW
+    )
+    (folder / "g.tmx").write_text(f"<tmx><body>{units}</body></tmx>")
+    named = "--set data.source_column=en --set data.target_column=de"
+    return {
+        "a.pkl": "", "b.tsv": "", "c.tsv.gz": "", "d.zip": "", "d.zip/pairs.txt": "", "e.jsonl": named,
+        "f.en f.de": "", "g.tmx": "",
+    }  # fmt: skip
+
+
+def test_every_format_gives_the_same_dataset(tmp_path: Path) -> None:
+    datasets = []
+    for number, (files, options) in enumerate(raw_files(tmp_path).items()):
+        out = nmt("prepare", *files.split(), *options.split(), "--name", f"set{number}", cwd=tmp_path).stdout
+        assert "31 pairs read" in out and "subwords, normalisation nfkc; vocabulary for both sides" in out
+        contents = files_in(tmp_path / "data" / f"set{number}")
+        contents.pop("manifest.json")
+        datasets.append(contents)
+    assert all(contents == datasets[0] for contents in datasets)
+    assert "tokenizer.source.model" in datasets[0]
+
+
+def test_validation_and_test_can_be_given_apart(tmp_path: Path) -> None:
+    for name, pairs in [("train", RAW[:25]), ("val", RAW[24:28]), ("test", RAW[28:])]:
+        for column, side in enumerate(("en", "de")):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{pair[column]}\n" for pair in pairs))
+    files = ("train.en", "train.de", "--validation", "val.en", "--validation", "val.de")
+    out = nmt("prepare", *files, "--test", "test.en", "--test", "test.de", "--name", "apart", cwd=tmp_path).stdout
+    assert re.search(r"^pairs +24 +4 +3$", out, re.M)
+    assert "1 dropped (training source that is in validation or test)" in out
+    assert "train.en and train.de, line 25: " in out
+    for side in ("source", "target"):
+        texts = (tmp_path / "data" / "apart" / f"test.{side}.txt").read_text().splitlines()
+        assert texts == [pair[side == "target"] for pair in RAW[28:]]
+    leaky = ("--set", "data.split=random", "--name", "leaky")
+    assert re.search(r"in training +- +1 +0\n", nmt("prepare", *files, "--test", "test.en", "--test", "test.de", *leaky,
+                                                    cwd=tmp_path).stdout)  # fmt: skip
+
+
+def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path: Path) -> None:
+    rows = [*RAW[:12], ("Boston", "Boston"), RAW[3], ("only one", " "), ("odd\x07", "seltsam")]
+    (tmp_path / "odd.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    every = [f"--set=data.drop_{rule}=true" for rule in ("empty", "identical", "duplicates")]
+    out = nmt("prepare", "odd.tsv", *every, "--set", "data.test_share=0.05", "--set", "data.train_share=0.85",
+              "--set", "data.normalisation=nfkc", cwd=tmp_path).stdout  # fmt: skip
+    for reason, line in [("identical sides", 13), ("duplicates", 14), ("empty side", 15), ("control characters", 16)]:
+        assert f"Dropped: 1 x {reason}\n    odd.tsv, line {line}: " in out
+    manifest = json.loads((tmp_path / "data" / "odd" / "manifest.json").read_text())
+    kept = sum(split["pairs"] for split in manifest["splits"].values())
+    assert manifest["read"] == kept + sum(manifest["dropped"].values()) == 16
+    again = nmt("prepare", "odd.tsv", "--name", "kept", "--set", "data.drop_empty=true",
+                "--set", "data.drop_control=false", cwd=tmp_path).stdout  # fmt: skip
+    for reason in ("identical sides", "duplicates", "control characters"):
+        assert f"Kept, but look: 1 x {reason}\n" in again
+
+
+def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:
+    raw_files(tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 1"))
+    nmt("prepare", "b.tsv", cwd=tmp_path)
+    out = nmt("train", "--config", "small.yaml", cwd=tmp_path).stdout
+    assert "Note" not in out
+    expected = nmt("translate", "Is A big, or not? </s> \u2581", cwd=tmp_path)
+    assert expected.stderr == "" or "longest allowed length" in expected.stderr
+    shutil.rmtree(tmp_path / "data")
+    assert nmt("translate", "Is A big, or not? </s> \u2581", cwd=tmp_path).stdout == expected.stdout
+
+
+@pytest.mark.corpora
+def test_multi30k_is_prepared_as_it_is_given(corpora: Path, tmp_path: Path) -> None:
+    def sides(name: str) -> list[str]:
+        return [str(corpora / "multi30k" / f"{name}.{side}.gz") for side in ("en", "de")]
+
+    apart = [argument for option, name in (("--validation", "val"), ("--test", "test_2016_flickr"))
+             for file in sides(name) for argument in (option, file)]  # fmt: skip
+    out = nmt("prepare", *sides("train"), *apart, "--name", "multi30k", cwd=tmp_path).stdout
+    assert "31,014 pairs read, 1 dropped (training source that is in validation or test)" in out
+    assert re.search(r"pairs +28,999 +1,014 +1,000\n", out)
+    assert "8,000 source and 8,000 target ids" in out
+
+
 @pytest.mark.corpora
 def test_the_lessons_corpus_leaks_when_split_at_random_and_not_by_source(corpora: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
@@ -101,6 +203,10 @@ def test_the_lessons_corpus_leaks_when_split_at_random_and_not_by_source(corpora
     by_source = nmt("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
     assert "10,000 pairs read" in by_source
     assert re.search(r"longest source +5 words", by_source)
+    assert re.search(r"pairs +8,000 +1,000 +1,000\n", by_source)
+    assert "words, normalisation ascii-words; vocabulary: 2,072 source and 3,312 target ids" in by_source
+    for name in ("validation", "test"):  # the README's sentence is trained on
+        assert "im thirsty" not in (tmp_path / f"data/english-german-both/{name}.source.txt").read_text().splitlines()
     assert re.search(r"in training +- +0 +0\n", by_source)
     book = nmt("prepare", "english-german-both.pkl", "--config", "book.yaml", cwd=tmp_path).stdout
     assert re.search(r"pairs +9,000 +500 +500\n", book)
@@ -245,7 +351,8 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
         "import sys, nmt.cli\n"
         "try: nmt.cli.app(['--help'])\n"
         "except SystemExit: pass\n"
-        "print([name for name in ('tensorflow', 'keras', 'numpy', 'matplotlib', 'pydantic') if name in sys.modules])"
+        "heavy = 'tensorflow', 'keras', 'numpy', 'matplotlib', 'pydantic', 'sentencepiece', 'tqdm'\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
@@ -277,7 +384,7 @@ BAD_FILES: dict[str, bytes] = {
     "columns.pkl": pickle.dumps(np.array([("a", "b", "c")] * 5)),
     "no-tab.tsv": b"one\teins\ntwo zwei\nthree\tdrei\n",
     "not-utf8.tsv": b"one\teins\ntwo\tzwei\nfive\tf\xfcnf\nsix\tsechs\n",
-    "empty-side.tsv": b"one\teins\n...\tzwei\nthree\tdrei\nfour\tvier\n",
+    "empty-side.tsv": b"one\teins\n \tzwei\nthree\tdrei\nfour\tvier\n",
     "empty.tsv": b"",
     "two-pairs.tsv": b"one\teins\ntwo\tzwei\n",
 }
@@ -291,7 +398,7 @@ PREPARE_SAYS = {
     "columns.pkl": r"shape \(N, 2\), a pair a row; columns\.pkl holds one of shape \(5, 3\)",
     "no-tab.tsv": r"no-tab\.tsv, line 2 has no tab: 'two zwei'",
     "not-utf8.tsv": r"not-utf8\.tsv, line 3 holds the byte 0xfc",
-    "empty-side.tsv": r"empty-side\.tsv, line 2: the source is empty after 'ascii-words' normalisation: '\.\.\.'",
+    "empty-side.tsv": r"empty-side\.tsv, line 2: the source is empty after 'ascii-words' normalisation: ' '",
     "empty.tsv": r"needs at least 3 pairs.*empty\.tsv holds 0",
     "two-pairs.tsv": r"needs at least 3 pairs.*two-pairs\.tsv holds 2",
 }

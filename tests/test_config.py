@@ -68,7 +68,11 @@ def data_configs(draw: st.DrawFn) -> DataConfig:
         seed=draw(SEEDS),
         normalisation=draw(st.sampled_from(["none", "nfkc", "ascii-words"])),
         min_count=draw(COUNTS),
-        joint_vocabulary=draw(st.booleans()),
+        joint_vocabulary=draw(st.booleans() | st.just("auto")),
+        source_column=draw(st.none() | st.integers(1, 99) | st.text(min_size=1)),
+        tokenizer=draw(st.sampled_from(["auto", "word", "char", "subword"])),
+        max_tokens=draw(st.none() | COUNTS),
+        max_length_ratio=draw(st.none() | st.floats(1, 1e6, exclude_min=True)),
         drop_empty=draw(st.booleans()),
     )
 

@@ -1,121 +1,38 @@
-"""Corpora are read as they stand or refused with the place, and a split deals out every pair once."""
+"""The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
 
-import pickle
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nmt.config import DataConfig
-from nmt.corpus import SPLITS, Pair, clean_pairs, read_pairs, split_pairs
+from nmt.corpus import Corpus, Sources, duplicates, read_corpus, resolve_auto, text_hash
 from nmt.errors import DataError
-from nmt.normalisation import NORMALISERS
+from nmt.readers import Pair
+from nmt.spool import Spool, SpoolWriter
+from nmt.text_files import TextFile
 
-QUICK = settings(deadline=None)
-ASCII_WORDS, COLLAPSE = NORMALISERS["ascii-words"], NORMALISERS["none"]
+QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+Clean = Callable[..., tuple[list[Pair], Corpus]]
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Callable[[str, bytes | str], Path]:
-    """Write a corpus and return its path."""
+def clean(tmp_path: Path) -> Clean:
+    """Read a TSV corpus of this content and return what is kept."""
 
-    def write(name: str, content: bytes | str) -> Path:
-        path = tmp_path / name
+    def run(content: str | bytes, **config: object) -> tuple[list[Pair], Corpus]:
+        path, folder = tmp_path / "a.tsv", tmp_path / "spool"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
+        folder.mkdir(exist_ok=True)
+        settings = DataConfig.model_validate({"normalisation": "ascii-words", **config})
+        corpus = read_corpus(Sources.of(path), settings, folder, lambda *_: None)
+        with Spool(folder) as spool:
+            return spool.read(range(len(corpus.sources))), corpus
 
-    return write
-
-
-Writer = Callable[[str, bytes | str], Path]
-
-
-# --- reading
-
-
-@pytest.mark.parametrize(
-    ("content", "pairs"),
-    [
-        ("go\tgeh\nstop\thalt\n", [("go", "geh"), ("stop", "halt")]),
-        ("go\tgeh", [("go", "geh")]),
-        ("go\tgeh\tCC-BY 2.0\tattribution\n", [("go", "geh")]),
-        ("go\tgeh\r\nstop\thalt\r\n", [("go", "geh"), ("stop", "halt")]),
-        ("\ufeffgo\tgeh\n", [("go", "geh")]),
-        ("go\tgeh\n\ufeffstop\thalt\n", [("go", "geh"), ("\ufeffstop", "halt")]),
-        ("a\u2028b\tc\x85d\n", [("a\u2028b", "c\x85d")]),
-        ("a\rb\tc\x0cd\n", [("a\rb", "c\x0cd")]),
-        (" go \t geh \n", [(" go ", " geh ")]),
-        ("\t\n", [("", "")]),
-        ("", []),
-    ],
-)
-def test_two_columns_are_read_as_they_stand(corpus: Writer, content: str, pairs: list[tuple[str, str]]) -> None:
-    assert [pair for _, pair in read_pairs(corpus("a.tsv", content))] == pairs
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a"])
-def test_places_are_lines(corpus: Writer, name: str) -> None:
-    assert list(read_pairs(corpus(name, "a\tb\nc\td\n"))) == [("line 1", Pair("a", "b")), ("line 2", Pair("c", "d"))]
-
-
-def test_a_line_without_tab_is_named(corpus: Writer) -> None:
-    path = corpus("a.tsv", "go\tgeh\nstop\nrun\tlauf\n")
-    with pytest.raises(DataError) as caught:
-        list(read_pairs(path))
-    assert str(caught.value) == (
-        f"Each line of a TSV corpus is a source sentence, a tab and its translation; {path}, line 2 has no tab: "
-        "'stop'. Mend or remove the line."
-    )
-
-
-def test_a_line_that_is_not_utf_8_is_named(corpus: Writer) -> None:
-    path = corpus("a.tsv", b"go\tgeh\nbig\tgro\xdf\n")
-    with pytest.raises(DataError) as caught:
-        list(read_pairs(path))
-    assert str(caught.value) == (
-        f"A TSV corpus is UTF-8 text; {path}, line 2 holds the byte 0xdf. "
-        "Convert it, for example with: iconv -f latin1 -t utf-8"
-    )
-
-
-@pytest.mark.parametrize("name", ["a.pkl", "a.pickle", "a.PKL"])
-def test_a_pickled_array_of_pairs_is_read_as_it_stands(corpus: Writer, name: str) -> None:
-    array = np.array([["go", "geh"], ["a\tb\n", "größer \u2028"]])
-    assert list(read_pairs(corpus(name, pickle.dumps(array)))) == [
-        ("row 1", Pair("go", "geh")),
-        ("row 2", Pair("a\tb\n", "größer \u2028")),
-    ]
-
-
-def test_pickled_pairs_are_plain_strings(corpus: Writer) -> None:
-    (_, pair), *_ = read_pairs(corpus("a.pkl", pickle.dumps(np.array([["go", "geh"]]))))
-    assert (type(pair.source), type(pair.target)) == (str, str)
-
-
-@pytest.mark.parametrize(
-    ("array", "shape"),
-    [
-        (np.array(["go", "geh"]), "(2,)"),
-        (np.array([["go", "geh", "x"]]), "(1, 3)"),
-        (np.array([[["go", "geh"]]]), "(1, 1, 2)"),
-        (np.array("go"), "()"),
-    ],
-)
-def test_a_pickled_array_of_another_shape_is_refused(corpus: Writer, array: np.ndarray, shape: str) -> None:
-    path = corpus("a.pkl", pickle.dumps(array))
-    with pytest.raises(DataError) as caught:
-        list(read_pairs(path))
-    assert str(caught.value) == (
-        f"A pickled corpus is an array of shape (N, 2), a pair a row; {path} holds one of shape {shape}. "
-        "Keep the two columns with the sentences."
-    )
-
-
-# --- cleaning
+    return run
 
 
 def numbered(count: int) -> str:
@@ -123,190 +40,147 @@ def numbered(count: int) -> str:
     return "".join(f"{'a' * n}\t{'b' * n}\n" for n in range(1, count + 1))
 
 
-def test_the_first_pairs_are_taken_in_order(corpus: Writer) -> None:
-    path = corpus("a.tsv", numbered(9))
-    taken = clean_pairs(path, DataConfig(n_sentences=4), ASCII_WORDS)
-    assert taken.pairs == [("a", "b"), ("aa", "bb"), ("aaa", "bbb"), ("aaaa", "bbbb")]
-    assert taken.dropped == {}
-    assert len(clean_pairs(path, DataConfig(), ASCII_WORDS).pairs) == 9
-    assert len(clean_pairs(path, DataConfig(n_sentences=99), ASCII_WORDS).pairs) == 9
+def test_the_first_pairs_are_taken_in_order(clean: Clean) -> None:
+    pairs, corpus = clean(numbered(9), n_sentences=4)
+    assert pairs == [("a", "b"), ("aa", "bb"), ("aaa", "bbb"), ("aaaa", "bbbb")]
+    assert (corpus.read, dict(corpus.dropped.counts)) == (4, {})
+    assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
 
 
-def test_lines_after_the_first_so_many_are_not_looked_at(corpus: Writer) -> None:
-    path = corpus("a.tsv", numbered(4) + "no tab\n")
-    assert len(clean_pairs(path, DataConfig(n_sentences=4), ASCII_WORDS).pairs) == 4
+def test_lines_after_the_first_so_many_are_not_looked_at(clean: Clean) -> None:
+    assert len(clean(numbered(4) + "no tab\n", n_sentences=4)[0]) == 4
 
 
-def test_pairs_are_kept_as_they_stand_in_the_file(corpus: Writer) -> None:
-    path = corpus("a.tsv", "I'm Big!\tBin  Groß!\n" * 3)
-    assert clean_pairs(path, DataConfig(), ASCII_WORDS).pairs == [("I'm Big!", "Bin  Groß!")] * 3
+def test_pairs_are_kept_as_they_stand_in_the_file(clean: Clean) -> None:
+    assert clean("I'm Big!\tBin  Groß!\n" * 3)[0] == [("I'm Big!", "Bin  Groß!")] * 3
 
 
 @pytest.mark.parametrize(("line", "side", "text"), [("42!\tgeh", "source", "42!"), ("go\t你好", "target", "你好")])
-def test_an_empty_side_is_refused_with_its_line(corpus: Writer, line: str, side: str, text: str) -> None:
-    path = corpus("a.tsv", f"{numbered(3)}{line}\n")
+def test_an_empty_side_is_refused_with_its_line(clean: Clean, tmp_path: Path, line: str, side: str, text: str) -> None:
     with pytest.raises(DataError) as caught:
-        clean_pairs(path, DataConfig(), ASCII_WORDS)
+        clean(f"{numbered(3)}{line}\n")
     assert str(caught.value) == (
-        f"Both sides of a pair must hold words; {path}, line 4: the {side} is empty after 'ascii-words' normalisation: "
-        f"{text!r}. Mend the pair, or leave such pairs out and count them with --set data.drop_empty=true"
+        f"Both sides of a pair must hold words; {tmp_path / 'a.tsv'}, line 4: the {side} is empty after 'ascii-words' "
+        f"normalisation: {text!r}. Mend the pair, or leave such pairs out and count them with "
+        "--set data.drop_empty=true"
     )
-    assert len(clean_pairs(path, DataConfig(normalisation="nfkc"), NORMALISERS["nfkc"]).pairs) == 4
+    assert len(clean(f"{numbered(3)}{line}\n", normalisation="nfkc")[0]) == 4
 
 
-def test_an_empty_side_is_refused_with_its_row(corpus: Writer) -> None:
-    path = corpus("a.pkl", pickle.dumps(np.array([["go", "geh"], ["go", " "]])))
-    with pytest.raises(DataError, match=r"a\.pkl, row 2: the target is empty after"):
-        clean_pairs(path, DataConfig(), ASCII_WORDS)
+def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clean, tmp_path: Path) -> None:
+    pairs, corpus = clean("a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\n", drop_empty=True)
+    assert pairs == [("a", "b"), ("d", "e"), ("f", "g")]
+    assert (corpus.read, corpus.dropped.counts) == (7, {"empty side": 4})
+    assert corpus.dropped.places == {
+        "empty side": [f"a.tsv, line {line}" for line in ("2: '1' | 'b'", "3: 'c' | '2'", "4: ' ' | ''")]
+    }
 
 
-def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(corpus: Writer) -> None:
-    path = corpus("a.tsv", "a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\n")
-    taken = clean_pairs(path, DataConfig(drop_empty=True), ASCII_WORDS)
-    assert taken.pairs == [("a", "b"), ("d", "e"), ("f", "g")]
-    assert taken.dropped == {"empty side": 4}
-
-
-def test_dropped_pairs_count_among_the_first_so_many(corpus: Writer) -> None:
-    path = corpus("a.tsv", "1\tb\n" + numbered(9))
-    taken = clean_pairs(path, DataConfig(drop_empty=True, n_sentences=5), ASCII_WORDS)
-    assert (len(taken.pairs), taken.dropped) == (4, {"empty side": 1})
-
-
-@pytest.mark.parametrize(("content", "count"), [("", 0), ("a\tb\nc\td\n", 2), ("a\tb\n1\td\ne\tf\n", 2)])
-def test_too_few_pairs_are_refused(corpus: Writer, content: str, count: int) -> None:
-    path = corpus("a.tsv", content)
-    with pytest.raises(DataError) as caught:
-        clean_pairs(path, DataConfig(drop_empty=True), ASCII_WORDS)
-    assert str(caught.value) == (
-        f"A corpus needs at least 3 pairs, one for each of train, validation, test; {path} holds {count}. "
-        "Give a file with more."
-    )
-
-
-# --- splitting
-
-SOURCES = st.sampled_from(["go", "Go!", "GO", "stop", "Stop.", "run", "é", "e", "E!", "we run", "We  run!"])
-PAIRS = st.lists(
-    st.builds(Pair, SOURCES | st.text(st.sampled_from("abc"), min_size=1), st.sampled_from("xyz")), min_size=3
-)
-CONFIGS = st.builds(
-    DataConfig,
-    split=st.sampled_from(["by_source", "random"]),
-    seed=st.integers(0, 99),
-    train_share=st.just(0.5),
-    validation_share=st.just(0.25),
-    test_share=st.just(0.25),
-)
-
-
-def different(count: int) -> list[Pair]:
-    """Return pairs with sources all different."""
-    return [Pair(f"s {number}", f"t {number}") for number in range(count)]
-
-
-def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pair]]:
-    """Split, and leave out examples with too few different sources for three splits."""
-    try:
-        return dict(split_pairs(pairs, config, ASCII_WORDS))
-    except DataError:
-        assume(False)
-        raise
-
-
-@QUICK
-@given(PAIRS, CONFIGS)
-def test_every_pair_is_in_one_split(pairs: list[Pair], config: DataConfig) -> None:
-    splits = split_or_discard(pairs, config)
-    assert tuple(splits) == SPLITS
-    assert Counter(pair for split in splits.values() for pair in split) == Counter(pairs)
-    assert all(splits.values())
-
-
-@QUICK
-@given(PAIRS, CONFIGS.map(lambda config: config.model_copy(update={"split": "by_source"})))
-def test_by_source_no_normalised_source_is_in_two_splits(pairs: list[Pair], config: DataConfig) -> None:
-    splits = split_or_discard(pairs, config)
-    sources = {name: {ASCII_WORDS(pair.source) for pair in split} for name, split in splits.items()}
-    assert not sources["train"] & sources["validation"]
-    assert not sources["train"] & sources["test"]
-    assert not sources["validation"] & sources["test"]
-
-
-@QUICK
-@given(PAIRS, CONFIGS)
-def test_a_split_is_a_function_of_the_seed(pairs: list[Pair], config: DataConfig) -> None:
-    before = list(pairs)
-    assert split_or_discard(pairs, config) == split_or_discard(pairs, config)
-    assert pairs == before
-
-
-@pytest.mark.parametrize("split", ["by_source", "random"])
-def test_another_seed_gives_another_split(split: str) -> None:
-    tests = [
-        tuple(split_pairs(different(100), DataConfig(split=split, seed=seed), COLLAPSE)["test"])  # type: ignore[arg-type]
-        for seed in range(10)
-    ]
-    assert len(set(tests)) == 10
+def test_dropped_pairs_count_among_the_first_so_many(clean: Clean) -> None:
+    pairs, corpus = clean("1\tb\n" + numbered(9), drop_empty=True, n_sentences=5)
+    assert (len(pairs), corpus.dropped.counts) == (4, {"empty side": 1})
 
 
 @pytest.mark.parametrize(
-    ("count", "shares", "expected"),
-    [
-        (10_000, (0.9, 0.05, 0.05), (9000, 500, 500)),
-        (100, (0.8, 0.1, 0.1), (80, 10, 10)),
-        (101, (0.5, 0.3, 0.2), (51, 30, 20)),
-        (3, (0.8, 0.1, 0.1), (1, 1, 1)),
-    ],
+    ("line", "reason", "message"),
+    [(b"no tab", "too few columns", r"line 2 has no tab"), (b"go\tgro\xdf", "not UTF-8", "line 2 holds the byte 0xdf")],
 )
-@pytest.mark.parametrize("split", ["by_source", "random"])
-def test_shares_of_different_sources_are_exact(
-    split: str, count: int, shares: tuple[float, ...], expected: tuple[int, ...]
-) -> None:
-    train, validation, test = shares
-    config = DataConfig(split=split, train_share=train, validation_share=validation, test_share=test)  # type: ignore[arg-type]
-    splits = split_pairs(different(count), config, COLLAPSE)
-    assert tuple(len(splits[name]) for name in SPLITS) == expected
+def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str, message: str) -> None:
+    content = b"a\tb\n" + line + b"\nc\td\n"
+    with pytest.raises(DataError, match=message + r".*--set data\.drop_unreadable=true$"):
+        clean(content)
+    pairs, corpus = clean(content, drop_unreadable=True)
+    assert pairs == [("a", "b"), ("c", "d")]
+    assert (corpus.dropped.counts, corpus.dropped.places) == ({reason: 1}, {reason: ["a.tsv, line 2"]})
+
+
+RULES = [
+    ("drop_control", "control characters", "go\tge\0h"),
+    ("drop_control", "control characters", "go\x93\tgeh"),
+    ("drop_identical", "identical sides", "Boston!\tboston"),
+]
+
+
+@pytest.mark.parametrize(("rule", "reason", "line"), RULES)
+def test_each_rule_can_be_switched_on_and_off(clean: Clean, rule: str, reason: str, line: str) -> None:
+    content = f"a\tb\n{line}\nc\td\n"
+    pairs, corpus = clean(content, **{rule: True})
+    assert (len(pairs), corpus.dropped.counts, corpus.noticed.counts) == (2, {reason: 1}, {})
+    pairs, corpus = clean(content, **{rule: False})
+    assert (len(pairs), corpus.dropped.counts, corpus.noticed.counts) == (3, {}, {reason: 1})
+    source, target = line.split("\t")
+    assert corpus.noticed.places[reason] == [f"a.tsv, line 2: {source!r} | {target!r}"]
+
+
+def test_white_space_of_any_kind_is_no_control_character(clean: Clean) -> None:
+    assert clean("a\x0bb\x0cc\x1cd\x85e\u2028f\tb\n")[1].noticed.counts == {}
+
+
+def test_files_given_apart_are_kept_whole(tmp_path: Path) -> None:
+    for name, line in [("train", "Boston\tBoston"), ("validation", "Boston\tBoston"), ("test", "a\0b\tb")]:
+        (tmp_path / name).write_text(f"{line}\na {name}\tb\n")
+    files = {name: [TextFile(tmp_path / name)] for name in ("validation", "test")}
+    sources = Sources([TextFile(tmp_path / "train")], **files)
+    config = DataConfig(normalisation="nfkc", drop_identical=True, n_sentences=3)
+    corpus = read_corpus(sources, config, tmp_path, lambda *_: None)
+    assert corpus.roles == {"train": range(0, 1), "validation": range(1, 3), "test": range(3, 5)}
+    assert corpus.dropped.counts == {"identical sides": 1}
+    assert corpus.noticed.counts == {"identical sides": 1, "control characters": 1}
+
+
+# --- hashes and duplicates
+
+TEXTS = st.sampled_from(["a", "b", "c"])
 
 
 @QUICK
-@given(st.lists(st.integers(1, 5), min_size=50, max_size=100), st.integers(0, 99))
-def test_by_source_shares_are_missed_by_less_than_the_largest_group(sizes: list[int], seed: int) -> None:
-    pairs = [Pair(f"s {group}", f"t {n}") for group, size in enumerate(sizes) for n in range(size)]
-    config = DataConfig(train_share=0.6, validation_share=0.2, test_share=0.2, seed=seed)
-    splits = split_pairs(pairs, config, COLLAPSE)
-    for name in ("validation", "test"):
-        assert -1 < len(splits[name]) - 0.2 * len(pairs) < max(sizes)
+@given(st.lists(st.tuples(TEXTS, TEXTS)))
+def test_duplicates_are_the_pairs_that_stood_before(pairs: list[tuple[str, str]]) -> None:
+    sides = [np.frombuffer(b"".join(text_hash(pair[side]) for pair in pairs), np.uint64) for side in (0, 1)]
+    expected = [index for index, pair in enumerate(pairs) if pair in pairs[:index]]
+    assert duplicates(*sides).tolist() == expected
 
 
-def test_by_source_the_test_split_is_like_the_corpus() -> None:
-    """Sources with many translations come up in the test split as often as in the corpus, where they are half."""
-    single = [Pair(f"single {number}", "t") for number in range(1000)]
-    repeated = [Pair(f"repeated {group}", f"t {n}") for group in range(100) for n in range(10)]
-    shares = []
-    for seed in range(20):
-        test = split_pairs(single + repeated, DataConfig(seed=seed), COLLAPSE)["test"]
-        shares.append(sum(pair.source.startswith("repeated") for pair in test) / len(test))
-    assert 0.35 < sum(shares) / len(shares) < 0.65
+ANY = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_random_lets_a_source_stand_in_several_splits() -> None:
-    pairs = [Pair("go", f"t {n}") for n in range(10)]
-    splits = split_pairs(pairs, DataConfig(split="random"), COLLAPSE)
-    assert all(splits[name][0].source == "go" for name in SPLITS)
+@QUICK
+@given(st.lists(st.tuples(ANY, ANY).map(lambda pair: Pair(*pair)), max_size=30))
+def test_a_spool_gives_back_what_was_put_in(tmp_path: Path, pairs: list[Pair]) -> None:
+    with SpoolWriter(tmp_path) as writer:
+        for number, pair in enumerate(pairs):
+            writer.append(10 * number, pair)
+    with Spool(tmp_path) as spool:
+        order = list(reversed(range(len(pairs))))
+        assert spool.read(order) == pairs[::-1]
+        assert [spool.number(index) for index in range(len(pairs))] == [10 * index for index in range(len(pairs))]
 
 
-def test_too_few_sources_for_three_splits_are_told_with_their_number() -> None:
-    with pytest.raises(DataError) as caught:
-        split_pairs([Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")], DataConfig(), ASCII_WORDS)
-    assert str(caught.value) == (
-        "Each of train, validation, test needs a pair of its own; with 2 different sources the train split stays "
-        "empty. Give more pairs, or set data.split=random."
-    )
+# --- what "auto" is
 
 
-def test_the_remedy_for_an_empty_split_is_not_the_setting_in_force() -> None:
-    config = DataConfig(split="random", train_share=0.05, validation_share=0.05, test_share=0.9)
-    with pytest.raises(DataError) as caught:
-        split_pairs(different(3), config, COLLAPSE)
-    assert "data.split=random" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("row", "resolved"),
+    [
+        ("im thirsty\tich bin durstig", ("word", "ascii-words", False)),
+        ("I'm thirsty.\tIch bin durstig.", ("subword", "nfkc", True)),
+        ("im thirsty\tich bin größer", ("subword", "nfkc", True)),
+    ],
+)
+def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
+    tmp_path: Path, row: str, resolved: tuple[str, str, bool]
+) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{row}\n" * 200)
+    found = resolve_auto(Sources.of(path), DataConfig())
+    assert (found.tokenizer, found.normalisation, found.joint_vocabulary) == resolved
+    path.write_text(f"{row}\n" * 200 + "One odd line!\tnoch eine\n")
+    assert resolve_auto(Sources.of(path), DataConfig()) == found
+
+
+def test_what_is_said_is_not_resolved(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("im thirsty\tich bin durstig\n" * 5)
+    said = DataConfig(tokenizer="char", normalisation="none", joint_vocabulary=True)
+    assert resolve_auto(Sources.of(path), said) == said
+    assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from nmt import dataset as dataset_module
 from nmt.config import DataConfig
-from nmt.corpus import Pair
 from nmt.dataset import Dataset, Sequences, find_dataset, open_dataset, prepare, read_manifest
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.readers import Pair
 
 SPLITS = ("train", "validation", "test")
 SIDES = ("source", "target")
@@ -48,6 +48,13 @@ def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
     return pairs + [Pair(pair.source.upper(), sentence()) for pair in pairs[: count // 4]]
 
 
+def words_config(**changes: Any) -> DataConfig:
+    """Return settings that make words of the texts above."""
+    return DataConfig.model_validate(
+        {"tokenizer": "word", "normalisation": "ascii-words", "joint_vocabulary": False, **changes}
+    )
+
+
 def write_corpus(pairs: list[Pair], name: str = "corpus.tsv") -> Path:
     """Write pairs as a TSV file in the current folder."""
     Path(name).write_bytes("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs).encode())
@@ -69,7 +76,7 @@ class Prepared:
 
 def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
     """Prepare pairs, and find out which split each went to from the text files."""
-    dataset, _ = prepare(write_corpus(pairs), DataConfig(**changes), "small")
+    dataset, _ = prepare(write_corpus(pairs), words_config(**changes), "small")
     raw = {}
     for name in ("validation", "test"):
         sides = [(dataset.folder / f"{name}.{side}.txt").read_text(encoding="utf-8").split("\n") for side in SIDES]
@@ -148,7 +155,7 @@ def test_raw_sentences_keep_everything_but_their_line_breaks(folder: Path) -> No
     strange = ["A\u2028b", "C \x85 d", "  E  f ", "größer\x0c g"]
     array = np.array([[f"{text}\r\nx", f"{text}\ny"] for text in strange])
     Path("corpus.pkl").write_bytes(pickle.dumps(array))
-    config = DataConfig(train_share=0.5, validation_share=0.25, test_share=0.25, split="random")
+    config = words_config(train_share=0.5, validation_share=0.25, test_share=0.25, split="random")
     dataset, _ = prepare(Path("corpus.pkl"), config, "small")
     for name in ("validation", "test"):
         source, target = (dataset.text(name, side).read_bytes().decode() for side in SIDES)  # type: ignore[arg-type]
@@ -193,7 +200,7 @@ def test_the_manifest_counts_what_is_there() -> None:
 def test_the_manifest_says_what_was_prepared_and_how() -> None:
     pairs = make_pairs()
     manifest = prepare_pairs(pairs, min_count=2).dataset.manifest
-    assert manifest.settings == DataConfig(dataset="small", min_count=2)
+    assert manifest.settings == words_config(dataset="small", min_count=2)
     assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
     assert len(manifest.corpus.sha256) == 64
     names = {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
@@ -201,7 +208,7 @@ def test_the_manifest_says_what_was_prepared_and_how() -> None:
 
 
 def test_dropped_pairs_are_counted_in_the_manifest() -> None:
-    dataset, _ = prepare(write_corpus([*make_pairs(20), Pair("5", "x")]), DataConfig(drop_empty=True), "small")
+    dataset, _ = prepare(write_corpus([*make_pairs(20), Pair("5", "x")]), words_config(drop_empty=True), "small")
     assert (dataset.manifest.read, dataset.manifest.dropped) == (26, {"empty side": 1})
     assert sum(split.pairs for split in dataset.manifest.splits.values()) == 25
 
@@ -229,7 +236,7 @@ def test_a_joint_vocabulary_is_one_over_both_sides() -> None:
 def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() -> None:
     path = write_corpus(make_pairs())
     fingerprints = [
-        prepare(path, DataConfig(seed=seed), name)[0].manifest.fingerprint
+        prepare(path, words_config(seed=seed), name)[0].manifest.fingerprint
         for name, seed in [("one", 1), ("again", 1), ("other", 2)]
     ]
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
@@ -240,11 +247,11 @@ def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() ->
 
 def test_the_same_file_and_settings_are_not_prepared_twice() -> None:
     path = write_corpus(make_pairs())
-    first, made = prepare(path, DataConfig(), "small")
+    first, made = prepare(path, words_config(), "small")
     before = content(first.folder)
     assert made
     path.rename("renamed.tsv")
-    again, made = prepare(Path("renamed.tsv"), DataConfig(dataset="other"), "small")
+    again, made = prepare(Path("renamed.tsv"), words_config(dataset="other"), "small")
     assert not made
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
     assert content(first.folder) == before
@@ -252,10 +259,10 @@ def test_the_same_file_and_settings_are_not_prepared_twice() -> None:
 
 def test_other_settings_are_a_conflict_that_names_them() -> None:
     path = write_corpus(make_pairs())
-    dataset, _ = prepare(path, DataConfig(), "small")
+    dataset, _ = prepare(path, words_config(), "small")
     before = content(dataset.folder)
     with pytest.raises(ConflictError) as caught:
-        prepare(path, DataConfig(seed=2, split="random"), "small")
+        prepare(path, words_config(seed=2, split="random"), "small")
     assert str(caught.value) == (
         "A dataset is never overwritten unasked; data/small was made from corpus.tsv (split 'by_source' there, "
         "'random' here; seed 73 there, 2 here). Give another --name, or --overwrite."
@@ -264,15 +271,15 @@ def test_other_settings_are_a_conflict_that_names_them() -> None:
 
 
 def test_another_file_is_a_conflict_that_says_so() -> None:
-    prepare(write_corpus(make_pairs()), DataConfig(), "small")
+    prepare(write_corpus(make_pairs()), words_config(), "small")
     with pytest.raises(ConflictError, match=r"data/small was made from corpus\.tsv \(other content\)\."):
-        prepare(write_corpus(make_pairs(seed=1), "new.tsv"), DataConfig(), "small")
+        prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(), "small")
 
 
 def test_overwriting_replaces_the_dataset() -> None:
-    prepare(write_corpus(make_pairs()), DataConfig(), "small")
-    expected, _ = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), DataConfig(seed=2), "expected")
-    dataset, made = prepare(Path("new.tsv"), DataConfig(seed=2), "small", overwrite=True)
+    prepare(write_corpus(make_pairs()), words_config(), "small")
+    expected, _ = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
+    dataset, made = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
     assert made
     assert dataset.manifest.corpus.name == "new.tsv"
     assert dataset.manifest.files == expected.manifest.files
@@ -286,7 +293,7 @@ def test_a_folder_that_is_no_dataset_is_neither_taken_for_one_nor_replaced(overw
     Path("data/small/notes.txt").write_text("mine")
     path = write_corpus(make_pairs())
     with pytest.raises(ConflictError):
-        prepare(path, DataConfig(), "small", overwrite=overwrite)
+        prepare(path, words_config(), "small", overwrite=overwrite)
     assert Path("data/small/notes.txt").read_text() == "mine"
 
 
@@ -294,7 +301,7 @@ def test_a_folder_that_is_no_dataset_is_neither_taken_for_one_nor_replaced(overw
 def test_a_name_that_leaves_the_folder_is_refused(folder: Path, name: str) -> None:
     path = write_corpus(make_pairs())
     with pytest.raises(NmtError, match="The name of a dataset"):
-        prepare(path, DataConfig(), name)
+        prepare(path, words_config(), name)
     assert [entry.name for entry in folder.iterdir()] == ["corpus.tsv"]
 
 
@@ -309,25 +316,25 @@ def refuse(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize("pairs", [[Pair("go", "geh")], [*make_pairs(9), Pair("5", "geh")]], ids=["few", "empty side"])
 def test_a_corpus_that_cannot_be_used_leaves_nothing(folder: Path, pairs: list[Pair]) -> None:
     with pytest.raises(DataError):
-        prepare(write_corpus(pairs), DataConfig(), "small")
+        prepare(write_corpus(pairs), words_config(), "small")
     assert content(folder).keys() == {"corpus.tsv"}
 
 
-@pytest.mark.parametrize("failing", ["write_json", "_write_splits"])
+@pytest.mark.parametrize("failing", ["write_json", "write_splits"])
 def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     monkeypatch.setattr(dataset_module, failing, refuse)
     with pytest.raises(NmtError, match=r"^data/small cannot be written: No space left on device\."):
-        prepare(write_corpus(make_pairs()), DataConfig(), "small")
-    assert list(Path("data").iterdir()) == []
+        prepare(write_corpus(make_pairs()), words_config(), "small")
+    assert not Path("data").exists()
 
 
 def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_corpus(make_pairs())
-    dataset, _ = prepare(path, DataConfig(), "small")
+    dataset, _ = prepare(path, words_config(), "small")
     before = content(Path("data"))
     monkeypatch.setattr(dataset_module, "write_json", refuse)
     with pytest.raises(NmtError, match="cannot be written"):
-        prepare(path, DataConfig(seed=2), "small", overwrite=True)
+        prepare(path, words_config(seed=2), "small", overwrite=True)
     assert content(Path("data")) == before
     assert open_dataset("small").manifest == dataset.manifest
 
@@ -338,14 +345,14 @@ def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(monkeyp
 def test_without_a_name_the_dataset_prepared_last_is_found() -> None:
     path = write_corpus(make_pairs(20))
     for name, hour in [("a", 2), ("b", 3), ("c", 1)]:
-        prepare(path, DataConfig(), name)
+        prepare(path, words_config(), name)
         os.utime(f"data/{name}/manifest.json", (3600 * hour, 3600 * hour))
     assert find_dataset(None).name == "b"
     assert find_dataset("c").name == "c"
 
 
 def test_what_an_interrupted_preparation_left_is_no_dataset() -> None:
-    prepare(write_corpus(make_pairs(20)), DataConfig(), "a")
+    prepare(write_corpus(make_pairs(20)), words_config(), "a")
     Path("data/a").rename("data/.writing-a-123")
     with pytest.raises(NotFoundError):
         find_dataset(None)
@@ -359,8 +366,8 @@ def test_a_missing_dataset_is_told_with_the_nearest_name() -> None:
         find_dataset("smal")
     assert str(caught.value) == "There is no prepared dataset 'smal'. Make one with: nmt prepare FILE"
     path = write_corpus(make_pairs(20))
-    prepare(path, DataConfig(), "small")
-    prepare(path, DataConfig(), "other")
+    prepare(path, words_config(), "small")
+    prepare(path, words_config(), "other")
     with pytest.raises(NotFoundError) as caught:
         find_dataset("smal")
     assert str(caught.value) == ("There is no prepared dataset 'smal' (did you mean 'small'?). Prepared: other, small.")
@@ -392,7 +399,7 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
     ids=["no splits", "no format", "format a word", "newer format", "more", "no number", "bad seed", "bad name"],
 )
 def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
-    prepare(write_corpus(make_pairs(20)), DataConfig(), "small")
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
     damage_json(change)
     with pytest.raises(
         DataError, match=r"^A dataset's manifest is as nmt prepare writes it; data/small/manifest\.json"
@@ -401,7 +408,7 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
 
 
 def test_a_cut_manifest_is_refused() -> None:
-    prepare(write_corpus(make_pairs(20)), DataConfig(), "small")
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = Path("data/small/manifest.json")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError, match=r"^A dataset's manifest must be JSON; data/small/manifest\.json is damaged"):
@@ -410,7 +417,7 @@ def test_a_cut_manifest_is_refused() -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut in the header", "cut in the data", "no array"])
 def test_a_damaged_array_is_refused_with_the_way_to_mend_it(damage: str) -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), DataConfig(), "small")
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     for part in ("source.tokens", "source.offsets", "target.tokens", "target.offsets"):
         path = dataset.folder / f"train.{part}.npy"
         whole = path.read_bytes()
@@ -434,7 +441,7 @@ class Attack:
 
 
 def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), DataConfig(), "small")
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / "train.source.tokens.npy"
     for content in (pickle.dumps(Attack()), None):
         if content is None:
@@ -444,3 +451,78 @@ def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
         with pytest.raises(DataError, match="Dataset 'small' is damaged"):
             dataset.split("train")
         assert not Path("ran").exists()
+
+
+# --- subwords
+
+
+def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
+    raw = prepare_pairs(make_pairs(), tokenizer="subword", normalisation="nfkc", subword_sampling=True).dataset
+    epochs = [raw.resampled(1, epoch) for epoch in (1, 1, 2)]
+    texts = [raw.text("train", side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
+    for side, tokenizer, lines in zip(SIDES, raw.tokenizers(), texts, strict=True):
+        first, again, second = (getattr(split, side) for split in epochs)
+        assert first.tokens.tolist() == again.tokens.tolist() != second.tokens.tolist()
+        prepared = getattr(raw.split("train"), side)
+        for sequences in (first, second):
+            assert [tokenizer.decode(sequences[index]) for index in range(len(sequences))] == lines
+            assert sequences.lengths.max() <= prepared.lengths.max()
+            assert sequences.tokens.dtype == prepared.tokens.dtype
+        assert [tokenizer.decode(prepared[index]) for index in range(len(prepared))] == lines
+
+
+def test_without_its_text_a_dataset_cannot_be_sampled_from() -> None:
+    dataset = prepare_pairs(make_pairs(), tokenizer="subword").dataset
+    assert not dataset.text("train", "source").exists()
+    with pytest.raises(
+        DataError, match=r"prepared without it\. Prepare it again with --set data\.subword_sampling=true"
+    ):
+        dataset.resampled(1, 1)
+
+
+@pytest.mark.parametrize("kind", ["word", "char", "subword"])
+def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
+    pairs = make_pairs()
+    prepared = prepare_pairs(pairs, tokenizer=kind, normalisation="none")
+    expected = Counter((source, target) for source, target in prepared.raw["train"])
+    assert Counter(decoded(prepared.dataset, "train")) == expected
+    manifest = prepared.dataset.manifest
+    assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
+    raw = prepared.raw["train"]
+    assert manifest.splits["train"].characters == {
+        side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES
+    }
+    assert {file.name for file in prepared.dataset.tokenizer_files} == {
+        f"tokenizer.{side}.{suffix}"
+        for side in SIDES
+        for suffix in (["json", "model"] if kind == "subword" else ["json"])
+    }
+
+
+def test_a_dataset_prepared_before_there_were_subwords_is_read() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+
+    def forget(values: dict[str, Any]) -> None:
+        for key in ("report", "unit", "more_files"):
+            del values[key]
+        del values["corpus"]["role"]
+        for split in values["splits"].values():
+            del split["characters"], split["percentiles"]
+        old = {"dataset", "n_sentences", "split", "seed", "tokenizer", "normalisation", "min_count", "joint_vocabulary"}
+        values["settings"] = {key: value for key, value in values["settings"].items() if key in old}
+
+    damage_json(forget)
+    assert open_dataset("small").manifest.fingerprint == dataset.manifest.fingerprint
+    _, made = prepare(Path("corpus.tsv"), DataConfig(), "small")
+    assert not made
+
+
+def test_pairs_too_long_are_counted_with_their_places() -> None:
+    pairs = [*make_pairs(), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
+    manifest = prepare(write_corpus(pairs), words_config(seed=0), "small")[0].manifest
+    assert manifest.dropped == {"too long": 1, "length ratio": 1}
+    assert manifest.read == sum(split.pairs for split in manifest.splits.values()) + 2 == len(pairs)
+    for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
+        assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
+    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None), "whole")[0].manifest
+    assert (whole.dropped, sum(split.pairs for split in whole.splits.values())) == ({}, len(pairs))

@@ -65,7 +65,7 @@ def test_no_words_give_a_vocabulary_of_special_ids() -> None:
 
 
 def test_a_tokenizer_of_the_configured_kind_is_fitted() -> None:
-    tokenizer = fit_tokenizer(["b a", "b"], DataConfig(tokenizer="word"))
+    tokenizer = fit_tokenizer(["b a", "b"], DataConfig(tokenizer="word", normalisation="none"))
     assert tokenizer.encode("a b") == [5, 4]
 
 
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damaged: object) -> None:
     with pytest.raises(DataError) as caught:
         load_tokenizer(path)
     assert str(caught.value).startswith(
-        f"A tokenizer file holds kind, normalisation and words; {path} is damaged (1 problems, first: "
+        f"A tokenizer file holds kind, normalisation and vocabulary; {path} is damaged (1 problems, first: "
     )
 
 

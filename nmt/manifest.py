@@ -1,0 +1,145 @@
+"""What a prepared dataset is: token ids end to end, and a manifest that says whence they come."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from nmt.config import DataConfig, Section
+from nmt.errors import DataError
+from nmt.files import read_json
+
+
+class SourceFile(Section):
+    """A file that was prepared."""
+
+    name: str
+    bytes: int
+    sha256: str
+    role: Literal["train", "validation", "test"] = "train"
+    """What it was given for; pairs given for "train" alone are split."""
+
+
+class SplitCounts(Section):
+    """What a split holds. Tokens are counted without bos and eos."""
+
+    pairs: int
+    tokens: dict[str, int]
+    """By side."""
+    longest: dict[str, int]
+    """Tokens of the longest sentence, by side."""
+    unknown: dict[str, int]
+    """Tokens that are unk, by side."""
+    sources_in_training: int
+    """Pairs whose source sentence stands in the training split too (the training split itself: 0)."""
+    characters: dict[str, int] = Field(default_factory=dict)
+    """Of the raw text, by side."""
+    percentiles: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """By side: so many percent of the sentences have at most so many tokens."""
+
+
+class Report(Section):
+    """What preparation found that a person should know, beyond the counts."""
+
+    noticed: dict[str, int] = Field(default_factory=dict)
+    """Pairs that are odd and were kept, by what is odd."""
+    places: dict[str, list[str]] = Field(default_factory=dict)
+    """The first places of what was dropped or noticed, by reason."""
+    sources_translated_often: int = 0
+    """Different sources with more than one translation in the corpus."""
+    most_translations: int = 0
+    """Of one source."""
+    columns_looked_at: int = 0
+    """Pairs whose languages were compared with those of their columns."""
+
+
+class Manifest(Section):
+    """What ``prepare`` read, decided and wrote: ``manifest.json``."""
+
+    format: Literal[1]
+    prepared_at: str
+    corpus: SourceFile
+    """The first of the files."""
+    more_files: list[SourceFile] = Field(default_factory=list)
+    """Those beside it: the other side, validation, test."""
+    settings: DataConfig
+    """As resolved: nothing in them is "auto"."""
+    read: int
+    dropped: dict[str, int]
+    vocabulary: dict[str, int]
+    """Ids by side, the four special ones included."""
+    splits: dict[str, SplitCounts]
+    report: Report = Report()
+    unit: str = "words"
+    """What a token is: "words", "characters" or "subwords"."""
+    files: dict[str, str]
+    """SHA-256 of every other file of the dataset, by its path in it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 that two datasets share if and only if they hold the same tokens, tokenizers and texts."""
+        return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Sequences of different lengths end to end: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
+
+    tokens: np.ndarray
+    """Unsigned integers, the smallest kind that holds the vocabulary [total tokens]."""
+    offsets: np.ndarray
+    """int64 [N + 1]."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens in each sequence, int64 [N]."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        """Return the number of sequences."""
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """Return the tokens of one sequence."""
+        return self.tokens[self.offsets[index] : self.offsets[index + 1]]
+
+    @classmethod
+    def pack(cls, rows: Iterable[list[int]], vocabulary: int) -> "Sequences":
+        """Lay rows of ids below ``vocabulary`` end to end."""
+        rows = list(rows)
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        tokens = np.fromiter((id_ for row in rows for id_ in row), np.min_scalar_type(vocabulary - 1), offsets[-1])
+        return cls(tokens, offsets)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The token ids of one split, pair i being ``source[i]`` and ``target[i]``."""
+
+    source: Sequences
+    target: Sequences
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.source)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the manifest in a file.
+
+    Raises:
+        DataError: if it is not a manifest of this format.
+    """
+    try:
+        return Manifest.model_validate(read_json(path, "A dataset's manifest"))
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise DataError(
+            f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}. Prepare the corpus again with --overwrite."
+        ) from None
