@@ -23,8 +23,9 @@ from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer
 from nmt.transformer import Cache, Memory, Transformer
 
 IDS = Ids(PAD, BOS, EOS)
-FEW_STEPS = 60
-"""Up to so many steps of search it is faster to run them operation by operation than to compile them first."""
+FEW_STEPS = 25
+"""If all limits together allow no more steps of search, running them operation by operation takes less time than to
+compile them first: about as much as so many steps, for base.yaml's model on two cores."""
 
 
 class Translation(NamedTuple):
@@ -157,7 +158,8 @@ class Translator:
             )
         found = [[Translation("", words, True, [], 0.0 if how.scored else None)] for words in unknown]
         batches = list(self._batches(encoded))
-        few = sum(max(len(encoded[index]) for index in batch) for batch in batches) <= FEW_STEPS
+        limits = [self._limits(self._rows([encoded[index] for index in batch]), forced) for batch in batches]
+        few = sum(int(one.max()) for one in limits) <= FEW_STEPS
         for batch in batches:
             tokens, scores = self._search([encoded[index] for index in batch], batch, how, forced, compiled=not few)
             for index, rows, values in zip(batch, tokens, scores, strict=True):
@@ -233,15 +235,11 @@ class Translator:
         self, encoded: list[list[int]], numbers: list[int], how: How, prefix: list[int], *, compiled: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return ids int32 [B, n, N] and scores float32 [B, n] for sentences with these numbers."""
-        settings = self.config.decoding
         source = self._rows(encoded)
-        lengths = (source != PAD).sum(axis=1)
-        limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + len(prefix)
-        if self.config.model.positions == "learned":
-            limits = np.minimum(limits, self.config.model.max_positions)
+        limits = self._limits(source, prefix)
         random = np.zeros([len(encoded), 0], np.float32)
         if how.sampled:
-            random = np.stack([random_numbers(settings.seed, number, limits.max()) for number in numbers])
+            random = np.stack([random_numbers(self.config.decoding.seed, number, limits.max()) for number in numbers])
         prefixes = np.tile(np.array([prefix], np.int32), [len(encoded), 1])
         arguments = [tf.constant(array) for array in (source, limits, prefixes, random)]
         search: Callable[..., Found] = functools.partial(self._find, how, bool(prefix))
@@ -249,6 +247,14 @@ class Translator:
             search = self._compiled.setdefault((how, bool(prefix)), _compiled(search))
         found = search(*arguments)
         return found.tokens.numpy(), found.scores.numpy()
+
+    def _limits(self, source: np.ndarray, prefix: list[int]) -> np.ndarray:
+        """Most tokens of the translation of each row of source [B, S], a prefix included: int32 [B]."""
+        settings = self.config.decoding
+        lengths = (source != PAD).sum(axis=1)
+        limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + len(prefix)
+        learned = self.config.model.positions == "learned"
+        return np.minimum(limits, self.config.model.max_positions) if learned else limits
 
     def _find(
         self, how: How, forced: bool, source: tf.Tensor, limits: tf.Tensor, prefixes: tf.Tensor, random: tf.Tensor

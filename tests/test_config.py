@@ -257,7 +257,8 @@ WRONG = {
     "unknown key": (
         "decoding:\n  zzz: 5\n",
         "{path}, line 2: unknown key 'decoding.zzz' "
-        "(known in decoding: batch_size, max_length_ratio, max_length_extra).",
+        "(known in decoding: batch_size, precision, beam_size, "
+        "length_penalty, coverage_penalty, temperature, top_k, top_p, seed, max_length_ratio, max_length_extra).",
     ),
     "key of another section": (
         "training:\n  heads: 5\n",
