@@ -13,7 +13,7 @@ import numpy as np
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, read_json, sha256, whole_file, whole_folder, write_json
-from nmt.run import Run
+from nmt.run import Epoch, Run
 
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
 
@@ -60,7 +60,7 @@ def save_state(run: Run, learner: Stateful, epoch: int, step: int) -> None:
     That is Adam's moments and the scale of float16's loss; dropout's random numbers depend on the step alone.
     """
     with whole_folder(run.state_path(epoch), replace=True) as aside:
-        np.savez(aside / "optimizer.npz", allow_pickle=False, **learner.state())
+        np.savez(aside / "optimizer.npz", allow_pickle=False, at_step=step, **learner.state())
         progress = Progress(
             epoch=epoch,
             step=step,
@@ -72,6 +72,22 @@ def save_state(run: Run, learner: Stateful, epoch: int, step: int) -> None:
         for file in run.state_path(old).iterdir():
             file.unlink()
         run.state_path(old).rmdir()
+
+
+def average_weights(run: Run, model: keras.Model, epochs: list[int]) -> None:
+    """Write the mean of the weights of several epochs, and load it into the model (Vaswani et al. 2017, section 6.1).
+
+    Raises:
+        DataError: if one of the files does not fit the model.
+    """
+    sums: list[np.ndarray] = []
+    for epoch in epochs:
+        load_weights(run, model, epoch)
+        weights = [weight.numpy().astype(np.float64) for weight in model.weights]
+        sums = [total + weight for total, weight in zip(sums, weights, strict=True)] if sums else weights
+    model.set_weights([total / len(epochs) for total in sums])
+    with whole_file(run.weights_path("average")) as aside:
+        model.save_weights(aside)
 
 
 def rotate_weights(run: Run, max_to_keep: int | None) -> None:
@@ -116,7 +132,7 @@ def _load_state(run: Run, epoch: int, model: keras.Model, learner: Stateful) -> 
     load_weights(run, model, epoch)
     try:
         with np.load(folder / "optimizer.npz", allow_pickle=False) as arrays:
-            if int(arrays["steps"]) > progress.step or progress.epoch != epoch:
+            if int(arrays["at_step"]) != progress.step or progress.epoch != epoch:
                 raise DataError(f"{folder / 'state.json'} is damaged: it does not belong to the files beside it.")
             learner.restore(dict(arrays))
     except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
@@ -124,8 +140,8 @@ def _load_state(run: Run, epoch: int, model: keras.Model, learner: Stateful) -> 
     return progress
 
 
-def load_weights(run: Run, model: keras.Model, epoch: int) -> None:
-    """Load the weights of an epoch.
+def load_weights(run: Run, model: keras.Model, epoch: Epoch) -> None:
+    """Load the weights of an epoch, or their average.
 
     Raises:
         DataError: if the file does not fit the model.
@@ -137,8 +153,10 @@ def load_weights(run: Run, model: keras.Model, epoch: int) -> None:
         raise DataError(f"{run.weights_path(epoch)} does not hold the weights of this model: {reason}.") from error
 
 
-def choose_epoch(run: Run, wanted: str | None) -> int:
-    """Return the epoch to translate with: a number, "last", or "best" (the default).
+def choose_epoch(run: Run, wanted: str | None) -> Epoch:
+    """Return the weights to translate with: of an epoch by number, "last" or "best", or the "average".
+
+    By default the average if the run ended with one, else those of the best epoch.
 
     Raises:
         NotFoundError: if its weights are not there.
@@ -147,6 +165,13 @@ def choose_epoch(run: Run, wanted: str | None) -> int:
     if not kept:
         raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Go on with: nmt train --run {run.name}")
     best = run.best_epoch()
+    if wanted == "average" or (wanted is None and run.average()):
+        if run.average():
+            return "average"
+        raise NotFoundError(
+            f"A run ends with an average if training.average_last asks for one and it has four epochs for each of them "
+            f"or more; run {run.name!r} has none. Leave --epoch out, or give one of {', '.join(map(str, kept))}."
+        )
     if wanted is None:
         return best if best in kept else kept[-1]
     if wanted == "best":
@@ -157,6 +182,6 @@ def choose_epoch(run: Run, wanted: str | None) -> int:
         return int(str(wanted))
     known = ", ".join(map(str, kept))
     raise NotFoundError(
-        f"An epoch is a number, best or last; run {run.name!r} has no weights of epoch {wanted!r}"
-        f"{nearest(str(wanted), ['best', 'last'])}. Kept: {known}."
+        f"An epoch is a number, best, last or average; run {run.name!r} has no weights of epoch {wanted!r}"
+        f"{nearest(str(wanted), ['best', 'last', 'average'])}. Kept: {known}."
     )

@@ -115,6 +115,12 @@ def info(run: RunOption = None) -> None:
             f"Best epoch: {best.epoch}, validation accuracy {best.validation_accuracy:.3f}, "
             f"loss {best.validation_loss:.3f}"
         )
+    average = chosen.average()
+    if average:
+        typer.echo(
+            f"Average of epochs {average.epochs[0]}-{average.epochs[-1]}: validation accuracy "
+            f"{average.validation_accuracy:.3f}, loss {average.validation_loss:.3f}; nmt translate uses it"
+        )
     typer.echo("\nConfiguration:\n" + config.to_yaml().rstrip())
 
 
@@ -197,7 +203,7 @@ def _train(name: str, config: "Config", dataset_name: str | None) -> "Run":
         trainer = Trainer(run, config, dataset)
         for damage in trainer.damaged:
             typer.echo(f"Passed over: {damage}")
-        if trainer.epoch >= config.training.epochs:
+        if trainer.is_finished:
             typer.echo(
                 f"Run {run.name} is finished: {trainer.epoch} epochs, best {run.best_epoch()}. Nothing to do. To train "
                 f"on: --set training.epochs={2 * trainer.epoch}; to start afresh: --run ANOTHER-NAME"
@@ -214,7 +220,12 @@ def _train(name: str, config: "Config", dataset_name: str | None) -> "Run":
             trainer.train(progress)
         finally:
             progress.close()
-    typer.echo(f"Finished: best epoch {run.best_epoch()}. Weights, metrics and configuration are in {run.folder}")
+    average = run.average()
+    translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
+    typer.echo(
+        f"Finished: best epoch {run.best_epoch()}{translated_with}. Weights, metrics and configuration are in "
+        f"{run.folder}"
+    )
     return run
 
 

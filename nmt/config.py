@@ -207,7 +207,7 @@ class TrainingConfig(Section):
     """What layers compute in. ``bfloat16`` is about twice as fast where the processor or GPU has it natively; weights,
     norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so. ``float16`` is
     for GPUs without bfloat16; its loss is scaled so that small gradients survive."""
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). The losses reported are without it."""
     warmup_steps: int = Field(4000, ge=1)
@@ -222,6 +222,9 @@ class TrainingConfig(Section):
     """Added to the root of the squared gradients' mean in Adam."""
     max_to_keep: int | None = Field(None, ge=1)
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
+    average_last: int = Field(5, ge=1)
+    """A run ends with the mean of the weights of the last so many epochs, at most a quarter of all, and translates with
+    it (section 6.1 of the paper); 1: with those of the best epoch."""
     log_every: int = Field(50, ge=1)
     """Steps between two records in the metrics file, and two lines where there is no terminal."""
 

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from nmt.run import EpochMetrics
+from nmt.run import AverageMetrics, EpochMetrics
 
 REFRESH_SECONDS = 0.5
 BAR = "{desc} {percentage:3.0f}% |{bar}| {n}/{total} [{remaining} left{postfix}]"
@@ -68,6 +68,13 @@ class TrainingProgress:
             f"{metrics.train_accuracy:.3f}; validation loss {metrics.validation_loss:.3f}, accuracy "
             f"{metrics.validation_accuracy:.3f}{' (best so far)' if best else ''}; "
             f"{metrics.seconds:.1f} s, {metrics.target_tokens / metrics.seconds:,.0f} tokens/s"
+        )
+
+    def end_average(self, metrics: AverageMetrics) -> None:
+        """Say in a line what the mean of the last epochs' weights brought."""
+        self._line(
+            f"average of epochs {metrics.epochs[0]}-{metrics.epochs[-1]}: validation loss "
+            f"{metrics.validation_loss:.3f}, accuracy {metrics.validation_accuracy:.3f}"
         )
 
     def close(self) -> None:

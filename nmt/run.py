@@ -48,6 +48,23 @@ class EpochMetrics(Section):
     """Of training, validation and saving left out."""
 
 
+class AverageMetrics(Section):
+    """A line of the metrics file about the mean of the weights of several epochs."""
+
+    kind: Literal["average"] = "average"
+    epochs: list[int]
+    step: int
+    """Steps since the run began, at the end of the last of them."""
+    validation_loss: float
+    validation_accuracy: float
+
+
+Metrics = StepMetrics | EpochMetrics | AverageMetrics
+KINDS: dict[str, type[Metrics]] = {"step": StepMetrics, "epoch": EpochMetrics, "average": AverageMetrics}
+# Which weights: those after an epoch, or the mean of several.
+Epoch = int | Literal["average"]
+
+
 @dataclass(frozen=True)
 class Run:
     """A run directory. Nothing else in the house puts one of its paths together."""
@@ -78,9 +95,10 @@ class Run:
         """One JSON object a line."""
         return self.folder / "metrics.jsonl"
 
-    def weights_path(self, epoch: int) -> Path:
-        """The model's weights after an epoch, in Keras's format."""
-        return self.folder / "weights" / f"epoch-{epoch:04d}.weights.h5"
+    def weights_path(self, epoch: Epoch) -> Path:
+        """The model's weights after an epoch, or the mean of those of several, in Keras's format."""
+        name = epoch if epoch == "average" else f"epoch-{epoch:04d}"
+        return self.folder / "weights" / f"{name}.weights.h5"
 
     @property
     def weights_epochs(self) -> list[int]:
@@ -111,12 +129,12 @@ class Run:
         """Replace the stored configuration."""
         write_text(self.config_path, config.to_yaml())
 
-    def append_metrics(self, metrics: StepMetrics | EpochMetrics) -> None:
+    def append_metrics(self, metrics: Metrics) -> None:
         """Add a line to the metrics file."""
         with self.metrics_path.open("a", encoding="utf-8") as file:
             file.write(metrics.model_dump_json() + "\n")
 
-    def metrics(self) -> list[StepMetrics | EpochMetrics]:
+    def metrics(self) -> list[Metrics]:
         """Return the lines of the metrics file; none if there is no file yet.
 
         Raises:
@@ -126,14 +144,13 @@ class Run:
             lines = self.metrics_path.read_text(encoding="utf-8", errors="replace").split("\n")
         except FileNotFoundError:
             return []
-        records: list[StepMetrics | EpochMetrics] = []
+        records: list[Metrics] = []
         for number, line in enumerate(lines, start=1):
             if not line:
                 continue
             try:
                 values: Any = json.loads(line)
-                kind = EpochMetrics if values["kind"] == "epoch" else StepMetrics
-                records.append(kind.model_validate(values))
+                records.append(KINDS[values["kind"]].model_validate(values))
             except (ValueError, KeyError, TypeError, ValidationError) as error:
                 if number == len(lines):
                     break  # a line without its end: the process died while writing it
@@ -146,6 +163,12 @@ class Run:
     def epochs(self) -> list[EpochMetrics]:
         """Return the lines about epochs."""
         return [record for record in self.metrics() if isinstance(record, EpochMetrics)]
+
+    def average(self) -> AverageMetrics | None:
+        """Return what is known of the averaged weights; None if there are none, or of before training went on."""
+        records = [record for record in self.metrics() if not isinstance(record, StepMetrics)]
+        last = records[-1] if records else None
+        return last if isinstance(last, AverageMetrics) and self.weights_path("average").exists() else None
 
     def best_epoch(self) -> int | None:
         """Return the epoch with the highest validation accuracy; None before the first ended.

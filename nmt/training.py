@@ -12,19 +12,21 @@ import tensorflow as tf
 
 from nmt import runtime
 from nmt.batches import batch_dataset, plan_epoch
-from nmt.checkpoint import restore, rotate_weights, save_state, save_weights
+from nmt.checkpoint import average_weights, restore, rotate_weights, save_state, save_weights
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, Split, read_manifest
 from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
-from nmt.run import EpochMetrics, Run, StepMetrics, create_run
+from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics, create_run
 from nmt.schedule import warmup_rate
 from nmt.steps import Sums, Totals, TrainStep, make_validation_step
 
 # What may differ when a run goes on; everything else would make it another experiment.
-SAFE_TO_CHANGE = {("training", key) for key in ("epochs", "max_to_keep", "log_every")}
+SAFE_TO_CHANGE = {("training", key) for key in ("epochs", "max_to_keep", "average_last", "log_every")}
+# Weights of early epochs lie too far apart for their mean to be any good.
+EPOCHS_FOR_EACH_AVERAGED = 4
 
 
 class Trainer:
@@ -61,9 +63,42 @@ class Trainer:
             save_weights(self.run, self.model, metrics.epoch)
             self.run.append_metrics(metrics)
             save_state(self.run, self.train_step, metrics.epoch, metrics.step)
-            rotate_weights(self.run, self.config.training.max_to_keep)
+            rotate_weights(self.run, self.weights_to_keep)
             self.epoch = metrics.epoch
             progress.end_epoch(metrics, best=self.run.best_epoch() == metrics.epoch)
+        if not self.is_finished:
+            progress.end_average(self._average())
+
+    @property
+    def epochs_to_average(self) -> list[int]:
+        """The epochs whose weights the run is to end with the mean of; none if they are too few."""
+        settings = self.config.training
+        count = min(settings.average_last, settings.epochs // EPOCHS_FOR_EACH_AVERAGED)
+        return list(range(settings.epochs - count + 1, settings.epochs + 1)) if count > 1 else []
+
+    @property
+    def weights_to_keep(self) -> int | None:
+        """Of how many epochs, from the last."""
+        kept = self.config.training.max_to_keep
+        return None if kept is None else max(kept, len(self.epochs_to_average))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do, neither epochs nor their average."""
+        if self.epoch < self.config.training.epochs:
+            return False
+        average, kept = self.run.average(), set(self.run.weights_epochs)
+        wanted = self.epoch == self.config.training.epochs and self.epochs_to_average
+        return not wanted or not kept.issuperset(wanted) or bool(average and average.epochs == wanted)
+
+    def _average(self) -> AverageMetrics:
+        average_weights(self.run, self.model, self.epochs_to_average)
+        loss, accuracy = self._means(self._validate())
+        metrics = AverageMetrics(
+            epochs=self.epochs_to_average, step=self.step, validation_loss=loss, validation_accuracy=accuracy
+        )
+        self.run.append_metrics(metrics)
+        return metrics
 
     def _train_epoch(self, epoch: int, progress: TrainingProgress) -> EpochMetrics:
         settings = self.config.training

@@ -17,7 +17,7 @@ from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
 from nmt.models import build_model, teacher_forced
-from nmt.run import Run
+from nmt.run import Epoch, Run
 from nmt.search import Found, Ids, Task, beam, greedy, sample
 from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer
 from nmt.transformer import Cache, Memory, Transformer
@@ -96,7 +96,7 @@ GREEDY = How()
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out."""
 
-    def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: int) -> None:
+    def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: Epoch) -> None:
         """Take the parts; ``load`` gets them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
         self._compiled: dict[tuple[How, bool], Callable[..., Found]] = {}

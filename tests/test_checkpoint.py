@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from nmt import plots
 from nmt.checkpoint import (
+    average_weights,
     choose_epoch,
     load_weights,
     restore,
@@ -30,7 +31,7 @@ from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models import build_model
 from nmt.optimizer import Adam
-from nmt.run import EpochMetrics, Run, create_run
+from nmt.run import AverageMetrics, EpochMetrics, Run, create_run
 
 TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
 VOCABULARIES = 10, 11
@@ -368,7 +369,8 @@ def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted:
     with pytest.raises(NotFoundError) as caught:
         choose_epoch(run, wanted)
     assert str(caught.value) == (
-        f"An epoch is a number, best or last; run 'first' has no weights of epoch {wanted!r}{hint}. Kept: 1, 2, 3."
+        f"An epoch is a number, best, last or average; run 'first' has no weights of epoch {wanted!r}{hint}. "
+        "Kept: 1, 2, 3."
     )
 
 
@@ -384,6 +386,37 @@ def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
     run.weights_path(2).unlink()
     with pytest.raises(NotFoundError, match="2"):
         choose_epoch(run, "best")
+
+
+# --- the average of epochs
+
+
+def test_the_average_is_the_mean_of_weights_and_is_loaded(
+    copy: Run, trained: Trained, other: ModelAndOptimizer
+) -> None:
+    average_weights(copy, other[0], [1, 3])
+    names = [name for name in trained[1][0] if name.split(" ")[0].isdigit()]
+    for name, weight in zip(names, other[0].weights, strict=True):
+        mean = (trained[1][0][name].astype(np.float64) + trained[1][2][name]) / 2
+        np.testing.assert_array_equal(weight.numpy(), mean.astype(np.float32))
+    loaded = build(seed=3)[0]
+    load_weights(copy, loaded, "average")
+    for one, two in zip(loaded.weights, other[0].weights, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert copy.weights_epochs == [1, 2, 3]  # and it is not taken for an epoch
+
+
+def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
+    pretend_epochs(run, [3, 1, 2, 4])
+    with pytest.raises(NotFoundError, match=r"training\.average_last.*run 'first' has none.*one of 1, 2, 3, 4"):
+        choose_epoch(run, "average")
+    run.append_metrics(AverageMetrics(epochs=[3, 4], step=4, validation_loss=0.5, validation_accuracy=0.9))
+    assert choose_epoch(run, None) == 2  # its file is missing
+    run.weights_path("average").touch()
+    assert choose_epoch(run, None) == choose_epoch(run, "average") == "average"
+    assert choose_epoch(run, "best") == 2
+    run.append_metrics(an_epoch(5, 9))
+    assert choose_epoch(run, None) == 2
 
 
 # --- learned positions in the figure

@@ -163,11 +163,16 @@ def test_the_defaults_are_those_of_the_base_model_of_the_paper() -> None:
     )
 
 
+# Where base.yaml is fitted to its corpus and batches, and not the paper to the letter.
+TUNED_IN_BASE = {"training.learning_rate_scale": 0.5}
+
+
 def test_base_spells_out_every_key_with_its_default() -> None:
     written = yaml.safe_load((CONFIGS / "base.yaml").read_text(encoding="utf-8"))
     assert [(section, key) for section, values in written.items() for key in values] == KEYS
     for section, key in KEYS:
         default = SECTIONS[section].model_fields[key].default  # type: ignore[attr-defined]
+        default = TUNED_IN_BASE.get(f"{section}.{key}", default)
         assert (written[section][key], type(written[section][key])) == (default, type(default)), f"{section}.{key}"
 
 
@@ -535,4 +540,4 @@ def test_a_configuration_is_taken_as_said_then_from_configs_then_from_the_packag
 
 
 def test_the_configurations_that_come_with_the_project_are_found_from_any_folder() -> None:
-    assert load_config(find_config("base.yaml")) == Config()
+    assert load_config(find_config("base.yaml")) == Config(training=TrainingConfig(learning_rate_scale=0.5))

@@ -14,7 +14,7 @@ from nmt.config import Config
 from nmt.dataset import Dataset, prepare
 from nmt.errors import ConfigError, ConflictError, NmtError
 from nmt.progress import TrainingProgress
-from nmt.run import EpochMetrics, Run
+from nmt.run import AverageMetrics, EpochMetrics, Run
 from nmt.training import Trainer, resume_run, start_run
 
 TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
@@ -46,6 +46,9 @@ class Silent(TrainingProgress):
             raise KeyboardInterrupt
 
     def end_epoch(self, metrics: EpochMetrics, *, best: bool) -> None:
+        pass
+
+    def end_average(self, metrics: AverageMetrics) -> None:
         pass
 
 
@@ -102,6 +105,33 @@ def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     in_two = train("in-two", tiny(epochs=4), dataset)
     assert digest(in_two) == digest(at_once)
     assert in_two.run.config().training.epochs == 4
+
+
+def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> None:
+    config = tiny(epochs=8, average_last=2, max_to_keep=1)
+    trainer = train("run", config, dataset)
+    average = trainer.run.average()
+    assert average is not None
+    assert average.epochs == [7, 8]
+    loss, accuracy = trainer._validate().means  # of the averaged weights, which the model holds
+    assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
+    assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
+    assert Trainer(trainer.run, config, dataset).is_finished
+    trainer.run.weights_path("average").unlink()  # as if it had been interrupted there
+    again = train("run", config, dataset)
+    assert again.run.average() == average
+    assert digest(again) == digest(trainer)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "average_last", "averaged"), [(7, 5, 0), (8, 5, 2), (20, 5, 5), (100, 5, 5), (20, 1, 0)]
+)
+def test_at_most_a_quarter_of_the_epochs_is_averaged(
+    dataset: Dataset, epochs: int, average_last: int, averaged: int
+) -> None:
+    config = tiny(epochs=epochs, average_last=average_last)
+    trainer = Trainer(start_run("run", config, dataset), config, dataset)
+    assert trainer.epochs_to_average == list(range(epochs - averaged + 1, epochs + 1))
 
 
 def test_another_seed_gives_another_model(dataset: Dataset) -> None:

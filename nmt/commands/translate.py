@@ -18,7 +18,8 @@ def translate(
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
     epoch: Annotated[
-        str | None, typer.Option(help="A number, best or last; by default best: the highest validation accuracy.")
+        str | None,
+        typer.Option(help="A number, best, last or average; by default the average, where the run ended with one."),
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help="A text file, a sentence a line.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beginnings kept at each step; 1 is greedy search.")] = None,
