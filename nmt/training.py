@@ -41,6 +41,7 @@ class Trainer:
         """
         runtime.start(config.training.seed)
         self.run, self.config = run, config
+        self.dataset = dataset
         self.train_split, self.validation_split = dataset.split("train"), dataset.split("validation")
         check_positions(config.model, dataset.manifest)
         vocabulary = dataset.manifest.vocabulary
@@ -102,8 +103,9 @@ class Trainer:
 
     def _train_epoch(self, epoch: int, progress: TrainingProgress) -> EpochMetrics:
         settings = self.config.training
+        split = self._epoch_split(epoch)
         plan = plan_epoch(
-            self.train_split,
+            split,
             settings.batch_size,
             seed=settings.seed,
             epoch=epoch if settings.reshuffle else 1,
@@ -113,7 +115,7 @@ class Trainer:
         progress.start_epoch(epoch, math.ceil(len(plan) / settings.accumulate))
         started = time.perf_counter()
         logged = Sums(0.0, 0.0, 0.0)
-        coming = iter(self._batches(self.train_split, plan))
+        coming = iter(self._batches(split, plan))
         while batches := tuple(itertools.islice(coming, settings.accumulate)):
             self.step += 1
             learning_rate = self.learning_rate(self.step)
@@ -142,6 +144,12 @@ class Trainer:
             target_tokens=int(train.tokens),
             seconds=seconds,
         )
+
+    def _epoch_split(self, epoch: int) -> Split:
+        """The training split, its text cut into other subwords every epoch if the dataset was prepared for that."""
+        if self.dataset.manifest.settings.subword_sampling:
+            return self.dataset.resampled(self.config.training.seed, epoch)
+        return self.train_split
 
     def _learn(self, batches: tuple[tuple[tf.Tensor, tf.Tensor], ...], learning_rate: float) -> None:
         """Take a step of the optimizer."""
@@ -187,7 +195,7 @@ class Trainer:
             split,
             plan,
             source_bos=self.config.model.source_bos,
-            pad_to_longest=self.config.training.pad_to_longest and split is self.train_split,
+            pad_to_longest=self.config.training.pad_to_longest and split is not self.validation_split,
         )
 
     def learning_rate(self, step: int) -> float:

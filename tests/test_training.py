@@ -134,6 +134,21 @@ def test_at_most_a_quarter_of_the_epochs_is_averaged(
     assert trainer.epochs_to_average == list(range(epochs - averaged + 1, epochs + 1))
 
 
+def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
+    config = Config.model_validate({**tiny().model_dump(), "data": settings})
+    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
+    whole = train("whole", config, dataset)
+    cut = [whole._epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
+    assert cut[0] != cut[1] == cut[2]
+    with pytest.raises(KeyboardInterrupt):
+        train("broken", config, dataset, break_after=6)
+    assert digest(train("broken", config, dataset)) == digest(whole)
+
+
 def test_another_seed_gives_another_model(dataset: Dataset) -> None:
     assert digest(train("a", tiny(epochs=1), dataset)) != digest(train("b", tiny(epochs=1, seed=2), dataset))
 
