@@ -241,7 +241,7 @@ class TrainingConfig(Section):
 class DecodingConfig(Section):
     """How translations are searched for."""
 
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(128, ge=1)
     """Sentences translated at a time."""
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """What is computed in, as ``training.precision``. ``bfloat16`` is faster where the hardware has it natively, but

@@ -38,7 +38,7 @@ def test_a_batch_gives_what_its_sentences_give_one_by_one(translator: Translator
 
 
 def test_more_sentences_than_a_batch_come_back_in_order(translator: Translator) -> None:
-    many = [f"im {source.split()[1]}" for source, _ in small_pairs(200)]
+    many = [f"im {source.split()[1]}" for source, _ in small_pairs(300)]
     assert len(many) > translator.config.decoding.batch_size
     by_text = {text: translator.translate([text])[0] for text in set(many)}
     assert translator.translate(many) == [by_text[text] for text in many]
