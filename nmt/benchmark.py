@@ -17,13 +17,15 @@ import tensorflow as tf
 
 from nmt import runtime
 from nmt.batches import batch_dataset, pad_rows, plan_epoch
+from nmt.beam_search import beam
 from nmt.config import Config, Section
 from nmt.dataset import Split
 from nmt.flops import Flops
 from nmt.op_times import trace
 from nmt.optimizer import Adam
 from nmt.schedule import warmup_rate
-from nmt.search import Task, beam, greedy
+from nmt.search import greedy
+from nmt.search_loop import Task
 from nmt.steps import Totals, TrainStep
 from nmt.tokenizer import PAD
 from nmt.translation import IDS, Sentences

@@ -12,13 +12,15 @@ import tensorflow as tf
 
 from nmt import runtime
 from nmt.batches import pad_rows
+from nmt.beam_search import beam
 from nmt.checkpoint import choose_epoch, load_weights
 from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
 from nmt.models import build_model, teacher_forced
 from nmt.run import Epoch, Run
-from nmt.search import Found, Ids, Task, beam, greedy, sample
+from nmt.search import greedy, sample
+from nmt.search_loop import Found, Ids, Task
 from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer
 from nmt.transformer import Cache, Memory, Transformer
 
@@ -71,11 +73,11 @@ class Sentences(NamedTuple):
     cache: Cache
 
     def reorder(self, parents: tf.Tensor) -> "Sentences":
-        """See ``nmt.search.Cache``."""
+        """See ``nmt.search_loop.Cache``."""
         return self._replace(cache=self.cache.reorder(parents))
 
     def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Sentences":
-        """See ``nmt.search.Cache``."""
+        """See ``nmt.search_loop.Cache``."""
         return Sentences(self.memory.keep(sentences), self.cache.keep(sentences, room))
 
 

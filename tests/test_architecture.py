@@ -58,9 +58,12 @@ ROOMS: dict[str, set[str]] = {
         "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "progress", "run", "runtime",
         "config", "errors",
     },
-    "search": set(),
+    "search_loop": set(),
+    "search": {"search_loop"},
+    "beam_search": {"search_loop"},
     "translation": {
-        "tokenizer", "models", "transformer", "search", "checkpoint", "run", "batches", "dataset", "runtime", "config",
+        "tokenizer", "models", "transformer", "search_loop", "search", "beam_search",
+        "checkpoint", "run", "batches", "dataset", "runtime", "config",
         "errors",
     },
     "evaluation": {"translation", "corpus"},
@@ -68,9 +71,8 @@ ROOMS: dict[str, set[str]] = {
     "op_times": set(),
     "generated": {"dataset", "tokenizer"},
     "benchmark": {
-        "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search", "tokenizer",
-        "translation",
-        "runtime", "config",
+        "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search_loop", "search",
+        "beam_search", "tokenizer", "translation", "runtime", "config",
     },
     "plots": {"run", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip

@@ -13,7 +13,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.search import Found, Ids, Task, _largest, beam, coverage_penalty, draw, greedy, length_penalty, sample
+from nmt.beam_search import beam, coverage_penalty, length_penalty
+from nmt.search import draw, greedy, sample
+from nmt.search_loop import Found, Ids, Task, largest
 
 PAD, BOS, EOS, V, S = 0, 2, 3, 6, 3
 SPEAKABLE = [1, EOS, 4, 5]
@@ -181,10 +183,10 @@ def test_penalties_are_those_of_equation_14() -> None:
 
 @pytest.mark.parametrize("vocabulary", [1, 5, 64, 640, 1000])
 @pytest.mark.parametrize("k", [1, 3, 7])
-def test_the_largest_by_groups_are_the_largest(vocabulary: int, k: int) -> None:
+def test_the_largest_by_groups_are_thelargest(vocabulary: int, k: int) -> None:
     # few different values, so that there are equals: the first of them come first
     logits = np.random.default_rng(1).integers(0, 50, [4, 2, vocabulary]).astype(np.float32)
-    values, places = _largest(tf.constant(logits), k)
+    values, places = largest(tf.constant(logits), k)
     expected = np.argsort(-logits, axis=-1, kind="stable")[..., :k]
     np.testing.assert_array_equal(places, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(logits, expected, axis=-1))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nmt.config import ModelConfig
 from nmt.models import build_model
-from nmt.search import Ids, Task, greedy
+from nmt.search import greedy
+from nmt.search_loop import Ids, Task
 from nmt.tokenizer import BOS, EOS, PAD
 from nmt.translation import Sentences
 
