@@ -46,7 +46,7 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
 
     @tf.custom_gradient
     def sums(logits: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
-        softmax = tf.nn.softmax(logits)
+        softmax = tf.nn.softmax(logits, name="loss_softmax")
         # The log of the sum of exponents comes from the largest term: the target's own may be too small to hold.
         log_sum = at(logits, best) - tf.math.log(at(softmax, best))
         losses = log_sum - at(logits, targets)

@@ -23,14 +23,14 @@ STEP = "nmt_step"
 NOTHING = "no operation running"
 # The first that matches "type name" of an operation says its kind. A name starts with those of its scopes and layers.
 KINDS = {
+    "optimizer": r" (?:\S*/)?optimizer/",
+    "sums of gradients and biases": r"^(AddN|BiasAddGrad) |column_sums",
     "matrix products": r"^\S*(MatMul|Einsum)\S* ",
-    "optimizer": r" optimizer/",
-    "loss and accuracy": r"CrossEntropy|^ArgMax ",
+    "loss and accuracy": r"CrossEntropy|loss_|^ArgMax |^TensorScatter\S* ",
     "dropout": r"^\S*Random\S* |dropout",
     "layer norms": r"norm",
     "softmax": r"Softmax",
     "embeddings and positions": r"embedding|positions",
-    "sums of gradients and biases": r"^(AddN|BiasAddGrad) ",
     "casts": r"^Cast ",
     "packing, transposes and copies": r"^\S*(Transpose|Gather|Scatter|Concat|Split|Slice|Pack|Reshape|Broadcast|Tile"
     r"|Identity|Copy)\S* ",
