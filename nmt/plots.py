@@ -105,6 +105,13 @@ def _curves(figure: Figure, run: Run, training: str, validation: str, label: str
         label=f"best epoch: {best.epoch} (validation accuracy {best.validation_accuracy:.3f}, "
         f"loss {best.validation_loss:.3f})",
     )  # fmt: skip
+    average = run.average()
+    if average:
+        axes.plot(
+            average.epochs[-1], getattr(average, validation), "D", markersize=7, color=VALIDATION,
+            label=f"average of epochs {average.epochs[0]}-{average.epochs[-1]} (validation accuracy "
+            f"{average.validation_accuracy:.3f}, loss {average.validation_loss:.3f})",
+        )  # fmt: skip
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
 

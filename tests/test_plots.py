@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from nmt import plots
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import NmtError, NotFoundError
-from nmt.run import EpochMetrics, Run, StepMetrics, create_run
+from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics, create_run
 
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
@@ -104,6 +104,15 @@ def test_the_best_epoch_is_marked_and_named(trained: Run, name: str, height: flo
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["training (with dropout)", "validation", label]
+
+
+@pytest.mark.parametrize(("name", "height"), [("losses", 1.5), ("accuracy", 0.7)])
+def test_the_average_of_epochs_is_marked_beside_them(trained: Run, name: str, height: float) -> None:
+    trained.append_metrics(AverageMetrics(epochs=[2, 3], step=3, validation_loss=1.5, validation_accuracy=0.7))
+    trained.weights_path("average").parent.mkdir(exist_ok=True)
+    trained.weights_path("average").touch()
+    (axes,) = plots.draw(name, trained).axes
+    assert lines(axes)["average of epochs 2-3 (validation accuracy 0.700, loss 1.500)"] == ([3], [height])
 
 
 def test_one_epoch_is_enough_for_curves(run: Run) -> None:
