@@ -153,7 +153,7 @@ class LayerNormalization(keras.layers.Layer):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """[..., D] -> [..., D]."""
-        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        gamma, beta = (tf.cast(weight.value, tf.float32) for weight in (self.gamma, self.beta))  # rounded or not
         return layer_normalisation(x, gamma, beta, self.epsilon)
 
 

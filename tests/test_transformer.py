@@ -522,3 +522,16 @@ def test_every_weight_has_a_gradient(model: Transformer) -> None:
         assert gradient is not None, weight.path
         if not re.search(r"key/bias", weight.path):  # which softmax takes out again
             assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, weight.path
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_trained_model_computes_in_half_the_precision_what_it_does_in_float32(precision: str) -> None:
+    config = small()
+    exact = randomise(build_model(config, 29, 11))
+    rounded = build_model(config, 29, 11, precision, trained=True)
+    rounded.set_weights(exact.get_weights())
+    assert {weight.dtype for weight in rounded.weights} == {precision}
+    logits = rounded(SOURCE, TARGET)
+    assert logits.dtype == precision
+    both = np.ravel(tf.cast(logits, tf.float32)), np.ravel(exact(SOURCE, TARGET))
+    assert np.corrcoef(*both)[0, 1] > 0.99  # weights are rounded to 8 or 11 bits, and so is each layer's output
