@@ -164,10 +164,10 @@ def choose_epoch(run: Run, wanted: str | None) -> Epoch:
     kept = run.weights_epochs
     if not kept:
         raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Go on with: nmt train --run {run.name}")
-    best = run.best_epoch()
-    if wanted == "average" or (wanted is None and run.average()):
-        if run.average():
-            return "average"
+    best, average = run.best_epoch(), run.average()
+    if average and wanted in {None, "average"}:
+        return "average"
+    if wanted == "average":
         raise NotFoundError(
             f"A run ends with an average if training.average_last asks for one and it has four epochs for each of them "
             f"or more; run {run.name!r} has none. Leave --epoch out, or give one of {', '.join(map(str, kept))}."

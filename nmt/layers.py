@@ -146,7 +146,7 @@ class LayerNormalization(keras.layers.Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
-        """Make scale and shift [D], float32 whatever the precision of the rest."""
+        """Make scale and shift [D], in training float32 whatever the precision of the rest."""
         width = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)

@@ -131,7 +131,7 @@ def _damage_in_words(file: TextFile) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise DataError(f"A packed file must be whole; {file} is damaged or cut off ({error}). Copy it anew.") from None
-    except NotImplementedError:
+    except NotImplementedError:  # what zipfile raises for a compression that it does not know
         raise DataError(f"{file} is packed in a way that is not read here. Unpack it first.") from None
     except RuntimeError as error:  # what zipfile raises for a member with a password
         raise DataError(f"{file} cannot be unpacked: {error}. Unpack it first.") from None
