@@ -157,49 +157,46 @@ class LayerNormalization(keras.layers.Layer):
         return layer_normalisation(x, gamma, beta, self.epsilon)
 
 
-class Dropout(keras.layers.Layer):
+class SeededDropout(keras.layers.Layer):
+    """What the kinds of dropout share: a rate, and random numbers of their own."""
+
+    def __init__(self, rate: float, name: str) -> None:
+        """Take the share and a name that no other dropout of the model has."""
+        super().__init__(name=name.replace("/", "_"))
+        self.rate = rate
+        self.number = zlib.crc32(name.encode()) >> 1
+
+    def own_seed(self, seed: tf.Tensor) -> tf.Tensor:
+        """Return the seed of this layer's random numbers from that of all layers': int64 [2] both."""
+        return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed fills the lower half
+
+
+class Dropout(SeededDropout):
     """Sets a share of its input to zero in training (Srivastava et al. 2014).
 
     Keeps no state: which elements fall is a function of the run's seed, the step and the layer's name, so a run that
     goes on from any step draws what it would have drawn.
     """
 
-    def __init__(self, rate: float, name: str) -> None:
-        """Take the share and a name that no other dropout of the model has."""
-        super().__init__(name=name.replace("/", "_"))
-        self.rate = rate
-        self.number = zlib.crc32(name.encode()) >> 1
-
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Shaped as x; x itself without a seed, int64 [2]: the run's and the step."""
         if seed is None:
             return x
-        return dropout(x, self.rate, own_seed(seed, self.number))
+        return dropout(x, self.rate, self.own_seed(seed))
 
 
-def own_seed(seed: tf.Tensor, number: int) -> tf.Tensor:
-    """Return the seed of one layer's random numbers from that of all: int64 [2] both, ``number`` below 2^31."""
-    return seed + tf.constant([number << 32, 0], tf.int64)  # the run's seed fills the lower half
-
-
-class WordDropout(keras.layers.Layer):
+class WordDropout(SeededDropout):
     """Replaces a share of the words by unk in training (Sennrich and Zhang 2019, section 3.2).
 
     The model learns to make do with the rest: it translates around words that it does not know, and is less thrown by
     mistakes of its own in the translation so far.
     """
 
-    def __init__(self, rate: float, name: str) -> None:
-        """Take the share and a name that no other dropout of the model has."""
-        super().__init__(name=name.replace("/", "_"))
-        self.rate = rate
-        self.number = zlib.crc32(name.encode()) >> 1
-
     def call(self, ids: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Int32 ids of any shape to the same; unchanged without a seed, int64 [2]: the run's and the step."""
         if seed is None or self.rate == 0:
             return ids
-        random = tf.random.stateless_uniform(tf.shape(ids), own_seed(seed, self.number))
+        random = tf.random.stateless_uniform(tf.shape(ids), self.own_seed(seed))
         return tf.where((ids >= FIRST_WORD) & (random < self.rate), UNK, ids)
 
 

@@ -22,6 +22,7 @@ from nmt.layers import (
     Residual,
     SinusoidalTokenEmbedding,
     TokenEmbedding,
+    WordDropout,
 )
 from nmt.models import build_model
 from nmt.positions import sinusoidal_encoding
@@ -311,3 +312,14 @@ def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embe
 
     tokens = TARGET != 0
     np.testing.assert_allclose(model(SOURCE, TARGET)[tokens], expected[tokens], **CLOSE)
+
+
+def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_ids() -> None:
+    ids = tf.constant(np.tile(np.arange(8), (50, 40)))  # 0 pad, 1 unk, 2 bos, 3 eos, then words
+    layer, seed = WordDropout(0.3, "words"), tf.constant([1, 1], tf.int64)
+    dropped = layer(ids, seed).numpy()
+    assert set(dropped[dropped != ids.numpy()]) == {1}
+    np.testing.assert_array_equal(dropped[ids.numpy() < 4], ids.numpy()[ids.numpy() < 4])
+    assert np.mean(dropped[ids.numpy() >= 4] == 1) == pytest.approx(0.3, abs=0.03)
+    np.testing.assert_array_equal(layer(ids, seed), dropped)
+    np.testing.assert_array_equal(layer(ids), ids)
