@@ -1,8 +1,8 @@
 """Which pairs meet in which batch: the plan of an epoch is a pure function of (seed, epoch), so it can be sought."""
 
 import itertools
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -113,3 +113,32 @@ def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool, pad
     # Not from_generator: that operation makes the allocator return freed memory to the system at once, and every
     # large tensor of the training step then costs its page faults again.
     return tf.data.Dataset.range(len(plan)).map(batch).prefetch(2)
+
+
+class PaddedSize(NamedTuple):
+    """What a batch comes to with its padding, eos counted."""
+
+    tokens: int
+    """Of source and target."""
+    pairs: int
+    """Of tokens that attention could weigh: within the source, within the target, and across."""
+
+
+def padded_sizes(split: Split, indices: np.ndarray) -> PaddedSize:
+    """Return the size of a batch."""
+    source, target = (
+        int((side.offsets[indices + 1] - side.offsets[indices]).max()) + 1 for side in (split.source, split.target)
+    )
+    return PaddedSize(
+        len(indices) * (source + target), len(indices) * (source * source + target * target + source * target)
+    )
+
+
+Batch = TypeVar("Batch")
+
+
+def grouped(batches: Iterable[Batch], count: int) -> Iterator[list[Batch]]:
+    """Yield the batches of each step: ``count`` of them, the last time what is left."""
+    coming = iter(batches)
+    while group := list(itertools.islice(coming, count)):
+        yield group

@@ -1,10 +1,13 @@
-"""What is saved of a run after an epoch: weights, optimizer and progress, each whole, with checksums, oldest rotated.
+"""What is saved of a run: weights to translate with, and states to go on from, each whole and with checksums.
 
-The order of writing matters: weights, optimizer, metrics, and only then the state that refers to them.
+The order of writing matters: weights, metrics, and only then the state that refers to them.
 """
 
-import zipfile
+import hashlib
+import json
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import keras
@@ -12,175 +15,294 @@ import numpy as np
 
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
-from nmt.files import nearest, read_json, sha256, whole_file, whole_folder, write_json
+from nmt.files import nearest, sha256, whole_file, whole_folder, write_json
 from nmt.run import Epoch, Run
+from nmt.tensor_file import Arrays, read_arrays, write_arrays
 
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
+WEIGHTS, LEARNER, METRICS, STANDING = "weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"
 
 
 class Stateful(Protocol):
     """What learns besides the weights: the optimizer, or all that a step of training keeps."""
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Return arrays by name, the count of steps as "steps" among them."""
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Take them back; KeyError or ValueError if they are those of something else."""
 
 
-class Progress(Section):
-    """How far a run has come: ``state.json``."""
+class Standing(Section):
+    """How far a run has come, between two steps: ``state.json`` without its checksums."""
 
     epoch: int
-    """Epochs completed."""
+    """Epochs ended: trained, validated and noted in the metrics."""
     step: int
-    """Optimizer steps taken."""
-    weights_sha256: str
-    optimizer_sha256: str
+    """Optimizer steps taken since the run began."""
+    steps_in_epoch: int
+    """Those of the epoch after; all of its steps if only its validation is missing."""
+    seconds: float
+    """That the epoch after has been trained so far."""
+    totals: tuple[float, ...]
+    """Summed loss, right tokens and tokens of the epoch after, so far."""
+    logged: tuple[float, ...]
+    """The same when a line about steps was last written."""
+    made_with: dict[str, str]
+    """Versions and processor, on which the last bits of a result depend."""
+
+
+class State(Section):
+    """``state.json``: a damaged one gives itself away, and so does a file beside it that is not its own."""
+
+    standing: Standing
+    files: dict[str, str]
+    """Checksums of the files beside it, by name."""
+    sha256: str
+    """Of all of the above."""
+
+    @classmethod
+    def of(cls, standing: Standing, files: dict[str, str]) -> "State":
+        """Return the state with its checksum."""
+        return cls(standing=standing, files=files, sha256=_digest(standing, files))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of it was changed."""
+        return self.sha256 == _digest(self.standing, self.files)
+
+
+def _digest(standing: Standing, files: dict[str, str]) -> str:
+    content = json.dumps([standing.model_dump(mode="json"), files], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Restored:
     """Where a resumed run stands, and what had to be passed over to get there."""
 
-    progress: Progress
+    standing: Standing
+    metrics: bytes
+    """The metrics file as it was then."""
     damaged: list[str]
     """In words: states that could not be used."""
 
 
-def save_weights(run: Run, model: keras.Model, epoch: int) -> None:
-    """Write the weights after an epoch."""
-    with whole_file(run.weights_path(epoch)) as aside:
-        model.save_weights(aside)
+# --- weights
 
 
-def save_state(run: Run, learner: Stateful, epoch: int, step: int) -> None:
-    """Write what training needs to go on after an epoch whose weights are saved, and drop older states.
-
-    That is Adam's moments and the scale of float16's loss; dropout's random numbers depend on the step alone.
-    """
-    with whole_folder(run.state_path(epoch), replace=True) as aside:
-        np.savez(aside / "optimizer.npz", allow_pickle=False, at_step=step, **learner.state())
-        progress = Progress(
-            epoch=epoch,
-            step=step,
-            weights_sha256=sha256(run.weights_path(epoch)),
-            optimizer_sha256=sha256(aside / "optimizer.npz"),
-        )
-        write_json(aside / "state.json", progress.model_dump())
-    for old in run.state_epochs[:-STATES_KEPT]:
-        for file in run.state_path(old).iterdir():
-            file.unlink()
-        run.state_path(old).rmdir()
+def weights_of(model: keras.Model) -> Arrays:
+    """Return the weights of a model by their place in it, such as "encoder_1/attention/query/kernel"."""
+    return {weight.path.partition("/")[2]: weight.numpy() for weight in model.weights}
 
 
-def average_weights(run: Run, model: keras.Model, epochs: list[int]) -> None:
-    """Write the mean of the weights of several epochs, and load it into the model (Vaswani et al. 2017, section 6.1).
+def set_weights(model: keras.Model, arrays: Arrays) -> None:
+    """Put arrays into a model, in whatever precision it keeps them.
 
     Raises:
-        DataError: if one of the files does not fit the model.
+        ValueError: naming the first difference, if they are those of another model; it is unchanged then.
     """
-    sums: list[np.ndarray] = []
-    for epoch in epochs:
-        load_weights(run, model, epoch)
-        weights = [weight.numpy().astype(np.float64) for weight in model.weights]
-        sums = [total + weight for total, weight in zip(sums, weights, strict=True)] if sums else weights
-    model.set_weights([total / len(epochs) for total in sums])
-    with whole_file(run.weights_path("average")) as aside:
-        model.save_weights(aside)
+    variables = {weight.path.partition("/")[2]: weight for weight in model.weights}
+    for name in sorted(variables.keys() | arrays.keys()):
+        if name not in arrays:
+            raise ValueError(f"{name} of the model is not there")
+        if name not in variables:
+            raise ValueError(f"it has {name}, which the model has not")
+        if arrays[name].shape != variables[name].shape:
+            there, here = list(arrays[name].shape), list(variables[name].shape)
+            raise ValueError(f"{name} is {there} there and {here} in the model")
+        if arrays[name].dtype != np.float32:
+            raise ValueError(f"{name} is of type {arrays[name].dtype}, weights are saved in float32")
+    for name, array in arrays.items():
+        variables[name].assign(array)
 
 
-def rotate_weights(run: Run, max_to_keep: int | None) -> None:
-    """Delete weights but those of the last ``max_to_keep`` epochs, of the best, and of those with a state."""
-    if max_to_keep is None:
-        return
-    kept = {*run.weights_epochs[-max_to_keep:], run.best_epoch(), *run.state_epochs}
-    for epoch in run.weights_epochs:
-        if epoch not in kept:
-            run.weights_path(epoch).unlink()
+@dataclass(frozen=True)
+class Saved:
+    """A file with weights."""
+
+    path: Path
+    checksum: str
 
 
-def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
-    """Load the newest undamaged state into model and learner; None if the run has none.
-
-    Raises:
-        DataError: if there are states and none of them is whole.
-    """
-    damaged: list[str] = []
-    for epoch in reversed(run.state_epochs):
-        try:
-            return Restored(_load_state(run, epoch, model, learner), damaged)
-        except (DataError, NotFoundError) as error:
-            damaged.append(str(error))
-    if damaged:
-        raise DataError(f"Run {run.name!r} cannot go on: {' '.join(damaged)} Start another with --run NAME.")
-    return None
-
-
-def _load_state(run: Run, epoch: int, model: keras.Model, learner: Stateful) -> Progress:
-    folder = run.state_path(epoch)
-    try:
-        progress = Progress.model_validate(read_json(folder / "state.json", "A training state"))
-    except ValueError as error:
-        raise DataError(f"{folder / 'state.json'} is damaged: {error}.") from None
-    files = {run.weights_path(epoch): progress.weights_sha256, folder / "optimizer.npz": progress.optimizer_sha256}
-    for file, expected in files.items():
-        if not file.is_file():
-            raise NotFoundError(f"{file} is missing.")
-        if sha256(file) != expected:
-            raise DataError(f"{file} is damaged: its SHA-256 is not the one noted when it was saved.")
-    load_weights(run, model, epoch)
-    try:
-        with np.load(folder / "optimizer.npz", allow_pickle=False) as arrays:
-            if int(arrays["at_step"]) != progress.step or progress.epoch != epoch:
-                raise DataError(f"{folder / 'state.json'} is damaged: it does not belong to the files beside it.")
-            learner.restore(dict(arrays))
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{folder / 'optimizer.npz'} does not fit the model: {error}.") from error
-    return progress
+def save_weights(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
+    """Write weights to translate with."""
+    path = run.weights_path(epoch)
+    with whole_file(path) as aside:
+        return Saved(path, write_arrays(aside, weights))
 
 
 def load_weights(run: Run, model: keras.Model, epoch: Epoch) -> None:
     """Load the weights of an epoch, or their average.
 
     Raises:
-        DataError: if the file does not fit the model.
+        NotFoundError: if they are not there.
+        DataError: if the file is damaged or does not fit the model.
     """
+    path = run.weights_path(epoch)
+    arrays = read_arrays(path)
     try:
-        model.load_weights(run.weights_path(epoch))
-    except (ValueError, KeyError, OSError) as error:
-        reason = str(error).split("\n", maxsplit=1)[0]
-        raise DataError(f"{run.weights_path(epoch)} does not hold the weights of this model: {reason}.") from error
+        set_weights(model, arrays)
+    except ValueError as error:
+        raise DataError(
+            f"{path} does not hold the weights of this model: {error}. Translate with the configuration it was "
+            "trained with."
+        ) from None
+
+
+def average_weights(run: Run, epochs: list[int]) -> Arrays:
+    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1), summed up in float64.
+
+    Raises:
+        NotFoundError, DataError: if one of the files is missing, damaged or of another model.
+    """
+    sums: dict[str, np.ndarray] = {}
+    for epoch in epochs:
+        arrays = read_arrays(run.weights_path(epoch))
+        if not sums:
+            sums = {name: np.zeros(array.shape, np.float64) for name, array in arrays.items()}
+        if {name: one.shape for name, one in arrays.items()} != {name: one.shape for name, one in sums.items()}:
+            raise DataError(f"{run.weights_path(epoch)} holds the weights of another model than those before it.")
+        for name, array in arrays.items():
+            sums[name] += array
+    return {name: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
+
+
+def rotate_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
+    """Delete weights but those of the last ``max_to_keep`` epochs and the best; amid epochs, all but the best."""
+    epochs = run.weights_epochs
+    kept: list[Epoch | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
+    there: list[Epoch] = [*epochs, *run.weights_amid_epochs]
+    for epoch in there:
+        if epoch not in kept:
+            run.weights_path(epoch).unlink()
+
+
+# --- states
+
+
+def save_state(run: Run, standing: Standing, weights: Arrays, learner: Stateful, saved: Saved | None = None) -> None:
+    """Write what training needs to go on from here, and drop older states and such as lie ahead of it.
+
+    Args:
+        run: the run, its metrics file as it is to be gone on with.
+        standing: where it stands.
+        weights: the model's, those that the next step changes.
+        learner: what else the next step changes.
+        saved: a file with the same weights, to share their place on the disk.
+    """
+    with whole_folder(run.state_path(standing.step), replace=True) as aside:
+        if run.metrics_path.exists():
+            shutil.copyfile(run.metrics_path, aside / METRICS)
+        else:
+            (aside / METRICS).touch()
+        files = {
+            METRICS: sha256(aside / METRICS),
+            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, weights),
+            LEARNER: write_arrays(aside / LEARNER, learner.state()),
+        }
+        write_json(aside / STANDING, State.of(standing, files).model_dump(mode="json"))
+    older = [step for step in run.state_steps if step < standing.step]
+    ahead = [step for step in run.state_steps if step > standing.step]  # damaged, so their steps are taken again
+    for step in [*older[: 1 - STATES_KEPT], *ahead]:
+        shutil.rmtree(run.state_path(step))
+
+
+def _share(saved: Saved, path: Path) -> str:
+    try:
+        path.hardlink_to(saved.path)
+    except OSError:  # a file system without links
+        shutil.copyfile(saved.path, path)
+    return saved.checksum
+
+
+def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
+    """Load the newest undamaged state into model and learner; None if the run has none.
+
+    Raises:
+        DataError: if there are states and none of them can be used.
+    """
+    damaged: list[str] = []
+    for step in reversed(run.state_steps):
+        try:
+            standing, metrics = _load_state(run.state_path(step), step, model, learner)
+        except (DataError, NotFoundError) as error:
+            damaged.append(str(error))
+        else:
+            return Restored(standing, metrics, damaged)
+    if damaged:
+        raise DataError(
+            f"A run goes on from a whole state; none of run {run.name!r} is: {' '.join(damaged)} Its weights, where "
+            "they are whole, still translate; to train, start another run with --run NAME."
+        )
+    return None
+
+
+def _load_state(folder: Path, step: int, model: keras.Model, learner: Stateful) -> tuple[Standing, bytes]:
+    place = folder / STANDING
+    try:
+        state = State.model_validate_json(place.read_bytes())
+    except FileNotFoundError:
+        raise NotFoundError(f"{place} is missing.") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{place} is damaged: {str(error).splitlines()[0]}.") from None
+    if not state.is_whole or state.standing.step != step or state.files.keys() != {WEIGHTS, LEARNER, METRICS}:
+        raise DataError(f"{place} is damaged: it is not as it was saved.")
+    try:
+        metrics = (folder / METRICS).read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{folder / METRICS} cannot be read: {error.strerror}.") from None
+    if hashlib.sha256(metrics).hexdigest() != state.files[METRICS]:
+        raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one noted when it was saved.")
+    weights = read_arrays(folder / WEIGHTS, state.files[WEIGHTS])
+    learnt = read_arrays(folder / LEARNER, state.files[LEARNER])
+    try:
+        set_weights(model, weights)
+        learner.restore(learnt)
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{folder} is the state of another model: {error}.") from None
+    return state.standing, metrics
+
+
+def sweep(run: Run) -> None:
+    """Remove what a process that was killed while it wrote has left in the run's folder."""
+    for left in run.folder.rglob(".writing-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def choose_epoch(run: Run, wanted: str | None) -> Epoch:
     """Return the weights to translate with: of an epoch by number, "last" or "best", or the "average".
 
-    By default the average if the run ended with one, else those of the best epoch.
+    By default the average if the run has one, else the best.
 
     Raises:
         NotFoundError: if its weights are not there.
     """
     kept = run.weights_epochs
+    best, average = run.best(), run.average()
+    found: Epoch | None = None
+    if wanted is None:
+        found = "average" if average else best if best in (*kept, *run.weights_amid_epochs) else max(kept, default=None)
+    elif wanted == "average" and average:
+        found = "average"
+    elif wanted == "best":
+        wanted, found = str(best), best if best in (*kept, *run.weights_amid_epochs) else None
+    elif wanted == "last":
+        found = max(kept, default=None)
+    elif wanted.isdecimal() and int(wanted) in kept:
+        found = int(wanted)
+    elif wanted in run.weights_amid_epochs:
+        found = wanted
+    if found is not None:
+        return found
     if not kept:
         raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Go on with: nmt train --run {run.name}")
-    best, average = run.best_epoch(), run.average()
-    if average and wanted in {None, "average"}:
-        return "average"
+    known = ", ".join(map(str, [*kept, *run.weights_amid_epochs]))
     if wanted == "average":
         raise NotFoundError(
             f"A run ends with an average if training.average_last asks for one and it has four epochs for each of them "
-            f"or more; run {run.name!r} has none. Leave --epoch out, or give one of {', '.join(map(str, kept))}."
+            f"or more; run {run.name!r} has none. Make one with nmt average, leave --epoch out, or give one of {known}."
         )
-    if wanted is None:
-        return best if best in kept else kept[-1]
-    if wanted == "best":
-        wanted = str(best)
-    if wanted == "last":
-        return kept[-1]
-    if str(wanted).isdecimal() and int(str(wanted)) in kept:
-        return int(str(wanted))
-    known = ", ".join(map(str, kept))
     raise NotFoundError(
         f"An epoch is a number, best, last or average; run {run.name!r} has no weights of epoch {wanted!r}"
         f"{nearest(str(wanted), ['best', 'last', 'average'])}. Kept: {known}."

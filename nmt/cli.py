@@ -1,22 +1,18 @@
 """The command line: parse, compose, print. What computes is imported by the command that needs it."""
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from nmt.commands.bench import bench
-from nmt.commands.options import ConfigOption, SetOption
 from nmt.commands.prepare import prepare
+from nmt.commands.train import run_training, train
 from nmt.commands.translate import translate
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
-    from nmt.config import Config
-    from nmt.dataset import Dataset
     from nmt.run import Run
 
 BAD_INPUT = 2
@@ -59,21 +55,7 @@ def main() -> NoReturn:
 app.command()(prepare)
 
 
-@app.command()
-def train(
-    config: ConfigOption = "base.yaml",
-    run: Annotated[str | None, typer.Option("--run", help="Name of the run; by default the config's.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="A dataset in data/; by default the config's, else the latest.")
-    ] = None,
-    overrides: SetOption = None,
-) -> None:
-    """Train a model, or go on with a run that was interrupted or is to have more epochs."""
-    from nmt.config import find_config, load_config
-
-    path = find_config(config)
-    settings = load_config(path, overrides)
-    _train(run or path.stem, settings, dataset or settings.data.dataset)
+app.command()(train)
 
 
 @app.command()
@@ -97,6 +79,7 @@ def info(run: RunOption = None) -> None:
     """Say what a run is: its model layer by layer, data, configuration and best epoch."""
     from nmt.commands.prepare import describe
     from nmt.dataset import read_manifest
+    from nmt.run import best_of, weights_name
 
     chosen = _find_run(run)
     config, manifest = chosen.config(), read_manifest(chosen.dataset_path)
@@ -107,12 +90,11 @@ def info(run: RunOption = None) -> None:
     typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}\n")
     build_model(config.model, manifest.vocabulary["source"], manifest.vocabulary["target"]).summary(typer.echo)
     typer.echo("\n" + describe(manifest) + "\n")
-    epochs = {one.epoch: one for one in chosen.epochs()}
-    best = epochs.get(chosen.best_epoch() or 0)
-    typer.echo(f"Epochs trained: {len(epochs)} of {config.training.epochs}")
+    typer.echo(f"Epochs trained: {len(chosen.epochs())} of {config.training.epochs}")
+    best = best_of(chosen.validations(), config.training.best_by)
     if best:
         typer.echo(
-            f"Best epoch: {best.epoch}, validation accuracy {best.validation_accuracy:.3f}, "
+            f"Best epoch: {weights_name(best)}, validation accuracy {best.validation_accuracy:.3f}, "
             f"loss {best.validation_loss:.3f}"
         )
     average = chosen.average()
@@ -156,7 +138,7 @@ def demo() -> None:
 
     config = chain.demo_config()
     dataset = run_prepare(Sources.of(chain.write_corpus()), config.data, chain.NAME)
-    run = _train(chain.NAME, config, chain.NAME)
+    run = run_training(chain.NAME, config, chain.NAME)
 
     from nmt.evaluation import bleu
     from nmt.translation import Translator
@@ -177,84 +159,6 @@ def demo() -> None:
 
 
 app.command()(bench)
-
-
-def _train(name: str, config: "Config", dataset_name: str | None) -> "Run":
-    from nmt.dataset import find_dataset, read_manifest
-    from nmt.progress import TrainingProgress
-    from nmt.run import find_run, run_exists
-
-    run = None
-    if run_exists(name):
-        run = find_run(name)
-        dataset_name = dataset_name or read_manifest(run.dataset_path).settings.dataset
-    dataset = find_dataset(dataset_name)
-    _note_settings_not_in_force(config, dataset)
-
-    from nmt import runtime
-    from nmt.training import Trainer, resume_run, start_run
-
-    if run is None:
-        run = start_run(name, config, dataset)
-        typer.echo(f"New run {run.name} in {run.folder}, on dataset {dataset.name}")
-        trainer = Trainer(run, config, dataset)
-    else:
-        resume_run(run, config, dataset)
-        trainer = Trainer(run, config, dataset)
-        for damage in trainer.damaged:
-            typer.echo(f"Passed over: {damage}")
-        if trainer.is_finished:
-            typer.echo(
-                f"Run {run.name} is finished: {trainer.epoch} epochs, best {run.best_epoch()}. Nothing to do. To train "
-                f"on: --set training.epochs={2 * trainer.epoch}; to start afresh: --run ANOTHER-NAME"
-            )
-            return run
-        typer.echo(f"Going on with run {run.name} after epoch {trainer.epoch} of {config.training.epochs}")
-    typer.echo(
-        f"{trainer.model.count_params():,} parameters, {dataset.manifest.splits['train'].pairs:,} training pairs, "
-        f"{runtime.device()}, {trainer.precision}"
-    )
-    progress = TrainingProgress(config.training.epochs, config.training.log_every)
-    with _interrupt_in_words(run):
-        try:
-            trainer.train(progress)
-        finally:
-            progress.close()
-    average = run.average()
-    translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
-    typer.echo(
-        f"Finished: best epoch {run.best_epoch()}{translated_with}. Weights, metrics and configuration are in "
-        f"{run.folder}"
-    )
-    return run
-
-
-@contextlib.contextmanager
-def _interrupt_in_words(run: "Run") -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        saved = run.state_epochs
-        typer.echo(
-            f"\nInterrupted. Saved so far: {f'epochs up to {saved[-1]}' if saved else 'no whole epoch'}. "
-            "The same command goes on from there.",
-            err=True,
-        )
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _note_settings_not_in_force(config: "Config", dataset: "Dataset") -> None:
-    prepared = dataset.manifest.settings
-    different = [
-        f"{key} {getattr(prepared, key)!r} there, {value!r} here"
-        for key, value in config.data.model_dump(exclude_unset=True).items()
-        if key != "dataset" and value not in {"auto", getattr(prepared, key)}
-    ]
-    if different:
-        typer.echo(
-            f"Note: dataset {dataset.name} was prepared with other settings than this configuration's "
-            f"({'; '.join(different)}); what it was prepared with counts."
-        )
 
 
 def _find_run(name: str | None) -> "Run":

@@ -175,6 +175,7 @@ class ModelConfig(Section):
 
 
 Precision = Literal["float32", "bfloat16", "float16"]
+BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 
 class TrainingConfig(Section):
@@ -220,6 +221,25 @@ class TrainingConfig(Section):
     """Decay of Adam's mean of squared gradients."""
     adam_epsilon: float = Field(1e-9, gt=0)
     """Added to the root of the squared gradients' mean in Adam."""
+    start_from: str | None = None
+    """Begin with the weights of another run, ``RUN`` or ``RUN:EPOCH``, whose vocabulary the dataset must have (prepare
+    it with ``--tokenizer-of RUN``); null: with fresh ones."""
+    validate_every: int | None = Field(None, ge=1)
+    """Validate every so many steps too; null: after each epoch alone."""
+    decode_validation: int = Field(0, ge=0)
+    """Translate the first so many validation sentences, greedily, at each validation and score them with BLEU and
+    chrF; 0: none."""
+    samples: int = Field(3, ge=0)
+    """Translate and show the first so many validation sentences at each validation."""
+    best_by: BestBy = "accuracy"
+    """Which validation is the best: of the highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or the lowest
+    ``loss``."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after so many validations in a row that were not the best so far; null: train all epochs."""
+    save_every: int | None = Field(None, ge=1)
+    """Save a state to go on from every so many steps, besides each epoch; null: do not."""
+    save_every_minutes: float | None = Field(10.0, gt=0)
+    """Save one whenever the last is so many minutes old; null: do not."""
     max_to_keep: int | None = Field(None, ge=1)
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
     average_last: int = Field(5, ge=1)
@@ -230,6 +250,11 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.best_by in {"bleu", "chrf"} and not self.decode_validation:
+            raise ValueError(
+                f"best_by {self.best_by} needs translations of validation sentences; received decode_validation 0. Set "
+                "training.decode_validation=500, or so many as shall be translated"
+            )
         if self.xla and self.pack:
             raise ValueError(
                 "xla needs shapes that do not depend on the data, and pack makes some that do; received xla true with "

@@ -136,10 +136,15 @@ def _umask() -> int:
     return mask
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole_file(path) as aside:
+        aside.write_bytes(content)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
-    with whole_file(path) as aside:
-        aside.write_bytes(text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import h5py
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,9 +11,11 @@ from nmt.config import Config
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.files import nearest, whole_file
 from nmt.positions import sinusoidal_encoding
-from nmt.run import EpochMetrics, Run
+from nmt.run import EpochMetrics, Run, best_of
 from nmt.schedule import warmup_rate
+from nmt.tensor_file import read_arrays
 
+LEARNED_POSITIONS = "source_positions/matrix"
 TRAINING, VALIDATION, MARK = "#1f6fb4", "#d1495b", "#444444"
 
 
@@ -98,7 +99,7 @@ def _curves(figure: Figure, run: Run, training: str, validation: str, label: str
         numbers, [getattr(one, training) for one in epochs], color=TRAINING, label="training (with dropout)", **style
     )
     axes.plot(numbers, [getattr(one, validation) for one in epochs], color=VALIDATION, label="validation", **style)
-    best = next(one for one in epochs if one.epoch == run.best_epoch())
+    best = best_of(epochs, run.config().training.best_by) or epochs[-1]
     axes.axvline(best.epoch, color=MARK, linewidth=1, linestyle=":")
     axes.plot(
         best.epoch, getattr(best, validation), "o", markersize=10, markerfacecolor="none", markeredgecolor=MARK,
@@ -172,15 +173,13 @@ def _positions(figure: Figure, run: Run) -> None:
 
 def _learned_positions(run: Run) -> np.ndarray:
     """The trained matrix of the encoder, read from the best epoch's weights."""
-    best = run.best_epoch()
+    best = run.best()
     if best is None or not run.weights_path(best).exists():
         raise NotFoundError(f"Run {run.name!r} has no weights yet, so no learned positions. Train an epoch first.")
-    try:
-        with h5py.File(run.weights_path(best), "r") as file:
-            # Keras names a layer in the file by its class, and numbers the second and later ones of a class.
-            return np.asarray(file["layers/learned_positions/vars/0"])
-    except (OSError, KeyError) as error:
-        raise DataError(f"{run.weights_path(best)} is damaged: {error}. Train that epoch again.") from error
+    weights = read_arrays(run.weights_path(best))
+    if LEARNED_POSITIONS not in weights:
+        raise DataError(f"{run.weights_path(best)} holds no learned positions. Train that epoch again.")
+    return weights[LEARNED_POSITIONS]
 
 
 FIGURES = {"losses": _losses, "accuracy": _accuracy, "schedule": _schedule, "positions": _positions}

@@ -5,15 +5,16 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from nmt.config import Config, Section, load_config
+from nmt.config import BestBy, Config, Section, load_config
 from nmt.errors import DataError, NotFoundError
-from nmt.files import check_name, nearest, whole_folder, write_text
+from nmt.files import check_name, nearest, whole_folder, write_bytes, write_text
 
 RUNS = Path("checkpoints")
+WEIGHTS_SUFFIX = ".safetensors"
 
 
 class StepMetrics(Section):
@@ -30,39 +31,76 @@ class StepMetrics(Section):
     learning_rate: float
 
 
-class EpochMetrics(Section):
-    """A line of the metrics file about an epoch. Means are over all target tokens, eos counted, padding not."""
+class Validation(Section):
+    """What weights came to on the validation split. Means are over all target tokens, eos counted, padding not."""
+
+    step: int
+    """Steps since the run began, when they were measured."""
+    validation_loss: float
+    """Mean cross-entropy of a token, in nats."""
+    validation_accuracy: float
+    """Share of tokens predicted right, given those before them."""
+    validation_bleu: float | None = None
+    """Of greedy translations of the first ``training.decode_validation`` sentences; None without."""
+    validation_chrf: float | None = None
+    """Of the same."""
+
+
+class StepValidation(Validation):
+    """A line of the metrics file about a validation amid an epoch."""
+
+    kind: Literal["validation"] = "validation"
+    epoch: int
+
+
+class EpochMetrics(Validation):
+    """A line of the metrics file about an epoch."""
 
     kind: Literal["epoch"] = "epoch"
     epoch: int
-    step: int
-    """Steps since the run began, at the end of the epoch."""
     train_loss: float
     """Mean cross-entropy of a token as training saw it, dropout on and weights moving, in nats."""
     train_accuracy: float
-    validation_loss: float
-    validation_accuracy: float
     target_tokens: int
     """Trained on in this epoch."""
     seconds: float
     """Of training, validation and saving left out."""
 
 
-class AverageMetrics(Section):
+class AverageMetrics(Validation):
     """A line of the metrics file about the mean of the weights of several epochs."""
 
     kind: Literal["average"] = "average"
     epochs: list[int]
+
+
+class Sample(Section):
+    """A sentence of the validation split, as the model translated it."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+class SampleMetrics(Section):
+    """A line of the metrics file with translations, of the same sentences each time."""
+
+    kind: Literal["samples"] = "samples"
+    epoch: int
     step: int
-    """Steps since the run began, at the end of the last of them."""
-    validation_loss: float
-    validation_accuracy: float
+    samples: list[Sample]
 
 
-Metrics = StepMetrics | EpochMetrics | AverageMetrics
-KINDS: dict[str, type[Metrics]] = {"step": StepMetrics, "epoch": EpochMetrics, "average": AverageMetrics}
-# Which weights: those after an epoch, or the mean of several.
-Epoch = int | Literal["average"]
+Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
+KINDS: dict[str, type[Metrics]] = {
+    "step": StepMetrics,
+    "validation": StepValidation,
+    "epoch": EpochMetrics,
+    "average": AverageMetrics,
+    "samples": SampleMetrics,
+}
+# Which weights: those after an epoch; "average", the mean of several; or, such as "step-1500", the best amid an epoch.
+Epoch = int | str
 
 
 @dataclass(frozen=True)
@@ -96,25 +134,39 @@ class Run:
         return self.folder / "metrics.jsonl"
 
     def weights_path(self, epoch: Epoch) -> Path:
-        """The model's weights after an epoch, or the mean of those of several, in Keras's format."""
-        name = epoch if epoch == "average" else f"epoch-{epoch:04d}"
-        return self.folder / "weights" / f"{name}.weights.h5"
+        """The model's weights after an epoch, the mean of those of several, or the best amid an epoch."""
+        name = f"epoch-{epoch:04d}" if isinstance(epoch, int) else epoch
+        return self.folder / "weights" / f"{name}{WEIGHTS_SUFFIX}"
 
     @property
     def weights_epochs(self) -> list[int]:
         """The epochs whose weights are kept, in order."""
-        files = (self.folder / "weights").glob("epoch-*.weights.h5")
-        return sorted(int(file.name.removeprefix("epoch-").removesuffix(".weights.h5")) for file in files)
-
-    def state_path(self, epoch: int) -> Path:
-        """The folder with what it takes, beside the weights, to go on after an epoch."""
-        return self.folder / "state" / f"epoch-{epoch:04d}"
+        return sorted(int(name) for name in self._weights("epoch"))
 
     @property
-    def state_epochs(self) -> list[int]:
-        """The epochs that training can go on after, in order."""
-        folders = (self.folder / "state").glob("epoch-*")
-        return sorted(int(folder.name.removeprefix("epoch-")) for folder in folders)
+    def weights_amid_epochs(self) -> list[str]:
+        """The weights kept that are not those after an epoch, by their names such as "step-1500", in order."""
+        return [f"step-{step}" for step in sorted(int(name) for name in self._weights("step"))]
+
+    def _weights(self, kind: str) -> list[str]:
+        files = [file.name for file in (self.folder / "weights").glob(f"{kind}-*{WEIGHTS_SUFFIX}")]
+        names = [name.removeprefix(f"{kind}-").removesuffix(WEIGHTS_SUFFIX) for name in files]
+        return [name for name in names if name.isdecimal()]  # what else is there is none of ours
+
+    def state_path(self, step: int) -> Path:
+        """The folder with what it takes to go on after a step."""
+        return self.folder / "state" / f"step-{step:08d}"
+
+    @property
+    def state_steps(self) -> list[int]:
+        """The steps that training can go on after, in order."""
+        names = [folder.name.removeprefix("step-") for folder in (self.folder / "state").glob("step-*")]
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    @property
+    def lock_path(self) -> Path:
+        """The file that the process which writes to the run holds locked."""
+        return self.folder / "lock"
 
     @property
     def plots_path(self) -> Path:
@@ -132,7 +184,7 @@ class Run:
     def append_metrics(self, metrics: Metrics) -> None:
         """Add a line to the metrics file."""
         with self.metrics_path.open("a", encoding="utf-8") as file:
-            file.write(metrics.model_dump_json() + "\n")
+            file.write(metrics.model_dump_json(exclude_none=True) + "\n")
 
     def metrics(self) -> list[Metrics]:
         """Return the lines of the metrics file; none if there is no file yet.
@@ -141,24 +193,10 @@ class Run:
             DataError: naming the first damaged line.
         """
         try:
-            lines = self.metrics_path.read_text(encoding="utf-8", errors="replace").split("\n")
+            content = self.metrics_path.read_bytes()
         except FileNotFoundError:
             return []
-        records: list[Metrics] = []
-        for number, line in enumerate(lines, start=1):
-            if not line:
-                continue
-            try:
-                values: Any = json.loads(line)
-                records.append(KINDS[values["kind"]].model_validate(values))
-            except (ValueError, KeyError, TypeError, ValidationError) as error:
-                if number == len(lines):
-                    break  # a line without its end: the process died while writing it
-                raise DataError(
-                    f"Each line of a metrics file is as nmt train writes it; {self.metrics_path}, line {number} is "
-                    f"damaged: {' '.join(str(error).split())[:120]}. Remove the line."
-                ) from None
-        return records
+        return parse_metrics(content, self.metrics_path)
 
     def epochs(self) -> list[EpochMetrics]:
         """Return the lines about epochs."""
@@ -170,21 +208,78 @@ class Run:
         last = records[-1] if records else None
         return last if isinstance(last, AverageMetrics) and self.weights_path("average").exists() else None
 
-    def best_epoch(self) -> int | None:
-        """Return the epoch with the highest validation accuracy; None before the first ended.
+    def validations(self) -> list[StepValidation | EpochMetrics]:
+        """Return the lines about validations, averages left out, in order."""
+        return [record for record in self.metrics() if isinstance(record, StepValidation | EpochMetrics)]
 
-        Greedy search takes the likeliest token, and that is what accuracy counts; the loss also counts how sure the
-        model is of what it gets wrong. Equals: the lowest validation loss, then the earliest.
-        """
-        epochs = self.epochs()
-        if not epochs:
-            return None
-        return max(epochs, key=lambda one: (one.validation_accuracy, -one.validation_loss, -one.epoch)).epoch
+    def best(self) -> Epoch | None:
+        """Return which weights did best in validation, by ``training.best_by``; None before the first."""
+        best = best_of(self.validations(), self.config().training.best_by)
+        return weights_name(best) if best else None
 
-    def drop_metrics_after(self, step: int) -> None:
-        """Forget lines about steps after ``step``: those that a resumed run takes again."""
-        kept = [record for record in self.metrics() if record.step <= step]
-        write_text(self.metrics_path, "".join(record.model_dump_json() + "\n" for record in kept))
+    def samples(self) -> list[SampleMetrics]:
+        """Return the lines with translations, in order."""
+        return [record for record in self.metrics() if isinstance(record, SampleMetrics)]
+
+    def restore_metrics(self, content: bytes) -> None:
+        """Make the metrics file what it was when a state was saved: lines after it are about steps taken again."""
+        write_bytes(self.metrics_path, content)
+
+
+def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
+    """Return the lines of a metrics file; a last one without its end is left out: the process died while writing it.
+
+    Raises:
+        DataError: naming ``path`` and the first damaged line.
+    """
+    lines = content.decode(errors="replace").split("\n")
+    records: list[Metrics] = []
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        try:
+            values: Any = json.loads(line)
+            records.append(KINDS[values["kind"]].model_validate(values))
+        except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+            if number == len(lines):
+                break
+            raise DataError(
+                f"Each line of a metrics file is as nmt train writes it; {path}, line {number} is damaged: "
+                f"{' '.join(str(error).split())[:120]}. Remove the line."
+            ) from None
+    return records
+
+
+def weights_name(validation: StepValidation | EpochMetrics) -> Epoch:
+    """Return which weights a validation was about."""
+    return validation.epoch if isinstance(validation, EpochMetrics) else f"step-{validation.step}"
+
+
+def is_better(one: Validation, other: Validation, by: BestBy) -> bool:
+    """Return whether one validation beats an earlier one; equals: by the lower loss.
+
+    Accuracy is the default, since greedy search takes the likeliest token and that is what accuracy counts; the loss
+    also counts how sure the model is of what it gets wrong.
+    """
+
+    def height(validation: Validation) -> tuple[float, float]:
+        value = getattr(validation, f"validation_{by}")
+        value = float("-inf") if value is None else value
+        return (-value if by == "loss" else value), -validation.validation_loss
+
+    return height(one) > height(other)
+
+
+Measured = TypeVar("Measured", bound=Validation)
+
+
+def best_of(validations: Iterable[Measured], by: BestBy) -> Measured | None:
+    """Return the best validation, of equals the first; None if there are none."""
+    best: Measured | None = None
+    for one in validations:
+        if best is None or is_better(one, best, by):
+            best = one
+    return best
 
 
 def create_run(name: str, config: Config, dataset_files: Iterable[Path]) -> Run:

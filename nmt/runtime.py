@@ -1,7 +1,9 @@
 """What a computation runs on: TensorFlow itself, started without its chatter, and the seeds of random numbers."""
 
 import contextlib
+import functools
 import os
+import platform
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -70,6 +72,20 @@ def start(seed: int) -> None:
     """Seed the weights and dropout that are made from here on."""
     keras.utils.clear_session()
     keras.utils.set_random_seed(seed)
+
+
+@functools.cache
+def build() -> dict[str, str]:
+    """Return what the last bits of a result depend on: versions, and the kind of processor."""
+    return {"tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor()}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def device() -> str:

@@ -22,9 +22,9 @@ RATE, SEED = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)
 class Sums(NamedTuple):
     """What ``Totals`` holds, read."""
 
-    loss: float
-    right: float
-    tokens: float
+    loss: float = 0.0
+    right: float = 0.0
+    tokens: float = 0.0
 
     @property
     def means(self) -> tuple[float, float]:
@@ -52,9 +52,9 @@ class Totals(tf.Module):
         """Return the sums so far."""
         return Sums(*self.sums.numpy().tolist())
 
-    def reset(self) -> None:
-        """Start from zero again."""
-        self.sums.assign(tf.zeros_like(self.sums))
+    def set(self, sums: Sums) -> None:
+        """Go on from these sums."""
+        self.sums.assign(tf.constant(sums, tf.float64))
 
 
 class LossScale(tf.Module):

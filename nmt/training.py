@@ -1,157 +1,377 @@
-"""The training loop: one traced step, exact means, and a checkpoint after every epoch.
+"""The training loop: one traced step, exact means, and states to go on from as if nothing had happened.
 
 Shapes: B batch, S source length, T target length.
 """
 
-import itertools
+import contextlib
 import math
 import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from nmt import runtime
-from nmt.batches import batch_dataset, plan_epoch
-from nmt.checkpoint import average_weights, restore, rotate_weights, save_state, save_weights
-from nmt.config import Config, ModelConfig
-from nmt.dataset import Dataset, Manifest, Split, read_manifest
-from nmt.errors import ConfigError, ConflictError, NmtError
+from nmt.batches import batch_dataset, grouped, plan_epoch
+from nmt.checkpoint import (
+    Saved,
+    Standing,
+    average_weights,
+    restore,
+    rotate_weights,
+    save_state,
+    save_weights,
+    set_weights,
+    sweep,
+    weights_of,
+)
+from nmt.config import Config
+from nmt.continuation import check_positions, load_start
+from nmt.dataset import Dataset, Split
+from nmt.departure import Departed
+from nmt.errors import NmtError
 from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
-from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics, create_run
+from nmt.run import (
+    AverageMetrics,
+    EpochMetrics,
+    Run,
+    Sample,
+    SampleMetrics,
+    StepMetrics,
+    StepValidation,
+    best_of,
+    parse_metrics,
+    weights_name,
+)
 from nmt.schedule import warmup_rate
 from nmt.steps import Sums, Totals, TrainStep, make_validation_step
+from nmt.tensor_file import Arrays
 
-# What may differ when a run goes on; everything else would make it another experiment.
-SAFE_TO_CHANGE = {("training", key) for key in ("epochs", "max_to_keep", "average_last", "log_every")}
 # Weights of early epochs lie too far apart for their mean to be any good.
 EPOCHS_FOR_EACH_AVERAGED = 4
+
+
+class Decoded(NamedTuple):
+    """What translating validation sentences brought."""
+
+    bleu: float | None
+    chrf: float | None
+    samples: list[Sample]
+
+
+Decode = Callable[[Arrays, Callable[[], None]], Decoded]
+"""Translates validation sentences with these weights; calls the second now and then, which may raise Departed."""
+
+
+def _stay() -> None:
+    """Nobody asks to leave."""
 
 
 class Trainer:
     """A model in training: its steps, its batches, and where it stands."""
 
-    def __init__(self, run: Run, config: Config, dataset: Dataset) -> None:
-        """Build the model from the configuration and load the run's newest state, if it has one.
+    def __init__(self, run: Run, config: Config, dataset: Dataset, decode: Decode | None = None) -> None:
+        """Build the model from the configuration and load the run's newest state, if it has one; nothing is written.
 
         Raises:
             ConfigError: if the model does not fit the dataset.
             DataError: if nothing that was saved can be used.
+            NotFoundError, ConflictError: if it is to start from weights that are not there, or not of its vocabulary.
         """
         runtime.start(config.training.seed)
-        self.run, self.config = run, config
-        self.dataset = dataset
+        self.run, self.config, self.dataset, self.decode = run, config, dataset, decode
         self.train_split, self.validation_split = dataset.split("train"), dataset.split("validation")
         check_positions(config.model, dataset.manifest)
         vocabulary = dataset.manifest.vocabulary
         self.precision = runtime.resolve_precision(config.training.precision)
         self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
-        self.totals = Totals()
+        self.totals, self.validation_totals = Totals(), Totals()
         self.train_step = TrainStep(self.model, self.optimizer, self.totals, config.training)
-        self.validation_step = make_validation_step(self.model, self.totals)
+        self.validation_step = make_validation_step(self.model, self.validation_totals)
+        self.check: Callable[[], None] = _stay
+
+        self.epoch, self.step, self.steps_in_epoch, self.seconds, self.logged = 0, 0, 0, 0.0, Sums()
+        self._metrics = b""
         restored = restore(run, self.model, self.train_step)
         self.damaged = restored.damaged if restored else []
-        self.epoch = restored.progress.epoch if restored else 0
-        self.step = restored.progress.step if restored else 0
+        if restored:
+            self._take(restored.standing)
+            self._metrics = restored.metrics
+        elif config.training.start_from:
+            load_start(config.training.start_from, self.model, dataset)
+        records = parse_metrics(self._metrics, run.metrics_path)
+        self.validations = [one for one in records if isinstance(one, StepValidation | EpochMetrics)]
+        self._saved: Standing | None = restored.standing if restored else None
+        self._saved_at = time.monotonic()
 
-    def train(self, progress: TrainingProgress) -> None:
-        """Train the epochs that are still to do, saving after each."""
-        self.run.drop_metrics_after(self.step)
-        while self.epoch < self.config.training.epochs:
-            metrics = self._train_epoch(self.epoch + 1, progress)
-            save_weights(self.run, self.model, metrics.epoch)
-            self.run.append_metrics(metrics)
-            save_state(self.run, self.train_step, metrics.epoch, metrics.step)
-            rotate_weights(self.run, self.weights_to_keep)
-            self.epoch = metrics.epoch
-            progress.end_epoch(metrics, best=self.run.best_epoch() == metrics.epoch)
-        if not self.is_finished:
-            progress.end_average(self._average())
+    # --- where it stands
+
+    @property
+    def standing(self) -> Standing:
+        """Where training stands between two steps."""
+        return Standing(
+            epoch=self.epoch, step=self.step, steps_in_epoch=self.steps_in_epoch, seconds=self.seconds,
+            totals=tuple(self.totals.read()), logged=tuple(self.logged), made_with=runtime.build(),
+        )  # fmt: skip
+
+    def _take(self, standing: Standing) -> None:
+        self.epoch, self.step, self.steps_in_epoch = standing.epoch, standing.step, standing.steps_in_epoch
+        self.seconds, self.logged = standing.seconds, Sums(*standing.logged)
+        self.totals.set(Sums(*standing.totals))
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether ``training.patience`` is at its end."""
+        patience = self.config.training.patience
+        best = best_of(self.validations, self.config.training.best_by)
+        return patience is not None and best is not None and self._validations_since(best) >= patience
+
+    def _validations_since(self, best: StepValidation | EpochMetrics) -> int:
+        return len(self.validations) - 1 - self.validations.index(best)
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether no epoch is left to do."""
+        return self.epoch >= self.config.training.epochs or (self.stopped_early and self.steps_in_epoch == 0)
 
     @property
     def epochs_to_average(self) -> list[int]:
         """The epochs whose weights the run is to end with the mean of; none if they are too few."""
-        settings = self.config.training
-        count = min(settings.average_last, settings.epochs // EPOCHS_FOR_EACH_AVERAGED)
-        return list(range(settings.epochs - count + 1, settings.epochs + 1)) if count > 1 else []
+        last = self.epoch if self.stopped_early else self.config.training.epochs
+        count = min(self.config.training.average_last, last // EPOCHS_FOR_EACH_AVERAGED)
+        return list(range(last - count + 1, last + 1)) if count > 1 else []
 
     @property
     def weights_to_keep(self) -> int | None:
         """Of how many epochs, from the last."""
         kept = self.config.training.max_to_keep
-        return None if kept is None else max(kept, len(self.epochs_to_average))
+        return None if kept is None else max(kept, self.config.training.average_last)
 
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, neither epochs nor their average."""
-        if self.epoch < self.config.training.epochs:
+        if not self.is_trained:
             return False
         average, kept = self.run.average(), set(self.run.weights_epochs)
-        wanted = self.epoch == self.config.training.epochs and self.epochs_to_average
+        wanted = self.epochs_to_average if self.epoch <= self.config.training.epochs else []
         return not wanted or not kept.issuperset(wanted) or bool(average and average.epochs == wanted)
 
-    def _average(self) -> AverageMetrics:
-        average_weights(self.run, self.model, self.epochs_to_average)
-        loss, accuracy = self._means(self._validate())
-        metrics = AverageMetrics(
-            epochs=self.epochs_to_average, step=self.step, validation_loss=loss, validation_accuracy=accuracy
+    # --- the loop
+
+    def train(self, progress: TrainingProgress, check: Callable[[], None] = _stay) -> None:
+        """Train the epochs that are still to do, saving after each and in between as configured.
+
+        Args:
+            progress: is told of steps and epochs.
+            check: is called after each step; if it raises Departed, the state is saved before this leaves.
+
+        Raises:
+            NmtError: if training diverges, or the disk refuses.
+        """
+        self.check = check
+        sweep(self.run)
+        self.run.restore_metrics(self._metrics)
+        try:
+            if self._saved is None and self.config.training.start_from:
+                self._save()  # the other run may change before this one has a state
+            while not self.is_trained:
+                self._train_epoch(progress)
+            if not self.is_finished:
+                progress.end_average(self._average())
+        except Departed:
+            if self._saved != self.standing:
+                self._save()
+            raise
+
+    def _train_epoch(self, progress: TrainingProgress) -> None:
+        settings = self.config.training
+        epoch = self.epoch + 1
+        plan = self.plan(epoch)
+        steps = math.ceil(len(plan) / settings.accumulate)
+        progress.start_epoch(epoch, steps, done=self.steps_in_epoch)
+        if 0 < self.steps_in_epoch < steps:
+            self._validate_amid(progress)  # if the run was left in the middle of that
+        ahead = plan[self.steps_in_epoch * settings.accumulate :]
+        now = time.perf_counter()
+        for batches in grouped(self._batches(self.epoch_split(epoch), ahead), settings.accumulate):
+            self.step += 1
+            self.steps_in_epoch += 1
+            learning_rate = self.learning_rate(self.step)
+            self._learn(batches, learning_rate)
+            if self.step % settings.log_every == 0:
+                self._log(epoch, learning_rate)
+            figures = self.totals.read() if progress.is_due() else None
+            before, now = now, time.perf_counter()
+            self.seconds += now - before
+            progress.step(figures, self.seconds)
+            if self.steps_in_epoch < steps:
+                self._validate_amid(progress)
+            if self._is_save_due():
+                self._save()
+            self.check()
+            now = time.perf_counter()
+        self._end_epoch(epoch, progress)
+
+    def _log(self, epoch: int, learning_rate: float) -> None:
+        sums = self.totals.read()
+        loss, right = self._means(sums.since(self.logged))
+        self.logged = sums
+        self.run.append_metrics(
+            StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
         )
+
+    def _end_epoch(self, epoch: int, progress: TrainingProgress) -> None:
+        train = self.totals.read()
+        train_loss, train_accuracy = self._means(train)
+        weights = self._weights()
+        loss, accuracy, decoded = self._validate(weights)
+        metrics = EpochMetrics(
+            epoch=epoch, step=self.step, train_loss=train_loss, train_accuracy=train_accuracy,
+            validation_loss=loss, validation_accuracy=accuracy, validation_bleu=decoded.bleu,
+            validation_chrf=decoded.chrf, target_tokens=int(train.tokens), seconds=self.seconds,
+        )  # fmt: skip
+        saved = save_weights(self.run, weights, epoch)
+        self._note(metrics, decoded.samples)
+        self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
+        self.totals.set(Sums())
+        self._save(saved)
+        self._rotate()
+        progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
+
+    def _validate_amid(self, progress: TrainingProgress) -> None:
+        """Validate amid an epoch if that is due and not done; keep the weights if they are the best so far."""
+        every = self.config.training.validate_every
+        if not every or self.step % every or any(one.step == self.step for one in self.validations):
+            return
+        self._means(self.totals.read())
+        weights = self._weights()
+        loss, accuracy, decoded = self._validate(weights)
+        metrics = StepValidation(
+            epoch=self.epoch + 1, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
+            validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
+        )  # fmt: skip
+        if best_of([*self.validations, metrics], self.config.training.best_by) is metrics:
+            save_weights(self.run, weights, weights_name(metrics))
+        self._note(metrics, decoded.samples)
+        progress.end_validation(metrics, decoded.samples, best=self._is_best(metrics))
+
+    def _note(self, metrics: EpochMetrics | StepValidation, samples: list[Sample]) -> None:
+        self.validations.append(metrics)
+        self.run.append_metrics(metrics)
+        if samples:
+            self.run.append_metrics(SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=samples))
+
+    def _is_best(self, metrics: EpochMetrics | StepValidation) -> bool:
+        return best_of(self.validations, self.config.training.best_by) is metrics
+
+    def _rotate(self) -> None:
+        best = best_of(self.validations, self.config.training.best_by)
+        rotate_weights(self.run, self.weights_to_keep, weights_name(best) if best else None)
+
+    def _average(self) -> AverageMetrics:
+        weights = average_weights(self.run, self.epochs_to_average)
+        loss, accuracy, decoded = self._validate(weights, others=True)
+        save_weights(self.run, weights, "average")
+        metrics = AverageMetrics(
+            epochs=self.epochs_to_average, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
+            validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
+        )  # fmt: skip
         self.run.append_metrics(metrics)
         return metrics
 
-    def _train_epoch(self, epoch: int, progress: TrainingProgress) -> EpochMetrics:
+    # --- what is saved
+
+    def _is_save_due(self) -> bool:
         settings = self.config.training
-        split = self._epoch_split(epoch)
-        plan = plan_epoch(
-            split,
+        by_steps = settings.save_every is not None and self.step % settings.save_every == 0
+        minutes = settings.save_every_minutes
+        return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
+
+    def _save(self, saved: Saved | None = None) -> None:
+        """Save the state between two steps; ``saved`` is a file with the same weights."""
+        self._means(self.totals.read())
+        standing = self.standing
+        save_state(self.run, standing, self._own_weights(), self.train_step, saved)
+        self._saved, self._saved_at = standing, time.monotonic()
+
+    def _own_weights(self) -> Arrays:
+        """Return the weights that steps change.
+
+        Raises:
+            NmtError: if they are not numbers any more.
+        """
+        weights = weights_of(self.model)
+        for name, array in weights.items():
+            if not np.isfinite(array).all():
+                raise self._diverged(f"after step {self.step} {name} holds others")
+        return weights
+
+    def _weights(self) -> Arrays:
+        """Return the weights to validate, save and translate with."""
+        return self._own_weights()
+
+    @contextlib.contextmanager
+    def _wearing(self, weights: Arrays | None) -> Iterator[None]:
+        """Let the model compute with other weights inside the block, if there are any."""
+        own = weights_of(self.model) if weights is not None else {}
+        if weights is not None:
+            set_weights(self.model, weights)
+        try:
+            yield
+        finally:
+            if weights is not None:
+                set_weights(self.model, own)
+
+    def rehearse(self, train: list[np.ndarray], validation: list[np.ndarray]) -> list[float]:
+        """Take the steps of some batches and validate others, forget it all, and return the seconds of each."""
+        before = self.standing, weights_of(self.model), self.train_step.state()
+        seconds = []
+        try:
+            for kind, split, plan in (("train", self.train_split, train), ("check", self.validation_split, validation)):
+                for source, target in self._batches(split, plan):
+                    started = time.perf_counter()
+                    if kind == "train":
+                        self._learn([(source, target)], self.learning_rate(self.step + 1))
+                    else:
+                        self.validation_step(source, target)
+                    self.totals.read()  # waits for the step
+                    seconds.append(time.perf_counter() - started)
+                    self.check()
+        finally:
+            self._take(before[0])
+            set_weights(self.model, before[1])
+            self.train_step.restore(before[2])
+        return seconds
+
+    # --- steps and batches
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch: a pure function of the configuration, the dataset and the epoch's number."""
+        settings = self.config.training
+        return plan_epoch(
+            self.epoch_split(epoch),
             settings.batch_size,
             seed=settings.seed,
             epoch=epoch if settings.reshuffle else 1,
             sort_by_length=settings.sort_by_length,
             batch_type=settings.batch_type,
         )
-        progress.start_epoch(epoch, math.ceil(len(plan) / settings.accumulate))
-        started = time.perf_counter()
-        logged = Sums(0.0, 0.0, 0.0)
-        coming = iter(self._batches(split, plan))
-        while batches := tuple(itertools.islice(coming, settings.accumulate)):
-            self.step += 1
-            learning_rate = self.learning_rate(self.step)
-            self._learn(batches, learning_rate)
-            if self.step % settings.log_every == 0:
-                sums = self.totals.read()
-                loss, right = self._means(sums.since(logged))
-                logged = sums
-                self.run.append_metrics(
-                    StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
-                )
-            progress.step(self.totals.read() if progress.is_due() else None)
-        train = self.totals.read()
-        seconds = time.perf_counter() - started
-        self.totals.reset()
-        validation = self._validate()
-        train_loss, train_accuracy = self._means(train)
-        validation_loss, validation_accuracy = self._means(validation)
-        return EpochMetrics(
-            epoch=epoch,
-            step=self.step,
-            train_loss=train_loss,
-            train_accuracy=train_accuracy,
-            validation_loss=validation_loss,
-            validation_accuracy=validation_accuracy,
-            target_tokens=int(train.tokens),
-            seconds=seconds,
-        )
 
-    def _epoch_split(self, epoch: int) -> Split:
+    def epoch_split(self, epoch: int) -> Split:
         """The training split, its text cut into other subwords every epoch if the dataset was prepared for that."""
-        if self.dataset.manifest.settings.subword_sampling:
-            return self.dataset.resampled(self.config.training.seed, epoch)
-        return self.train_split
+        if not self.dataset.manifest.settings.subword_sampling:
+            return self.train_split
+        if self._resampled is None or self._resampled[0] != epoch:
+            self._resampled = epoch, self.dataset.resampled(self.config.training.seed, epoch)
+        return self._resampled[1]
 
-    def _learn(self, batches: tuple[tuple[tf.Tensor, tf.Tensor], ...], learning_rate: float) -> None:
+    _resampled: tuple[int, Split] | None = None
+
+    def _learn(self, batches: list[tuple[tf.Tensor, tf.Tensor]], learning_rate: float) -> None:
         """Take a step of the optimizer."""
         rate, first = tf.constant(learning_rate, tf.float32), self.step * self.config.training.accumulate
         seeds = [tf.constant([self.config.training.seed, first + number], tf.int64) for number in range(len(batches))]
@@ -164,17 +384,23 @@ class Trainer:
 
     def _means(self, sums: Sums) -> tuple[float, float]:
         """Mean loss and accuracy; raises NmtError if training has diverged."""
+        if not sums.tokens:
+            return 0.0, 0.0
         loss, right = sums.means
         if not math.isfinite(loss):
-            saved = f"epoch {self.epoch} is the last one saved" if self.epoch else "no epoch has been saved"
-            raise NmtError(
-                f"The loss must stay a finite number; at step {self.step} it is {loss}, and {saved}. Start another run "
-                f"with a lower rate, such as --set training.learning_rate_scale="
-                f"{self.config.training.learning_rate_scale / 2:g}, or more training.warmup_steps."
-            )
+            raise self._diverged(f"at step {self.step} it is {loss}")
         return loss, right
 
-    def _validate(self) -> Sums:
+    def _diverged(self, what: str) -> NmtError:
+        saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
+        return NmtError(
+            f"The loss must stay a finite number; {what}, and {saved}. Start another run with a lower rate, such as "
+            f"--set training.learning_rate_scale={self.config.training.learning_rate_scale / 2:g}, or more "
+            "training.warmup_steps."
+        )
+
+    def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
+        """Return mean loss, accuracy, and what translating brought, with these weights: the model's own, or others."""
         settings = self.config.training
         plan = plan_epoch(
             self.validation_split,
@@ -184,11 +410,13 @@ class Trainer:
             sort_by_length=True,
             batch_type=settings.batch_type,
         )
-        for source, target in self._batches(self.validation_split, plan):
-            self.validation_step(source, target)
-        sums = self.totals.read()
-        self.totals.reset()
-        return sums
+        self.validation_totals.set(Sums())
+        with self._wearing(weights if others else None):
+            for source, target in self._batches(self.validation_split, plan):
+                self.validation_step(source, target)
+                self.check()
+        decoded = self.decode(weights, self.check) if self.decode else Decoded(None, None, [])
+        return *self._means(self.validation_totals.read()), decoded
 
     def _batches(self, split: Split, plan: list[np.ndarray]) -> tf.data.Dataset:
         return batch_dataset(
@@ -206,60 +434,3 @@ class Trainer:
             warmup_steps=self.config.training.warmup_steps,
             scale=self.config.training.learning_rate_scale,
         )
-
-
-def check_positions(config: ModelConfig, manifest: Manifest) -> None:
-    """Make sure that learned positions reach to the end of the longest sentence.
-
-    Raises:
-        ConfigError: if they do not.
-    """
-    if config.positions != "learned":
-        return
-    for name, split in manifest.splits.items():
-        for side, longest in split.longest.items():
-            needed = longest + 2  # bos and eos
-            if needed > config.max_positions:
-                raise ConfigError(
-                    f"Learned positions must reach to the end of the longest sentence; model.max_positions is "
-                    f"{config.max_positions}, the longest {side} of the {name} split needs {needed}. "
-                    f"Set model.max_positions={needed}, or model.positions=sinusoidal."
-                )
-
-
-def start_run(name: str, config: Config, dataset: Dataset) -> Run:
-    """Make the run directory of a new run."""
-    files = [dataset.folder / "manifest.json", *dataset.tokenizer_files]
-    return create_run(name, _resolved(config, dataset), files)
-
-
-def _resolved(config: Config, dataset: Dataset) -> Config:
-    """The configuration with what only this machine and this dataset decide."""
-    precision = runtime.resolve_precision(config.training.precision)
-    training = config.training.model_copy(update={"precision": precision})
-    return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
-
-
-def resume_run(run: Run, config: Config, dataset: Dataset) -> None:
-    """Check that going on with ``run`` continues the same experiment, and take over what may change.
-
-    Raises:
-        ConflictError: naming each difference in configuration or data.
-    """
-    before, now = run.config(), _resolved(config, dataset)
-    differences = [
-        f"{section}.{key}: {old!r} before, {getattr(getattr(now, section), key)!r} now"
-        for section in ("model", "training")
-        for key, old in getattr(before, section).model_dump().items()
-        if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
-    ]
-    trained_on = read_manifest(run.dataset_path)
-    if trained_on.fingerprint != dataset.manifest.fingerprint:
-        differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")
-    if differences:
-        raise ConflictError(
-            f"A run goes on with the settings and data it began with; run {run.name!r} differs in "
-            f"{'; '.join(differences)}. Start another with --run NAME, or undo the change."
-        )
-    if before != now:
-        run.write_config(now)

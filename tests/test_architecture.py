@@ -17,6 +17,9 @@ ROOMS: dict[str, set[str]] = {
     "safe_pickle": {"errors"},
     "fetch": {"files", "errors"},
     "run": {"config", "files", "errors"},
+    "tensor_file": {"errors"},
+    "lock": {"errors"},
+    "departure": set(),
     "normalisation": set(),
     "text_files": {"files", "errors"},
     "readers": {"text_files", "safe_pickle", "config", "errors"},
@@ -52,12 +55,14 @@ ROOMS: dict[str, set[str]] = {
     "losses": {"tokenizer"},
     "optimizer": {"config"},
     "steps": {"models", "losses", "optimizer", "config"},
-    "checkpoint": {"run", "config", "files", "errors"},
+    "checkpoint": {"tensor_file", "run", "config", "files", "errors"},
     "progress": {"run"},
+    "continuation": {"checkpoint", "run", "dataset", "runtime", "config", "files", "errors"},
     "training": {
-        "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "progress", "run", "runtime",
-        "config", "errors",
+        "continuation", "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "tensor_file",
+        "progress", "run", "departure", "runtime", "config", "errors",
     },
+    "preflight": {"training", "batches", "dataset", "checkpoint", "runtime", "errors"},
     "search_loop": set(),
     "search": {"search_loop"},
     "beam_search": {"search_loop"},
@@ -65,6 +70,9 @@ ROOMS: dict[str, set[str]] = {
         "tokenizer", "models", "transformer", "search_loop", "search", "beam_search",
         "checkpoint", "run", "batches", "dataset", "runtime", "config",
         "errors",
+    },
+    "validation": {
+        "translation", "training", "models", "checkpoint", "tensor_file", "dataset", "run", "config", "files",
     },
     "evaluation": {"translation", "corpus"},
     "flops": {"config"},
@@ -74,7 +82,7 @@ ROOMS: dict[str, set[str]] = {
         "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search_loop", "search",
         "beam_search", "tokenizer", "translation", "runtime", "config",
     },
-    "plots": {"run", "positions", "schedule", "config", "files", "errors"},
+    "plots": {"run", "tensor_file", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
 SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS

@@ -1,7 +1,5 @@
 """What is saved after an epoch is restored to the bit, damage falls back to the epoch before, old files go."""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,16 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from nmt import runtime
 
 # isort: split
-import h5py
 import keras
 import tensorflow as tf
 
 from nmt import plots
 from nmt.checkpoint import (
+    Standing,
+    State,
     average_weights,
     choose_epoch,
     load_weights,
@@ -26,13 +28,18 @@ from nmt.checkpoint import (
     rotate_weights,
     save_state,
     save_weights,
+    set_weights,
+    sweep,
+    weights_of,
 )
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.run import AverageMetrics, EpochMetrics, Run, create_run
+from nmt.tensor_file import checksum, read_arrays, write_arrays
 
+QUICK = settings(deadline=None, max_examples=50)
 TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
 VOCABULARIES = 10, 11
 IDS = tf.constant([[2, 4, 5, 3], [2, 6, 3, 0]], tf.int32)
@@ -86,6 +93,21 @@ def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
     )  # fmt: skip
 
 
+def standing(step: int) -> Standing:
+    """Return where a run stands whose epochs are of one step."""
+    return Standing(
+        epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
+        made_with={"tensorflow": "2"},
+    )  # fmt: skip
+
+
+def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
+    """Save weights, metrics and state as after an epoch of one step."""
+    saved = save_weights(run, weights_of(model), step)
+    run.append_metrics(an_epoch(step, 1.0))
+    save_state(run, standing(step), weights_of(model), optimizer, saved)
+
+
 @pytest.fixture(scope="module")
 def other() -> ModelAndOptimizer:
     """Another model of the same shape."""
@@ -109,8 +131,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     states = []
     for epoch in (1, 2, 3):
         take_step(model, optimizer)
-        save_weights(run, model, epoch)
-        save_state(run, optimizer, epoch, step=epoch)
+        save(run, model, optimizer, epoch)
         states.append(everything(model, optimizer))
     return run.folder, states
 
@@ -135,7 +156,8 @@ def test_weights_and_optimizer_are_restored_to_the_bit(copy: Run, trained: Train
     assert not same(trained[1][1], trained[1][2])
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.progress.epoch, restored.progress.step, restored.damaged) == (3, 3, [])
+    assert (restored.standing, restored.damaged) == (standing(3), [])
+    assert restored.metrics == copy.metrics_path.read_bytes()
     assert same(everything(*blank), trained[1][2])
 
 
@@ -150,21 +172,52 @@ def test_a_restored_run_takes_the_step_that_the_saved_one_took(
 
 
 def test_the_newest_two_states_are_kept(copy: Run) -> None:
-    assert copy.state_epochs == [2, 3]
+    assert copy.state_steps == [2, 3]
     assert copy.weights_epochs == [1, 2, 3]
 
 
-def test_saving_an_epoch_again_replaces_it(copy: Run, blank: ModelAndOptimizer) -> None:
+def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(copy: Run, blank: ModelAndOptimizer) -> None:
     restore(copy, *blank)
     take_step(*blank)
     saved = everything(*blank)
-    save_weights(copy, blank[0], 3)
-    save_state(copy, blank[1], 3, 4)
+    save(copy, *blank, 2)
     take_step(*blank)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.progress.step, restored.damaged) == (4, [])
+    assert (restored.standing.step, restored.damaged) == (2, [])
     assert same(everything(*blank), saved)
+    assert copy.state_steps == [2]
+
+
+def test_a_state_shares_its_place_with_the_weights_of_the_epoch(trained: Trained) -> None:
+    run = Run(trained[0])
+    assert (run.state_path(3) / "weights.safetensors").samefile(run.weights_path(3))
+
+
+def test_a_state_is_whole_where_files_cannot_be_linked(
+    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    restore(copy, *blank)
+    take_step(*blank)
+    saved = everything(*blank)
+    save(copy, *blank, 4)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert (restored.standing.step, restored.damaged) == (4, [])
+    assert same(everything(*blank), saved)
+
+
+def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
+    before = sorted(path for path in copy.folder.rglob("*"))
+    for name in (".writing-abc", "weights/.writing-def", "state/.writing-step-00000004-ghi"):
+        (copy.folder / name).mkdir()
+        (copy.folder / name / "half").touch()
+    sweep(copy)
+    assert sorted(path for path in copy.folder.rglob("*")) == before
 
 
 # --- damage
@@ -179,13 +232,7 @@ def flip_a_bit(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 0b1000]) + content[middle + 1 :]
 
 
-def files_of(run: Run, epoch: int) -> dict[str, Path]:
-    """Return the files that a state consists of."""
-    return {
-        "weights": run.weights_path(epoch),
-        "optimizer": run.state_path(epoch) / "optimizer.npz",
-        "state": run.state_path(epoch) / "state.json",
-    }
+PARTS = ["weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"]
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes] | None] = {
@@ -202,72 +249,75 @@ def damage_file(path: Path, damage: Callable[[bytes], bytes] | None) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-@pytest.mark.parametrize("part", ["weights", "optimizer", "state"])
+@pytest.mark.parametrize("part", PARTS)
 def test_a_damaged_state_is_named_and_the_one_before_is_taken(
     copy: Run, trained: Trained, blank: ModelAndOptimizer, part: str, damage: Callable[[bytes], bytes] | None
 ) -> None:
-    path = files_of(copy, 3)[part]
+    path = copy.state_path(3) / part
     damage_file(path, damage)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.progress.epoch, restored.progress.step) == (2, 2)
-    # A checksum noted wrong cannot be told from a file gone wrong.
-    named = "epoch-0003" if (part, damage) == ("state", flip_a_bit) else str(path)
-    assert [named in message for message in restored.damaged] == [True]
+    assert restored.standing == standing(2)
+    assert [str(path) in message for message in restored.damaged] == [True]
     assert same(everything(*blank), trained[1][1])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
+    """One in each of forty places of the file, ends included."""
+    path = copy.state_path(3) / part
+    whole = path.read_bytes()
+    for place in np.linspace(0, len(whole) - 1, 40).astype(int):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        restored = restore(copy, *blank)
+        assert restored is not None
+        # What tells nothing, such as white space, may change; what counts may not.
+        assert restored.standing in (standing(2), standing(3))
+        if restored.standing == standing(3):
+            assert part in ("state.json", "weights.safetensors", "learner.safetensors")
+            assert restored.metrics.count(b"\n") == 3
+
+
+@pytest.mark.parametrize("part", ["weights.safetensors", "learner.safetensors", "metrics.jsonl"])
+def test_a_whole_file_of_another_state_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
+    content = (copy.state_path(2) / part).read_bytes()
+    (copy.state_path(3) / part).unlink()  # not to write to the weights of the epoch, which share its place
+    (copy.state_path(3) / part).write_bytes(content)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert restored.standing == standing(2)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [(b'"step": 3', b'"step": 7'), (b'"epoch": 3', b'"epoch": 7'), (b'"step": 3', b'"step": "3"')],
 )
-def test_a_state_that_contradicts_what_it_refers_to_is_damaged(
-    copy: Run, blank: ModelAndOptimizer, before: bytes, after: bytes
-) -> None:
-    path = files_of(copy, 3)["state"]
+def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer, before: bytes, after: bytes) -> None:
+    path = copy.state_path(3) / "state.json"
     content = path.read_bytes()
     assert before in content
     path.write_bytes(content.replace(before, after))
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.progress.epoch, restored.progress.step) == (2, 2)
+    assert restored.standing == standing(2)
 
 
 def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
-    damage_file(copy.weights_path(2), flip_a_bit)
-    damage_file(files_of(copy, 3)["optimizer"], cut)
+    damage_file(copy.state_path(2) / "weights.safetensors", flip_a_bit)
+    damage_file(copy.state_path(3) / "metrics.jsonl", cut)
     with pytest.raises(DataError) as caught:
         restore(copy, *blank)
     assert str(caught.value) == (
-        "Run 'first' cannot go on: checkpoints/first/state/epoch-0003/optimizer.npz is damaged: its SHA-256 is not "
-        "the one noted when it was saved. checkpoints/first/weights/epoch-0002.weights.h5 is damaged: its SHA-256 is "
-        "not the one noted when it was saved. Start another with --run NAME."
+        "A run goes on from a whole state; none of run 'first' is: checkpoints/first/state/step-00000003/metrics.jsonl "
+        "is damaged: its SHA-256 is not the one noted when it was saved. checkpoints/first/state/step-00000002/"
+        "weights.safetensors is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it. Its "
+        "weights, where they are whole, still translate; to train, start another run with --run NAME."
     )
 
 
 def test_a_state_of_another_model_is_refused(copy: Run) -> None:
-    with pytest.raises(DataError, match=r"^Run 'first' cannot go on: "):
+    with pytest.raises(DataError, match=r"none of run 'first' is: .*step-00000003 is the state of another model: "):
         restore(copy, *build(seed=2, d_ff=9))
-
-
-class Attack:
-    """Unpickled, it makes a folder."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.mkdir, (Path("ran"),)
-
-
-def test_a_pickle_among_the_arrays_is_refused_unrun(copy: Run, blank: ModelAndOptimizer) -> None:
-    path = files_of(copy, 3)["optimizer"]
-    np.savez(path, steps=np.array([Attack()], dtype=object))
-    state = files_of(copy, 3)["state"]
-    progress = json.loads(state.read_text())
-    progress["optimizer_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    state.write_text(json.dumps(progress))
-    restored = restore(copy, *blank)
-    assert restored is not None
-    assert restored.progress.epoch == 2
-    assert not Path("ran").exists()
 
 
 @pytest.mark.parametrize(
@@ -290,66 +340,113 @@ def test_weights_of_another_model_are_refused(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("damage", [cut, lambda _: b"", lambda _: b"x" * 500, None])
+@pytest.mark.parametrize("damage", [cut, flip_a_bit, lambda _: b"", lambda _: b"x" * 500, None])
 def test_weights_that_cannot_be_read_are_refused(
     copy: Run, blank: ModelAndOptimizer, damage: Callable[[bytes], bytes] | None
 ) -> None:
     damage_file(copy.weights_path(3), damage)
-    with pytest.raises(DataError, match=r"epoch-0003\.weights\.h5 does not hold the weights of this model: "):
+    with pytest.raises((DataError, NotFoundError), match=r"epoch-0003\.safetensors is (damaged|missing)"):
         load_weights(copy, blank[0], 3)
+
+
+def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndOptimizer) -> None:
+    model = blank[0]
+    arrays = {name: array + 1 for name, array in weights_of(model).items()}
+    name = sorted(arrays)[-1]
+    with pytest.raises(ValueError, match="of type float64, weights are saved in float32"):
+        set_weights(model, {**arrays, name: arrays[name].astype(np.float64)})
+    assert not any(weight.numpy().any() for weight in model.weights)
 
 
 def test_an_interrupted_save_leaves_the_weights_before(
     copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, _ = blank
     before = copy.weights_path(3).read_bytes()
 
-    def die(path: Path) -> None:
+    def die(path: Path, arrays: Any) -> None:
         path.write_bytes(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(model, "save_weights", die)
+    monkeypatch.setattr("nmt.checkpoint.write_arrays", die)
     with pytest.raises(KeyboardInterrupt):
-        save_weights(copy, model, 3)
+        save_weights(copy, weights_of(blank[0]), 3)
     assert copy.weights_path(3).read_bytes() == before
     assert sorted(path.name for path in copy.weights_path(3).parent.iterdir()) == [
-        f"epoch-000{epoch}.weights.h5" for epoch in (1, 2, 3)
+        f"epoch-000{epoch}.safetensors" for epoch in (1, 2, 3)
     ]
+
+
+@QUICK
+@given(
+    st.dictionaries(
+        st.text("abc/0", min_size=1),
+        hnp.arrays(
+            st.sampled_from([np.float32, np.float64, np.int64, np.int32, np.bool_]),
+            hnp.array_shapes(min_dims=0, max_dims=3, min_side=0),
+        ),
+    )
+)
+def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
+    tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, np.ndarray]
+) -> None:
+    path = tmp_path_factory.mktemp("arrays") / "some.safetensors"
+    assert write_arrays(path, arrays) == checksum(arrays)
+    read = read_arrays(path, checksum(arrays))
+    assert read.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert read[name].tobytes() == array.tobytes()
+    with pytest.raises(DataError, match="not the file that was saved with those beside it"):
+        read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
+
+
+def test_a_state_knows_whether_it_was_changed() -> None:
+    state = State.of(standing(3), {"a": "b"})
+    assert state.is_whole
+    assert not state.model_copy(update={"files": {"a": "c"}}).is_whole
+    assert not state.model_copy(update={"standing": standing(4)}).is_whole
 
 
 # --- which weights are kept, and which are taken
 
 
-def pretend_epochs(run: Run, losses: list[float], states: tuple[int, ...] = ()) -> None:
+def pretend_epochs(run: Run, losses: list[float]) -> None:
     """Make a run look as if it had trained so many epochs."""
     run.weights_path(1).parent.mkdir(parents=True)
     for epoch, loss in enumerate(losses, start=1):
         run.weights_path(epoch).touch()
         run.append_metrics(an_epoch(epoch, loss))
-    for epoch in states:
-        run.state_path(epoch).mkdir(parents=True)
 
 
 @pytest.mark.parametrize(
-    ("max_to_keep", "losses", "states", "kept"),
+    ("max_to_keep", "losses", "kept"),
     [
-        (None, [3, 2, 1, 2, 3], (4, 5), [1, 2, 3, 4, 5]),
-        (1, [3, 2, 1, 2, 3], (4, 5), [3, 4, 5]),
-        (1, [1, 2, 3, 4, 5], (4, 5), [1, 4, 5]),
-        (1, [5, 4, 3, 2, 1], (5,), [5]),
-        (1, [5, 4, 3, 2, 1], (), [5]),
-        (3, [3, 1, 2, 2, 3], (4, 5), [2, 3, 4, 5]),
-        (9, [3, 1, 2, 2, 3], (4, 5), [1, 2, 3, 4, 5]),
-        (2, [1], (1,), [1]),
+        (None, [3, 2, 1, 2, 3], [1, 2, 3, 4, 5]),
+        (1, [3, 2, 1, 2, 3], [3, 5]),
+        (1, [1, 2, 3, 4, 5], [1, 5]),
+        (1, [5, 4, 3, 2, 1], [5]),
+        (3, [3, 1, 2, 2, 3], [2, 3, 4, 5]),
+        (9, [3, 1, 2, 2, 3], [1, 2, 3, 4, 5]),
+        (2, [1], [1]),
     ],
 )
-def test_the_last_weights_the_best_and_those_with_a_state_are_kept(
-    run: Run, max_to_keep: int | None, losses: list[float], states: tuple[int, ...], kept: list[int]
+def test_the_last_weights_and_the_best_are_kept(
+    run: Run, max_to_keep: int | None, losses: list[float], kept: list[int]
 ) -> None:
-    pretend_epochs(run, losses, states)
-    rotate_weights(run, max_to_keep)
+    pretend_epochs(run, losses)
+    rotate_weights(run, max_to_keep, run.best())
     assert run.weights_epochs == kept
+
+
+def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
+    pretend_epochs(run, [2, 3])
+    for step in (5, 15, 25):
+        run.weights_path(f"step-{step}").touch()
+    rotate_weights(run, None, "step-15")
+    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], ["step-15"])
+    assert choose_epoch(run, "step-15") == "step-15"
+    rotate_weights(run, 1, 1)
+    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(
@@ -391,19 +488,22 @@ def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
 # --- the average of epochs
 
 
-def test_the_average_is_the_mean_of_weights_and_is_loaded(
-    copy: Run, trained: Trained, other: ModelAndOptimizer
-) -> None:
-    average_weights(copy, other[0], [1, 3])
-    names = [name for name in trained[1][0] if name.split(" ")[0].isdigit()]
-    for name, weight in zip(names, other[0].weights, strict=True):
-        mean = (trained[1][0][name].astype(np.float64) + trained[1][2][name]) / 2
-        np.testing.assert_array_equal(weight.numpy(), mean.astype(np.float32))
-    loaded = build(seed=3)[0]
-    load_weights(copy, loaded, "average")
-    for one, two in zip(loaded.weights, other[0].weights, strict=True):
-        np.testing.assert_array_equal(one, two)
+def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
+    average = average_weights(copy, [1, 3])
+    first, third = (read_arrays(copy.weights_path(epoch)) for epoch in (1, 3))
+    assert average.keys() == first.keys()
+    for name, mean in average.items():
+        expected = (first[name].astype(np.float64) + third[name]) / 2
+        np.testing.assert_array_equal(mean, expected.astype(np.float32))
+        assert mean.dtype == np.float32
+    save_weights(copy, average, "average")
     assert copy.weights_epochs == [1, 2, 3]  # and it is not taken for an epoch
+
+
+def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
+    save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
+    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds the weights of another model"):
+        average_weights(copy, [1, 2])
 
 
 def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
@@ -425,9 +525,8 @@ def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
 def test_the_figure_of_learned_positions_shows_those_of_the_encoder(run: Run) -> None:
     model, _ = build(seed=1, positions="learned", max_positions=12)
     run.write_config(Config(model=TINY.model_copy(update={"positions": "learned", "max_positions": 12})))
-    save_weights(run, model, 1)
+    save_weights(run, weights_of(model), 1)
     run.append_metrics(an_epoch(1, 1.0))
-    assert h5py.is_hdf5(run.weights_path(1))
     image = plots.draw("positions", run).axes[0].get_images()[0]
     learned = [variable.numpy() for variable in model.source_positions.weights]
     assert len(learned) == 1

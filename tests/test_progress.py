@@ -5,12 +5,16 @@ import io
 import pytest
 
 from nmt.progress import TrainingProgress
-from nmt.run import EpochMetrics
+from nmt.run import EpochMetrics, Sample, StepValidation
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,
     target_tokens=1000, seconds=2.0,
 )  # fmt: skip
+SAMPLES = [
+    Sample(source="im wet", reference="ich bin nass", translation="ich bin durstig"),
+    Sample(source="im thirsty", reference="ich bin durstig", translation="ich bin durstig"),
+]
 
 
 class Terminal(io.StringIO):
@@ -24,8 +28,8 @@ def run_epoch(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
     progress.start_epoch(1, steps=4)
     for done in range(1, 5):
         progress.refreshed -= 1  # as if a second had passed
-        progress.step((300.0 * done, 40.0 * done, 100.0 * done) if progress.is_due() else None)
-    progress.end_epoch(METRICS, best=True)
+        progress.step((300.0 * done, 40.0 * done, 100.0 * done) if progress.is_due() else None, 0.5 * done)
+    progress.end_epoch(METRICS, SAMPLES, best=True)
     return stream.getvalue()
 
 
@@ -33,13 +37,26 @@ def test_a_pipe_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     text = run_epoch(io.StringIO(), monkeypatch)
     assert "\r" not in text and "\x1b" not in text
     lines = text.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["epoch 1/3, step 2/4", "epoch 1/3, step 4/4", "epoch 1/3"]
-    assert "loss 3.000, accuracy 0.400," in lines[0]
-    assert lines[0].endswith("s left")
-    assert lines[2] == (
+    assert lines == [
+        "epoch 1/3, step 2/4: loss 3.000, accuracy 0.400, 200 tokens/s, 1 s left",
+        "epoch 1/3, step 4/4: loss 3.000, accuracy 0.400, 200 tokens/s, 0 s left",
         "epoch 1/3: loss 2.500, accuracy 0.400; validation loss 2.000, accuracy 0.500 (best so far); "
-        "2.0 s, 500 tokens/s"
+        "2.0 s, 500 tokens/s",
+        "    im wet  ->  ich bin durstig  (reference: ich bin nass)",
+        "    im thirsty  ->  ich bin durstig",
+    ]
+
+
+def test_long_samples_are_broken_before_the_translation() -> None:
+    stream = io.StringIO()
+    progress = TrainingProgress(epochs=3, log_every=2, stream=stream)
+    metrics = StepValidation(
+        epoch=1, step=7, validation_loss=2.0, validation_accuracy=0.5, validation_bleu=12.34, validation_chrf=30.0
     )
+    progress.end_validation(metrics, [Sample(source="a " * 30, reference="c", translation="b " * 20)], best=False)
+    first, *lines = stream.getvalue().splitlines()
+    assert first == "step 7: validation loss 2.000, accuracy 0.500, BLEU 12.3, chrF 30.0"
+    assert [line.strip()[:4] for line in lines] == ["a a ", "->  ", "(ref"]
 
 
 def test_a_terminal_gets_a_bar_with_figures_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,5 +73,5 @@ def test_figures_are_read_only_when_they_will_be_shown() -> None:
     due = []
     for _ in range(100):
         due.append(progress.is_due())
-        progress.step((1.0, 1.0, 1.0) if due[-1] else None)
+        progress.step((1.0, 1.0, 1.0) if due[-1] else None, 1.0)
     assert sum(due) == 10

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from nmt.config import Config, DataConfig, TrainingConfig
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.run import EpochMetrics, Run, StepMetrics, create_run, find_run, run_exists
+from nmt.run import (
+    EpochMetrics,
+    Metrics,
+    Run,
+    Sample,
+    SampleMetrics,
+    StepMetrics,
+    StepValidation,
+    create_run,
+    find_run,
+    run_exists,
+)
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -22,6 +33,12 @@ EPOCHS = st.builds(
     epoch=COUNTS, step=COUNTS, train_loss=NUMBERS, train_accuracy=NUMBERS,
     validation_loss=NUMBERS, validation_accuracy=NUMBERS, target_tokens=COUNTS, seconds=NUMBERS,
 )  # fmt: skip
+VALIDATIONS = st.builds(
+    StepValidation, epoch=COUNTS, step=COUNTS, validation_loss=NUMBERS, validation_accuracy=NUMBERS,
+    validation_bleu=st.none() | NUMBERS,
+)  # fmt: skip
+SENTENCES = st.builds(Sample, source=st.text(), reference=st.text(), translation=st.text())
+SAMPLES = st.builds(SampleMetrics, epoch=COUNTS, step=COUNTS, samples=st.lists(SENTENCES))
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +71,8 @@ def a_step(step: int) -> StepMetrics:
 
 
 @QUICK
-@given(st.lists(STEPS | EPOCHS))
-def test_metrics_are_read_back_as_appended(run: Run, records: list[StepMetrics | EpochMetrics]) -> None:
+@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES))
+def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> None:
     run.metrics_path.unlink(missing_ok=True)
     for record in records:
         run.append_metrics(record)
@@ -79,7 +96,7 @@ def test_each_record_is_a_line_of_json(run: Run) -> None:
 def test_a_run_that_has_not_begun_has_no_metrics(run: Run) -> None:
     assert run.metrics() == []
     assert run.epochs() == []
-    assert run.best_epoch() is None
+    assert run.best() is None
 
 
 def test_a_last_line_cut_anywhere_is_left_out(run: Run) -> None:
@@ -144,33 +161,45 @@ def test_of_epochs_with_equal_accuracy_the_best_has_the_lowest_loss_and_is_the_e
     for epoch, loss in enumerate(losses, start=1):
         run.append_metrics(a_step(10 * epoch))
         run.append_metrics(an_epoch(epoch, loss))
-    assert run.best_epoch() == best
+    assert run.best() == best
 
 
 def test_the_best_epoch_has_the_highest_validation_accuracy(run: Run) -> None:
     for epoch, (loss, accuracy) in enumerate([(1.0, 0.5), (1.2, 0.7), (1.1, 0.6)], start=1):
         values = an_epoch(epoch, loss).model_dump()
         run.append_metrics(EpochMetrics.model_validate({**values, "validation_accuracy": accuracy}))
-    assert run.best_epoch() == 2
+    assert run.best() == 2
 
 
-def test_lines_about_later_steps_are_forgotten(run: Run) -> None:
-    records = [a_step(5), a_step(10), an_epoch(1), a_step(15), an_epoch(2)]
-    for record in records:
-        run.append_metrics(record)
-    run.drop_metrics_after(10)
-    assert run.metrics() == records[:3]
-    run.append_metrics(a_step(15))
-    assert run.metrics() == records[:4]
-    run.drop_metrics_after(0)
-    assert run.metrics() == []
+@pytest.mark.parametrize(
+    ("by", "best"),
+    [("accuracy", "step-15"), ("loss", 1), ("bleu", 2), ("chrf", "step-5")],
+)
+def test_the_best_validation_is_that_by_the_configured_measure(folder: Path, by: str, best: int | str) -> None:
+    training = TrainingConfig.model_validate({"best_by": by, "decode_validation": 9})
+    run = create_run("measured", Config(training=training), [])
+    for step, epoch, loss, accuracy, bleu, chrf in (
+        (5, None, 3.0, 0.4, 9.0, 70.0), (10, 1, 1.0, 0.5, 20.0, 60.0), (15, None, 2.0, 0.9, 19.0, 65.0),
+        (20, 2, 1.5, 0.8, 30.0, 50.0),
+    ):  # fmt: skip
+        values = {"step": step, "validation_loss": loss, "validation_accuracy": accuracy, "validation_bleu": bleu}
+        values |= {"validation_chrf": chrf}
+        if epoch is None:
+            run.append_metrics(StepValidation(epoch=1, **values))
+        else:
+            run.append_metrics(
+                EpochMetrics(epoch=epoch, train_loss=1.0, train_accuracy=1.0, target_tokens=1, seconds=1.0, **values)
+            )
+    assert run.best() == best
 
 
-def test_a_cut_last_line_is_gone_before_more_is_appended(run: Run) -> None:
+def test_metrics_are_made_what_they_were(run: Run) -> None:
     run.append_metrics(an_epoch(1))
+    before = run.metrics_path.read_bytes()
+    run.append_metrics(a_step(15))
     with run.metrics_path.open("a") as file:
         file.write('{"kind": "ste')
-    run.drop_metrics_after(10)
+    run.restore_metrics(before)
     run.append_metrics(a_step(15))
     assert run.metrics() == [an_epoch(1), a_step(15)]
 
@@ -183,15 +212,23 @@ def test_epochs_are_listed_in_order_of_their_numbers(run: Run) -> None:
         run.weights_path(epoch).parent.mkdir(exist_ok=True)
         run.weights_path(epoch).touch()
         run.state_path(epoch).mkdir(parents=True)
-    assert run.weights_epochs == run.state_epochs == [1, 2, 10, 10_000]
+    assert run.weights_epochs == run.state_steps == [1, 2, 10, 10_000]
     assert len({run.weights_path(epoch) for epoch in (1, 2, 10, 10_000)}) == 4
 
 
 def test_what_an_interrupted_save_left_is_no_epoch(run: Run) -> None:
     (run.folder / "weights" / ".writing-abc").mkdir(parents=True)
-    (run.folder / "weights" / ".writing-abc" / "epoch-0001.weights.h5").touch()
-    (run.folder / "state" / ".writing-epoch-0001-abc").mkdir(parents=True)
-    assert run.weights_epochs == run.state_epochs == []
+    (run.folder / "weights" / ".writing-abc" / "epoch-0001.safetensors").touch()
+    (run.folder / "state" / ".writing-step-00000001-abc").mkdir(parents=True)
+    assert run.weights_epochs == run.state_steps == []
+
+
+def test_what_is_not_named_by_training_is_no_epoch_and_no_state(run: Run) -> None:
+    (run.folder / "weights").mkdir()
+    for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5"):
+        (run.folder / "weights" / name).touch()
+    (run.folder / "state" / "step-old").mkdir(parents=True)
+    assert run.weights_epochs == run.weights_amid_epochs == run.state_steps == []
 
 
 def test_the_configuration_is_stored_whole_and_can_be_replaced(run: Run) -> None:

@@ -1,7 +1,11 @@
 """The training loop: exact means, one trace, and a run that ends the same however often it was interrupted."""
 
 import hashlib
+import io
+import itertools
 import json
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +14,17 @@ from conftest import small_pairs, write_pickle
 
 from nmt import runtime  # noqa: F401 - starts TensorFlow
 from nmt.batches import pad_rows, plan_epoch
+from nmt.checkpoint import average_weights, choose_epoch, weights_of
 from nmt.config import Config
+from nmt.continuation import resume_run, start_run
 from nmt.dataset import Dataset, prepare
-from nmt.errors import ConfigError, ConflictError, NmtError
+from nmt.departure import Departed
+from nmt.errors import ConfigError, ConflictError, DataError, NmtError
+from nmt.preflight import bytes_to_write, forecast
 from nmt.progress import TrainingProgress
-from nmt.run import AverageMetrics, EpochMetrics, Run
-from nmt.training import Trainer, resume_run, start_run
+from nmt.run import Run, Sample
+from nmt.tensor_file import Arrays, read_arrays
+from nmt.training import Decode, Decoded, Trainer
 
 TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
 TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every": 3, "precision": "float32"}
@@ -32,34 +41,46 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 
 class Silent(TrainingProgress):
-    """Progress that keeps the epochs' metrics, and can break off after some steps."""
+    """Progress that is told to nobody, and can die after some steps, as if the process were killed there."""
 
     def __init__(self, epochs: int, break_after: int | None = None) -> None:
-        super().__init__(epochs, log_every=1)
-        self.on_terminal = False
+        super().__init__(epochs, log_every=1, stream=io.StringIO())
         self.break_after = break_after
         self.steps_seen = 0
 
-    def step(self, figures: tuple[float, float, float] | None) -> None:
+    def step(self, figures: tuple[float, float, float] | None, seconds: float) -> None:
         self.steps_seen += 1
         if self.steps_seen == self.break_after:
             raise KeyboardInterrupt
 
-    def end_epoch(self, metrics: EpochMetrics, *, best: bool) -> None:
-        pass
 
-    def end_average(self, metrics: AverageMetrics) -> None:
-        pass
+def leave_after(checks: int) -> Callable[[], None]:
+    """Return what a trainer calls between steps and batches; at that call somebody asks to leave."""
+    calls = itertools.count(1)
+
+    def check() -> None:
+        if next(calls) >= checks:
+            raise Departed(signal.SIGINT)
+
+    return check
 
 
-def train(name: str, config: Config, dataset: Dataset, break_after: int | None = None) -> Trainer:
+def train(
+    name: str,
+    config: Config,
+    dataset: Dataset,
+    break_after: int | None = None,
+    leave: int | None = None,
+    decode: Decode | None = None,
+) -> Trainer:
     run = Run(Path("checkpoints") / name)
     if run.config_path.exists():
         resume_run(run, config, dataset)
     else:
         start_run(name, config, dataset)
-    trainer = Trainer(run, config, dataset)
-    trainer.train(Silent(config.training.epochs, break_after))
+    trainer = Trainer(run, config, dataset, decode)
+    check = (lambda: None) if leave is None else leave_after(leave)
+    trainer.train(Silent(config.training.epochs, break_after), check)
     return trainer
 
 
@@ -99,6 +120,160 @@ def test_an_interrupted_run_ends_bit_identical_to_an_uninterrupted_one(dataset: 
     assert comparable(resumed.run) == comparable(whole.run)
 
 
+MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2, "epochs": 2}
+
+
+def decode_nothing(weights: Arrays, check: Callable[[], None]) -> Decoded:
+    """Stand in for translating: figures that depend on the weights."""
+    check()
+    total = float(sum(np.abs(array).sum(dtype=np.float64) for array in weights.values()))
+    return Decoded(total, 0.0, [Sample(source="a", reference="b", translation=f"{total}")])
+
+
+@pytest.mark.parametrize(
+    ("settings", "looks"),
+    [({}, (3, 7)), ({"precision": "bfloat16", "accumulate": 2, "batch_size": 16}, (5,))],
+    ids=str,
+)
+def test_leaving_at_any_time_and_going_on_changes_nothing(
+    dataset: Dataset, settings: dict, looks: tuple[int, ...]
+) -> None:
+    """Asked to leave again and again, amid epochs and amid validations."""
+    config = tiny(**MIDWAY, **settings)
+    whole = train("whole", config, dataset, decode=decode_nothing)
+    for look in looks:
+        left = 0
+        while True:
+            try:
+                trainer = train(f"left-at-{look}", config, dataset, leave=look, decode=decode_nothing)
+                break
+            except Departed:
+                left += 1
+                assert left < 60
+        assert left >= 1
+        assert digest(trainer) == digest(whole)
+        assert comparable(trainer.run) == comparable(whole.run)
+
+
+def test_dying_at_a_step_and_going_on_changes_nothing(dataset: Dataset) -> None:
+    config = tiny(**MIDWAY)
+    whole = train("whole", config, dataset, decode=decode_nothing)
+    assert whole.step == 8
+    for step in (1, 3, 4, 7):
+        with pytest.raises(KeyboardInterrupt):
+            train(f"died-at-{step}", config, dataset, break_after=step, decode=decode_nothing)
+        resumed = train(f"died-at-{step}", config, dataset, decode=decode_nothing)
+        assert digest(resumed) == digest(whole)
+        assert comparable(resumed.run) == comparable(whole.run)
+
+
+def test_states_are_saved_by_steps_and_by_time(dataset: Dataset) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train("steps", tiny(save_every=2, save_every_minutes=None), dataset, break_after=3)
+    assert Run(Path("checkpoints/steps")).state_steps == [2]
+    with pytest.raises(KeyboardInterrupt):
+        train("time", tiny(save_every_minutes=1e-9), dataset, break_after=3)
+    assert Run(Path("checkpoints/time")).state_steps == [1, 2]
+    with pytest.raises(KeyboardInterrupt):
+        train("neither", tiny(save_every_minutes=None), dataset, break_after=3)
+    assert Run(Path("checkpoints/neither")).state_steps == []
+
+
+def scores(*bleu: float) -> Decode:
+    """Stand in for translating: these BLEU scores, one a validation."""
+    coming = iter(bleu)
+    return lambda weights, check: Decoded(next(coming), 0.0, [])
+
+
+def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: Dataset) -> None:
+    config = tiny(epochs=9, patience=2, best_by="bleu", decode_validation=5, max_to_keep=1)
+    trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
+    assert trainer.stopped_early
+    assert trainer.is_finished
+    assert trainer.epoch == 4
+    assert trainer.run.best() == 2
+    assert 2 in trainer.run.weights_epochs
+    assert Trainer(trainer.run, config, dataset).is_finished
+    more = tiny(epochs=9, patience=4, best_by="bleu", decode_validation=5, max_to_keep=1)
+    trainer = train("run", more, dataset, decode=scores(2, 1))
+    assert trainer.epoch == 6
+
+
+def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> None:
+    config = tiny(epochs=40, patience=2, best_by="bleu", decode_validation=5, average_last=2)
+    trainer = train("run", config, dataset, decode=scores(*range(6), 1, 0, 9))  # the last for the average
+    average = trainer.run.average()
+    assert average is not None
+    assert (trainer.epoch, average.epochs) == (8, [7, 8])
+
+
+def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
+    config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
+    trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
+    assert trainer.step == 4
+    assert [one.step for one in trainer.run.validations()] == [1, 2, 3, 4]
+    assert trainer.run.best() == "step-2"
+    assert trainer.run.weights_amid_epochs == ["step-2"]
+    assert choose_epoch(trainer.run, None) == "step-2"
+
+
+def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
+    first = train("first", tiny(epochs=2), dataset)
+    config = tiny(epochs=1, start_from="first:1")
+    started = Trainer(start_run("second", config, dataset), config, dataset)
+    expected = read_arrays(first.run.weights_path(1))
+    assert all(np.array_equal(array, expected[name]) for name, array in weights_of(started.model).items())
+    whole = train("whole", config, dataset)
+    with pytest.raises(KeyboardInterrupt):
+        train("broken", config, dataset, break_after=1)
+    first.run.weights_path(1).unlink()  # once begun, a run does not need the other any more
+    assert digest(train("broken", config, dataset)) == digest(whole)
+
+
+def test_weights_of_another_vocabulary_are_no_start(dataset: Dataset, tmp_path: Path) -> None:
+    train("first", tiny(epochs=1), dataset)
+    other, _ = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(40)), Config().data, "other")
+    config = tiny(epochs=1, start_from="first")
+    with pytest.raises(ConflictError, match=r"run 'first' are not those of dataset 'other'.*--tokenizer-of first"):
+        Trainer(start_run("second", config, other), config, other)
+
+
+def test_weights_of_another_shape_are_no_start(dataset: Dataset) -> None:
+    train("first", tiny(epochs=1), dataset)
+    config = tiny({"d_ff": 48}, epochs=1, start_from="first")
+    with pytest.raises(DataError, match=r"feed_forward/inner/bias is \[32\] there and \[48\] in the model"):
+        Trainer(start_run("second", config, dataset), config, dataset)
+
+
+def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
+    config = tiny(**MIDWAY)
+    whole = train("whole", config, dataset)
+    with pytest.raises(KeyboardInterrupt):
+        train("looked", config, dataset, break_after=4)
+    run = Run(Path("checkpoints/looked"))
+    before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    trainer = Trainer(run, config, dataset)
+    ahead = forecast(trainer)
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
+    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.model.count_params())
+    assert ahead.memory is None or ahead.memory > 10**8
+    trainer.train(Silent(2))
+    assert digest(trainer) == digest(whole)
+
+
+def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny(epochs=3)
+    trainer = Trainer(start_run("run", config, dataset), config, dataset)
+    needed = bytes_to_write(trainer)
+    trainer.train(Silent(3))
+    written = sum(path.stat().st_size for path in trainer.run.folder.rglob("*.safetensors"))
+    assert written <= needed <= 4 * written
+    monkeypatch.setattr("nmt.preflight.free_bytes", lambda folder: 1000)
+    fresh = Trainer(start_run("fresh", config, dataset), config, dataset)
+    with pytest.raises(NmtError, match=r"not begun that the disk cannot hold; checkpoints/fresh needs .* MB more"):
+        forecast(fresh)
+
+
 def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     at_once = train("at-once", tiny(epochs=4), dataset)
     train("in-two", tiny(epochs=2), dataset)
@@ -113,7 +288,8 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     average = trainer.run.average()
     assert average is not None
     assert average.epochs == [7, 8]
-    loss, accuracy = trainer._validate().means  # of the averaged weights, which the model holds
+    weights = average_weights(trainer.run, [7, 8])
+    loss, accuracy, _ = trainer._validate(weights, others=True)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
     assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
     assert Trainer(trainer.run, config, dataset).is_finished
@@ -227,20 +403,21 @@ def test_xla_and_packing_exclude_each_other() -> None:
 
 def test_dropout_is_off_in_validation(dataset: Dataset) -> None:
     trainer = train("run", tiny({"dropout": 0.5}, epochs=1), dataset)
-    first, second = trainer._validate(), trainer._validate()
+    weights = weights_of(trainer.model)
+    first, second = trainer._validate(weights), trainer._validate(weights)
     assert first == second
 
 
 def test_weights_of_every_epoch_are_kept_and_rotated_when_asked(dataset: Dataset) -> None:
     assert train("all", tiny(), dataset).run.weights_epochs == [1, 2, 3]
     rotated = train("some", tiny(epochs=6, max_to_keep=1), dataset).run
-    assert {rotated.best_epoch(), 6} <= set(rotated.weights_epochs)
+    assert {rotated.best(), 6} <= set(rotated.weights_epochs)
     assert len(rotated.weights_epochs) < 6
 
 
 def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset) -> None:
     config = tiny(learning_rate_scale=1e30)
-    with pytest.raises(NmtError, match=r"at step 3 it is (nan|inf), and no epoch has been saved.*scale=5e\+29"):
+    with pytest.raises(NmtError, match=r"at step 3 it is (nan|inf), and nothing has been saved.*scale=5e\+29"):
         train("run", config, dataset)
     assert Run(Path("checkpoints/run")).metrics() == []
 
@@ -340,3 +517,11 @@ def test_going_on_with_other_settings_or_data_is_refused(dataset: Dataset, tmp_p
     with pytest.raises(ConflictError, match="dataset: 'pairs' before, 'other'"):
         train("run", tiny(epochs=1), other)
     assert (tmp_path / "checkpoints" / "run" / "config.yaml").read_text() == before
+
+
+def test_going_on_with_other_settings_can_be_allowed(dataset: Dataset) -> None:
+    run = train("run", tiny(epochs=1), dataset).run
+    changed = tiny({"dropout": 0.3}, epochs=2)
+    assert resume_run(run, changed, dataset, allow_changes=True) == ["model.dropout: 0.1 before, 0.3 now"]
+    assert train("run", changed, dataset).epoch == 2
+    assert run.config().model.dropout == 0.3

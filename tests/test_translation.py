@@ -12,13 +12,14 @@ from nmt import (
     translation,
 )
 from nmt.config import Config, change_decoding
+from nmt.continuation import start_run
 from nmt.dataset import prepare
 from nmt.errors import DataError
 from nmt.evaluation import bleu
 from nmt.progress import TrainingProgress
 from nmt.run import find_run
 from nmt.tokenizer import BOS, EOS
-from nmt.training import Trainer, start_run
+from nmt.training import Trainer
 from nmt.translation import Attention, How, Translator
 
 

@@ -1,0 +1,117 @@
+"""How a run begins, and on what conditions it goes on."""
+
+from pathlib import Path
+
+import keras
+
+from nmt import runtime
+from nmt.checkpoint import choose_epoch, load_weights
+from nmt.config import Config, ModelConfig
+from nmt.dataset import Dataset, Manifest, read_manifest
+from nmt.errors import ConfigError, ConflictError
+from nmt.files import sha256
+from nmt.run import Run, create_run, find_run
+
+# What may differ when a run goes on: how long it is to be, what is said and kept of it. Everything else would make it
+# another experiment.
+SAFE_TO_CHANGE = {
+    ("training", key)
+    for key in (
+        "epochs", "patience", "samples", "log_every", "save_every", "save_every_minutes", "max_to_keep", "average_last",
+    )
+}  # fmt: skip
+
+
+def check_positions(config: ModelConfig, manifest: Manifest) -> None:
+    """Make sure that learned positions reach to the end of the longest sentence.
+
+    Raises:
+        ConfigError: if they do not.
+    """
+    if config.positions != "learned":
+        return
+    for name, split in manifest.splits.items():
+        for side, longest in split.longest.items():
+            needed = longest + 2  # bos and eos
+            if needed > config.max_positions:
+                raise ConfigError(
+                    f"Learned positions must reach to the end of the longest sentence; model.max_positions is "
+                    f"{config.max_positions}, the longest {side} of the {name} split needs {needed}. "
+                    f"Set model.max_positions={needed}, or model.positions=sinusoidal."
+                )
+
+
+def resolved(config: Config, dataset: Dataset) -> Config:
+    """Return the configuration with what only this machine and this dataset decide."""
+    precision = runtime.resolve_precision(config.training.precision)
+    training = config.training.model_copy(update={"precision": precision})
+    return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
+
+
+def start_run(name: str, config: Config, dataset: Dataset) -> Run:
+    """Make the run directory of a new run."""
+    files = [dataset.folder / "manifest.json", *dataset.tokenizer_files]
+    return create_run(name, resolved(config, dataset), files)
+
+
+def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
+    """Check that going on with ``run`` continues the same experiment, and take over what may change.
+
+    Returns:
+        In words the differences that make it another experiment; none unless ``allow_changes``.
+
+    Raises:
+        ConflictError: naming each such difference in configuration or data, unless ``allow_changes``.
+    """
+    before, now = run.config(), resolved(config, dataset)
+    differences = [
+        f"{section}.{key}: {old!r} before, {getattr(getattr(now, section), key)!r} now"
+        for section in ("model", "training")
+        for key, old in getattr(before, section).model_dump().items()
+        if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
+    ]
+    trained_on = read_manifest(run.dataset_path)
+    if trained_on.fingerprint != dataset.manifest.fingerprint:
+        differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")
+    if differences and not allow_changes:
+        raise ConflictError(
+            f"A run goes on with the settings and data it began with; run {run.name!r} differs in "
+            f"{'; '.join(differences)}. Start another with --run NAME, undo the change, or, if it is meant, say "
+            "--allow-changes."
+        )
+    check_tokenizers(run, dataset, "goes on with")
+    if before != now:
+        run.write_config(now)
+    return differences
+
+
+def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
+    """Make sure that a run's weights know the dataset's ids.
+
+    Raises:
+        ConflictError: if the run's tokenizers are not those of the dataset.
+    """
+    theirs = {file.name: sha256(file) for file in dataset.tokenizer_files}
+    ours = {file.name: sha256(file) for file in sorted(run.folder.glob("tokenizer.*"))}
+    if theirs != ours:
+        raise ConflictError(
+            f"Weights know the words of their own vocabulary alone; the tokenizers of run {run.name!r} are not those "
+            f"of dataset {dataset.name!r}, which {doing} them. Prepare the data with its tokenizers: "
+            f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
+        )
+
+
+def load_start(start_from: str, model: keras.Model, dataset: Dataset) -> Path:
+    """Load the weights of another run to begin with, ``RUN`` or ``RUN:EPOCH``; returns their file.
+
+    Raises:
+        NotFoundError: if there is no such run or epoch.
+        ConflictError: if its tokenizers are not the dataset's.
+        DataError: if its weights are damaged or of another model.
+    """
+    name, _, epoch = start_from.partition(":")
+    run = find_run(name)
+    check_tokenizers(run, dataset, "is to start from")
+    chosen = choose_epoch(run, epoch or None)
+    load_weights(run, model, chosen)
+    return run.weights_path(chosen)
