@@ -127,6 +127,10 @@ class ModelConfig(Section):
     sqrt(heads x head_size), which flattens the softmax."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the attention weights, after the softmax: training hides a share of what each query looks at."""
+    feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout within the feed-forward blocks, on the inner activation after the ReLU."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the words, in source and translation so far, that training replaces by unk, so that the model translates
     around words it does not know."""

@@ -89,6 +89,8 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         head_size=draw(st.none() | COUNTS),
         attention_scale=draw(st.sampled_from(["head", "projection"])),
         dropout=draw(FRACTIONS),
+        attention_dropout=draw(FRACTIONS),
+        feed_forward_dropout=draw(FRACTIONS),
         norm=norm,
         layer_norm_epsilon=draw(st.floats(0, 1, exclude_min=True, exclude_max=True)),
         share_decoder_norm=norm == "post" and draw(st.booleans()),
