@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import functools
 import itertools
 import math
 import time
@@ -20,7 +21,7 @@ from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.progress import TrainingProgress
 from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics, create_run
-from nmt.schedule import warmup_rate
+from nmt.schedule import ends_with_run, learning_rate, steps_of_run
 from nmt.steps import Sums, Totals, TrainStep, make_validation_step
 
 # What may differ when a run goes on; everything else would make it another experiment.
@@ -200,12 +201,23 @@ class Trainer:
 
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, the first being 1."""
-        return warmup_rate(
-            step,
-            d_model=self.config.model.d_model,
-            warmup_steps=self.config.training.warmup_steps,
-            scale=self.config.training.learning_rate_scale,
+        return learning_rate(step, self.config.model.d_model, self.config.training, self.total_steps)
+
+    @functools.cached_property
+    def total_steps(self) -> int | None:
+        """What the schedule takes as the steps of the run; None if it does not need to know."""
+        settings = self.config.training
+        if not ends_with_run(settings):
+            return None
+        plan = plan_epoch(
+            self._epoch_split(1),
+            settings.batch_size,
+            seed=settings.seed,
+            epoch=1,
+            sort_by_length=settings.sort_by_length,
+            batch_type=settings.batch_type,
         )
+        return steps_of_run(len(plan), settings)
 
 
 def check_positions(config: ModelConfig, manifest: Manifest) -> None:
@@ -253,6 +265,11 @@ def resume_run(run: Run, config: Config, dataset: Dataset) -> None:
         for key, old in getattr(before, section).model_dump().items()
         if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
     ]
+    if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
+        differences.append(
+            f"training.epochs: {before.training.epochs} before, {now.training.epochs} now, with a schedule that falls "
+            "to the end of the run"
+        )
     trained_on = read_manifest(run.dataset_path)
     if trained_on.fingerprint != dataset.manifest.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")

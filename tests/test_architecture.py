@@ -42,7 +42,7 @@ ROOMS: dict[str, set[str]] = {
     "batches": {"dataset", "tokenizer", "config"},
     "runtime": {"config", "errors"},
     "positions": set(),
-    "schedule": set(),
+    "schedule": {"config"},
     "operations": set(),
     "layers": {"operations", "positions", "tokenizer"},
     "attention": {"layers", "tokenizer"},
