@@ -235,6 +235,17 @@ class TrainingConfig(Section):
     """Decay of Adam's mean of squared gradients."""
     adam_epsilon: float = Field(1e-9, gt=0)
     """Added to the root of the squared gradients' mean in Adam."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled weight decay (Loshchilov and Hutter 2019): each step shrinks matrices, embeddings among them, by the
+    learning rate times this share, whatever their gradients; biases and layer norms are let be."""
+    clip_norm: float | None = Field(None, gt=0)
+    """Gradients whose norm, over all weights together, is larger are scaled down to it (Pascanu et al. 2013); null:
+    none are."""
+    ema_decay: float | None = Field(None, gt=0, lt=1)
+    """Share that an exponential moving average of the weights keeps of itself at each step, the rest coming from the
+    new weights; in the first steps less, so that it forgets the untrained ones. null: no average is kept."""
+    skip_nonfinite: int = Field(0, ge=0)
+    """Steps of a run that may be left out because the loss or the gradients are not finite numbers, before it stops."""
     max_to_keep: int | None = Field(None, ge=1)
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
     average_last: int = Field(5, ge=1)

@@ -43,6 +43,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"config", "errors"},
     "positions": set(),
     "schedule": {"config"},
+    "divergence": set(),
     "operations": set(),
     "layers": {"operations", "positions", "tokenizer"},
     "attention": {"layers", "tokenizer"},
@@ -51,7 +52,7 @@ ROOMS: dict[str, set[str]] = {
     "models": {"transformer", "attention", "config", "errors"},
     "losses": {"tokenizer"},
     "optimizer": {"config"},
-    "steps": {"models", "losses", "optimizer", "config"},
+    "steps": {"models", "losses", "optimizer", "divergence", "config"},
     "checkpoint": {"run", "config", "files", "errors"},
     "progress": {"run"},
     "training": {

@@ -117,6 +117,10 @@ def training_configs(draw: st.DrawFn) -> TrainingConfig:
         learning_rate_scale=draw(POSITIVE),
         adam_beta_1=draw(FRACTIONS),
         adam_epsilon=draw(POSITIVE),
+        weight_decay=draw(st.floats(0, allow_infinity=False)),
+        clip_norm=draw(st.none() | POSITIVE),
+        ema_decay=draw(st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True)),
+        skip_nonfinite=draw(st.integers(0, 10**6)),
         max_to_keep=draw(st.none() | COUNTS),
     )
 
@@ -358,6 +362,14 @@ WRONG = {
         "training:\n  schedule: linear\n  peak_learning_rate: 0.001\n  final_learning_rate: 0.01\n",
         "{path}, line 1: training: the learning rate falls from peak_learning_rate to final_learning_rate; received "
         "a peak of 0.001 below the final 0.01. Lower final_learning_rate.",
+    ),
+    "average that never moves": (
+        "training:\n  ema_decay: 1.0\n",
+        "{path}, line 2: training.ema_decay must be less than 1; received 1.0. " + REMEDY,
+    ),
+    "norm of nothing": (
+        "training:\n  clip_norm: 0.0\n",
+        "{path}, line 2: training.clip_norm must be greater than 0; received 0.0. " + REMEDY,
     ),
     "odd width": (
         "model:\n  d_model: 9\n  heads: 3\n",
