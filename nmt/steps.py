@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,7 +30,9 @@ class Sums(NamedTuple):
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean loss of a token in nats, and the share of tokens predicted right."""
+        """Mean loss of a token in nats, and the share of tokens predicted right; NaN if all steps were left out."""
+        if not self.tokens:
+            return math.nan, math.nan
         return self.loss / self.tokens, self.right / self.tokens
 
     def since(self, earlier: "Sums") -> "Sums":

@@ -105,6 +105,12 @@ def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int
     assert with_bad.step.trouble() == Trouble(first, last, 2)
 
 
+def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
+    lesson = Lesson(**ON).learn((1, NO_NUMBER))
+    assert lesson.totals.read() == (0, 0, 0)
+    assert np.isnan(lesson.totals.read().means).all()
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_by_default_a_bad_loss_is_noted_and_the_step_taken(accumulate: int) -> None:
     lesson = Lesson(accumulate=accumulate).learn((1, GOOD))
