@@ -219,7 +219,8 @@ class TrainingConfig(Section):
     the model and ``warmup_steps`` decide (equation 3 of the paper); ``inverse_sqrt``: the same from
     ``peak_learning_rate``; ``cosine``: along half a cosine (Loshchilov and Hutter 2017); ``linear``: straight."""
     peak_learning_rate: float | None = Field(None, gt=0)
-    """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out."""
+    """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out. Like the
+    rest of the schedule it is then multiplied by ``learning_rate_scale``."""
     warmup_steps: int = Field(4000, ge=1)
     """Steps over which the learning rate rises before it falls."""
     decay_steps: int | None = Field(None, ge=1)
@@ -228,7 +229,7 @@ class TrainingConfig(Section):
     final_learning_rate: float = Field(0.0, ge=0)
     """Learning rate to which ``cosine`` and ``linear`` fall."""
     learning_rate_scale: float = Field(1.0, gt=0)
-    """Factor on the whole schedule, whichever it is."""
+    """Factor on the whole schedule, whichever it is: on a ``peak_learning_rate`` too."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)

@@ -142,7 +142,7 @@ def _schedule(figure: Figure, run: Run) -> None:
         axes.axvline(end, color=MARK, linewidth=1, linestyle="--", label=f"the run's last epoch ends: step {end:,}")
         now = epochs[-1].step
         axes.plot(now, rate(now), "o", color=VALIDATION, label=f"trained so far: {now:,} steps")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="upper right" if training.schedule in {"cosine", "linear"} else "lower right")
 
 
 def _positions(figure: Figure, run: Run) -> None:

@@ -141,6 +141,22 @@ def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble()
     assert lesson.step.trouble() == Trouble(3, 3, 1)
 
 
+def test_what_is_switched_off_costs_no_operation() -> None:
+    def operations(**settings: Any) -> set[str]:
+        return {one.type for one in Lesson(**settings).step.step.get_concrete_function().graph.get_operations()}
+
+    extra = {
+        "clip_norm": (1.0, {"If", "L2Loss"}),
+        "skip_nonfinite": (1, {"If", "L2Loss"}),
+        "ema_decay": (0.9, {"ResourceApplyGradientDescent"}),
+        "weight_decay": (0.1, {"AssignSubVariableOp"}),
+    }
+    plain = operations()
+    for key, (value, needed) in extra.items():
+        assert not needed & plain
+        assert needed <= operations(**{key: value}), key
+
+
 class Recorder(Adam):
     """Keeps the gradients it is given."""
 

@@ -313,6 +313,18 @@ def test_dropout_of_attention_weights_is_the_same_for_packed_tokens_as_for_rows(
     assert not np.allclose(of_rows, packing.pack(model(SOURCE, TARGET)), atol=1e-2)
 
 
+def test_dropout_of_nothing_costs_no_operation() -> None:
+    model = built(small(dropout=0.0))
+
+    @tf.function
+    def learn(seed: tf.Tensor | None) -> tf.Tensor:
+        return model.decode(TARGET, model.encode(SOURCE, dropout_seed=seed), dropout_seed=seed)
+
+    seeded, plain = (learn.get_concrete_function(seed).graph for seed in (tf.constant([1, 1], tf.int64), None))
+    # The seed itself comes in as one.
+    assert len(seeded.get_operations()) == len(plain.get_operations()) + 1
+
+
 @pytest.mark.parametrize("key", ["attention_dropout", "feed_forward_dropout"])
 def test_each_kind_of_dropout_acts_on_both_sides_in_training_alone(key: str) -> None:
     without, model = pair(key, 0.0, 0.5, dropout=0.0)
