@@ -5,11 +5,12 @@ cache's length), N tokens that count.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from nmt.layers import Composite, Linear, joint_linear
+from nmt.layers import Composite, Dropout, Linear, joint_linear
 from nmt.tokenizer import PAD
 
 # Added to a score that is masked: any other score vanishes beside it, and it is finite in the type of the scores.
@@ -32,7 +33,12 @@ def look_ahead_mask(queries: tf.Tensor | int, keys: tf.Tensor | int, offset: tf.
 
 
 def scaled_dot_product_attention(
-    query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, mask: tf.Tensor | None, scale: float
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    mask: tf.Tensor | None,
+    scale: float,
+    drop: Callable[[tf.Tensor], tf.Tensor] | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Return softmax(query key^T * scale) value, and the softmax (Vaswani et al. 2017, equation 1).
 
@@ -42,9 +48,10 @@ def scaled_dot_product_attention(
         value: [B, H, K, d].
         mask: bool, broadcast to [B, H, T, K]; true where a query may look.
         scale: factor on the scores; 1 / sqrt(d) in the paper.
+        drop: dropout on the softmax before it weighs the values.
 
     Returns:
-        The context [B, H, T, d] and the attention weights [B, H, T, K], which add up to 1 over K.
+        The context [B, H, T, d] and the attention weights [B, H, T, K], which add up to 1 over K: those before dropout.
     """
     scores = tf.matmul(query * tf.cast(scale, query.dtype), key, transpose_b=True)
     if mask is not None:
@@ -52,7 +59,7 @@ def scaled_dot_product_attention(
         masked = MASKED_FLOAT16_SCORE if scores.dtype == tf.float16 else MASKED_SCORE
         scores += tf.where(mask, tf.constant(0, scores.dtype), tf.constant(masked, scores.dtype))
     weights = tf.nn.softmax(scores)
-    return tf.matmul(weights, value), weights
+    return tf.matmul(weights if drop is None else drop(weights), value), weights
 
 
 class Packing(NamedTuple):
@@ -165,14 +172,26 @@ class MultiHeadAttention(Composite):
 
     Keys and values are projected apart from the call, by ``keys_values``, so that those of the encoder's output are
     computed once for a sentence and those of earlier target tokens once for each token.
+
+    Training may hide a share of the weights from the sum over values (dropout after the softmax). The weights are
+    those of padded rows with or without packing, so the two draw the same random numbers for a batch.
     """
 
-    def __init__(self, heads: int, head_size: int, d_model: int, scale: float | None = None, **kwargs: Any) -> None:
-        """Take H, d, D and the factor on the scores, by default 1 / sqrt(d)."""
+    def __init__(
+        self,
+        heads: int,
+        head_size: int,
+        d_model: int,
+        scale: float | None = None,
+        dropout: Dropout | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Take H, d, D, the factor on the scores, by default 1 / sqrt(d), and the dropout on the weights, if any."""
         super().__init__(**kwargs)
         self.heads = heads
         self.head_size = head_size
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
+        self.dropout = dropout
         self.query = Linear(heads * head_size, name="query")
         self.key = Linear(heads * head_size, name="key")
         self.value = Linear(heads * head_size, name="value")
@@ -193,10 +212,11 @@ class MultiHeadAttention(Composite):
         keys_values: KeysValues,
         attention_mask: tf.Tensor | None = None,
         packing: Packing | None = None,
+        dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Let x, [B, T, D] or packed [N, D], look at keys and values; the rest is as for ``attend``."""
         (query,) = self._heads(x, [self.query], packing)
-        return self.attend(query, keys_values, attention_mask, packing)
+        return self.attend(query, keys_values, attention_mask, packing, dropout_seed)
 
     def attend(
         self,
@@ -204,6 +224,7 @@ class MultiHeadAttention(Composite):
         keys_values: KeysValues,
         attention_mask: tf.Tensor | None = None,
         packing: Packing | None = None,
+        dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Let a projected query look at keys and values.
 
@@ -212,11 +233,16 @@ class MultiHeadAttention(Composite):
             keys_values: [B, H, K, d] each.
             attention_mask: bool, broadcast to [B, H, T, K]; true where a query may look.
             packing: where the tokens of the output are to be taken from; None: everywhere.
+            dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The output, [B, T, D] or packed [N, D], and the attention weights [B, H, T, K].
+            The output, [B, T, D] or packed [N, D], and the attention weights [B, H, T, K], those before dropout.
         """
-        context, weights = scaled_dot_product_attention(query, *keys_values, attention_mask, self.scale)
+
+        def drop(weights: tf.Tensor) -> tf.Tensor:
+            return weights if self.dropout is None else self.dropout(weights, dropout_seed)
+
+        context, weights = scaled_dot_product_attention(query, *keys_values, attention_mask, self.scale, drop)
         return self.output_projection(self._join_heads(context, packing)), weights
 
     def _heads(self, x: tf.Tensor, projections: list[Linear], packing: Packing | None) -> list[tf.Tensor]:

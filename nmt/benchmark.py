@@ -23,7 +23,7 @@ from nmt.dataset import Split
 from nmt.flops import Flops
 from nmt.op_times import trace
 from nmt.optimizer import Adam
-from nmt.schedule import warmup_rate
+from nmt.schedule import learning_rate
 from nmt.search import greedy
 from nmt.search_loop import Task
 from nmt.steps import Totals, TrainStep
@@ -188,12 +188,7 @@ def training_step(model: keras.Model, config: Config) -> TrainingStep:
     settings = config.training
     step = TrainStep(model, optimizer, Totals(), settings)
     number = itertools.count()
-    rate = tf.constant(
-        warmup_rate(
-            1, d_model=config.model.d_model, warmup_steps=settings.warmup_steps, scale=settings.learning_rate_scale
-        ),
-        tf.float32,
-    )
+    rate = tf.constant(learning_rate(1, config.model.d_model, settings, total_steps=settings.warmup_steps), tf.float32)
 
     def run(source: tf.Tensor, target: tf.Tensor) -> None:
         step.step(source, target, rate, tf.constant([settings.seed, next(number)], tf.int64))

@@ -41,9 +41,9 @@ class EncoderLayer(Composite):
         """Let every position of x, [B, S, D] or packed [N, D], look at those the mask [B, 1, 1, S] allows."""
         seen = self.attention_frame.before(x)
         query, keys_values = self.attention.project(seen, packing)
-        attended, _ = self.attention.attend(query, keys_values, attention_mask, packing)
+        attended, _ = self.attention.attend(query, keys_values, attention_mask, packing, dropout_seed)
         x = self.attention_frame(x, attended, dropout_seed)
-        expanded = self.feed_forward(self.feed_forward_frame.before(x))
+        expanded = self.feed_forward(self.feed_forward_frame.before(x), dropout_seed)
         return self.feed_forward_frame(x, expanded, dropout_seed)
 
 
@@ -106,10 +106,10 @@ class DecoderLayer(Composite):
         query, keys_values = self.self_attention.project(seen, packing)
         if cache is not None:
             keys_values = cache.written_at(index, keys_values)
-        attended, _ = self.self_attention.attend(query, keys_values, attention_mask, packing)
+        attended, _ = self.self_attention.attend(query, keys_values, attention_mask, packing, dropout_seed)
         x = self.self_attention_frame(x, attended, dropout_seed)
         seen = self.cross_attention_frame.before(x)
-        attended, alignment = self.cross_attention(seen, source, source_mask, packing)
+        attended, alignment = self.cross_attention(seen, source, source_mask, packing, dropout_seed)
         x = self.cross_attention_frame(x, attended, dropout_seed)
-        expanded = self.feed_forward(self.feed_forward_frame.before(x))
+        expanded = self.feed_forward(self.feed_forward_frame.before(x), dropout_seed)
         return self.feed_forward_frame(x, expanded, dropout_seed), keys_values, alignment

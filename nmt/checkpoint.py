@@ -91,9 +91,14 @@ class Restored:
 # --- weights
 
 
+def weight_name(variable: keras.Variable) -> str:
+    """Return the place of a variable in its model, such as "encoder_1/attention/query/kernel"."""
+    return str(variable.path).partition("/")[2]
+
+
 def weights_of(model: keras.Model) -> Arrays:
-    """Return the weights of a model by their place in it, such as "encoder_1/attention/query/kernel"."""
-    return {weight.path.partition("/")[2]: weight.numpy() for weight in model.weights}
+    """Return the weights of a model by their place in it."""
+    return {weight_name(weight): weight.numpy() for weight in model.weights}
 
 
 def set_weights(model: keras.Model, arrays: Arrays) -> None:
@@ -102,7 +107,7 @@ def set_weights(model: keras.Model, arrays: Arrays) -> None:
     Raises:
         ValueError: naming the first difference, if they are those of another model; it is unchanged then.
     """
-    variables = {weight.path.partition("/")[2]: weight for weight in model.weights}
+    variables = {weight_name(weight): weight for weight in model.weights}
     for name in sorted(variables.keys() | arrays.keys()):
         if name not in arrays:
             raise ValueError(f"{name} of the model is not there")

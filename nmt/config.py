@@ -127,6 +127,10 @@ class ModelConfig(Section):
     sqrt(heads x head_size), which flattens the softmax."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the attention weights, after the softmax: training hides a share of what each query looks at."""
+    feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout within the feed-forward blocks, on the inner activation after the ReLU."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Share of the words, in source and translation so far, that training replaces by unk, so that the model translates
     around words it does not know."""
@@ -211,16 +215,39 @@ class TrainingConfig(Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). The losses reported are without it."""
+    schedule: Literal["paper", "inverse_sqrt", "cosine", "linear"] = "paper"
+    """How the learning rate falls after its straight rise. ``paper``: with 1/sqrt(step) from a peak that the width of
+    the model and ``warmup_steps`` decide (equation 3 of the paper); ``inverse_sqrt``: the same from
+    ``peak_learning_rate``; ``cosine``: along half a cosine (Loshchilov and Hutter 2017); ``linear``: straight."""
+    peak_learning_rate: float | None = Field(None, gt=0)
+    """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out. Like the
+    rest of the schedule it is then multiplied by ``learning_rate_scale``."""
     warmup_steps: int = Field(4000, ge=1)
-    """Steps over which the learning rate rises before it falls with 1/sqrt(step) (equation 3 of the paper)."""
+    """Steps over which the learning rate rises before it falls."""
+    decay_steps: int | None = Field(None, ge=1)
+    """Steps after the rise over which ``cosine`` and ``linear`` fall, to stay at ``final_learning_rate`` from then on.
+    null: so many that they get there with the last of ``epochs``, which is then fixed for the run."""
+    final_learning_rate: float = Field(0.0, ge=0)
+    """Learning rate to which ``cosine`` and ``linear`` fall."""
     learning_rate_scale: float = Field(1.0, gt=0)
-    """Factor on the whole schedule."""
+    """Factor on the whole schedule, whichever it is: on a ``peak_learning_rate`` too."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)
     """Decay of Adam's mean of squared gradients."""
     adam_epsilon: float = Field(1e-9, gt=0)
     """Added to the root of the squared gradients' mean in Adam."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled weight decay (Loshchilov and Hutter 2019): each step shrinks matrices, embeddings among them, by the
+    learning rate times this share, whatever their gradients; biases and layer norms are let be."""
+    clip_norm: float | None = Field(None, gt=0)
+    """Gradients whose norm, over all weights together, is larger are scaled down to it (Pascanu et al. 2013); null:
+    none are."""
+    ema_decay: float | None = Field(None, gt=0, lt=1)
+    """Share that an exponential moving average of the weights keeps of itself at each step, the rest coming from the
+    new weights; in the first steps less, so that it forgets the untrained ones. null: no average is kept."""
+    skip_nonfinite: int = Field(0, ge=0)
+    """Steps of a run that may be left out because the loss or the gradients are not finite numbers, before it stops."""
     start_from: str | None = None
     """Begin with the weights of another run, ``RUN`` or ``RUN:EPOCH``, whose vocabulary the dataset must have (prepare
     it with ``--tokenizer-of RUN``); null: with fresh ones."""
@@ -260,7 +287,35 @@ class TrainingConfig(Section):
                 "xla needs shapes that do not depend on the data, and pack makes some that do; received xla true with "
                 "pack true. Set training.pack=false"
             )
+        self._check_schedule()
         return self
+
+    def _check_schedule(self) -> None:
+        falls = self.schedule in {"cosine", "linear"}
+        if self.schedule == "paper" and self.peak_learning_rate is not None:
+            raise ValueError(
+                "schedule paper works its peak out from d_model and warmup_steps; received peak_learning_rate "
+                f"{self.peak_learning_rate:g} with it. Set schedule to inverse_sqrt, which falls the same way, or to "
+                "cosine or linear, or scale the peak with learning_rate_scale"
+            )
+        if self.schedule != "paper" and self.peak_learning_rate is None:
+            raise ValueError(
+                f"schedule {self.schedule} needs a peak_learning_rate; received null. Set it, for example to 0.0005, "
+                "or schedule to paper, which works it out"
+            )
+        of_fall = {"decay_steps": self.decay_steps, "final_learning_rate": self.final_learning_rate or None}
+        received = " and ".join(f"{key} {value:g}" for key, value in of_fall.items() if value is not None)
+        if received and not falls:
+            raise ValueError(
+                f"decay_steps and final_learning_rate go with schedule cosine or linear alone; received {received} "
+                f"with schedule {self.schedule}. Leave them out, or set schedule to cosine or linear"
+            )
+        if falls and self.peak_learning_rate is not None and self.final_learning_rate > self.peak_learning_rate:
+            raise ValueError(
+                f"the learning rate falls from peak_learning_rate to final_learning_rate; received a peak of "
+                f"{self.peak_learning_rate:g} below the final {self.final_learning_rate:g}. Lower "
+                "final_learning_rate"
+            )
 
 
 class DecodingConfig(Section):

@@ -11,6 +11,7 @@ from nmt.dataset import Dataset, Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
 from nmt.files import sha256
 from nmt.run import Run, create_run, find_run
+from nmt.schedule import ends_with_run
 
 # What may differ when a run goes on: how long it is to be, what is said and kept of it. Everything else would make it
 # another experiment.
@@ -70,6 +71,11 @@ def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: boo
         for key, old in getattr(before, section).model_dump().items()
         if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
     ]
+    if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
+        differences.append(
+            f"training.epochs: {before.training.epochs} before, {now.training.epochs} now, with a schedule that falls "
+            "to the end of the run"
+        )
     trained_on = read_manifest(run.dataset_path)
     if trained_on.fingerprint != dataset.manifest.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")

@@ -175,12 +175,13 @@ class Dropout(SeededDropout):
     """Sets a share of its input to zero in training (Srivastava et al. 2014).
 
     Keeps no state: which elements fall is a function of the run's seed, the step and the layer's name, so a run that
-    goes on from any step draws what it would have drawn.
+    goes on from any step draws what it would have drawn. It is a function of the number of elements too: on packed
+    tokens [N, D] other elements fall than on padded rows [B, L, D], though as many.
     """
 
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
         """Shaped as x; x itself without a seed, int64 [2]: the run's and the step."""
-        if seed is None:
+        if seed is None or self.rate == 0:
             return x
         return dropout(x, self.rate, self.own_seed(seed))
 
@@ -201,17 +202,22 @@ class WordDropout(SeededDropout):
 
 
 class FeedForward(Composite):
-    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2)."""
+    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
 
-    def __init__(self, d_model: int, d_ff: int, **kwargs: Any) -> None:
-        """Take D and F."""
+    Training may set a share of max(0, x W1 + b1) to zero.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
+        """Take D, F and the dropout on the inner activation, if any."""
         super().__init__(**kwargs)
         self.inner = Linear(d_ff, name="inner")
         self.outer = Linear(d_model, name="outer")
+        self.dropout = dropout
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
+    def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """[..., D] -> [..., D]."""
-        return self.outer(tf.nn.relu(self.inner(x)))
+        inner = tf.nn.relu(self.inner(x))
+        return self.outer(inner if self.dropout is None else self.dropout(inner, dropout_seed))
 
 
 class Residual(Composite):

@@ -7,12 +7,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from nmt.config import Config
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.files import nearest, whole_file
 from nmt.positions import sinusoidal_encoding
 from nmt.run import EpochMetrics, Run, best_of
-from nmt.schedule import warmup_rate
+from nmt.schedule import ends_with_run, learning_rate
 from nmt.tensor_file import read_arrays
 
 LEARNED_POSITIONS = "source_positions/matrix"
@@ -127,27 +126,24 @@ def _accuracy(figure: Figure, run: Run) -> None:
 
 def _schedule(figure: Figure, run: Run) -> None:
     config = run.config()
-    warmup = config.training.warmup_steps
-    epochs = run.epochs()
-    end = round(epochs[-1].step / epochs[-1].epoch * config.training.epochs) if epochs else 0
-    last = max(end, 2 * warmup)  # far enough to see the rise and the fall
+    training, warmup = config.training, config.training.warmup_steps
+    epochs = _epochs(run) if ends_with_run(training) else run.epochs()
+    end = epochs[0].step * training.epochs if epochs else 0  # as schedules count (see nmt.schedule.steps_of_run)
+    last = max(end, 2 * warmup, warmup + (training.decay_steps or 0))  # far enough to see the rise and the fall
+
+    def rate(step: int) -> float:
+        return learning_rate(step, config.model.d_model, training, end)
+
     steps = np.unique(np.linspace(1, last, 1000).astype(int))
     axes = _axes(figure, f"Run {run.name}", "step", "learning rate")
-    axes.plot(steps, [_rate(config, int(step)) for step in steps], color=TRAINING, linewidth=1.8)
+    axes.plot(steps, [rate(int(step)) for step in steps], color=TRAINING, linewidth=1.8)
     axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     axes.axvline(warmup, color=MARK, linewidth=1, linestyle=":", label=f"warm-up ends: step {warmup:,}")
     if epochs:
         axes.axvline(end, color=MARK, linewidth=1, linestyle="--", label=f"the run's last epoch ends: step {end:,}")
         now = epochs[-1].step
-        axes.plot(now, _rate(config, now), "o", color=VALIDATION, label=f"trained so far: {now:,} steps")
-    axes.legend(frameon=False, loc="lower right")
-
-
-def _rate(config: Config, step: int) -> float:
-    training = config.training
-    return warmup_rate(
-        step, d_model=config.model.d_model, warmup_steps=training.warmup_steps, scale=training.learning_rate_scale
-    )
+        axes.plot(now, rate(now), "o", color=VALIDATION, label=f"trained so far: {now:,} steps")
+    axes.legend(frameon=False, loc="upper right" if training.schedule in {"cosine", "linear"} else "lower right")
 
 
 def _positions(figure: Figure, run: Run) -> None:

@@ -51,7 +51,7 @@ class TrainingProgress:
         self.done += 1
         if self.bar is not None:
             self.bar.update()
-        if figures is None:
+        if figures is None or not figures[2]:
             return
         loss_sum, right, tokens = figures
         loss, accuracy = loss_sum / tokens, right / tokens

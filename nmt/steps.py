@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,9 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from nmt.config import TrainingConfig
+from nmt.divergence import Divergence, Trouble
 from nmt.losses import TokenSums, cross_entropy
 from nmt.models import teacher_forced
-from nmt.optimizer import Adam
+from nmt.optimizer import Adam, MovingAverage
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)
@@ -28,7 +30,9 @@ class Sums(NamedTuple):
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean loss of a token in nats, and the share of tokens predicted right."""
+        """Mean loss of a token in nats, and the share of tokens predicted right; NaN if all steps were left out."""
+        if not self.tokens:
+            return math.nan, math.nan
         return self.loss / self.tokens, self.right / self.tokens
 
     def since(self, earlier: "Sums") -> "Sums":
@@ -44,9 +48,9 @@ class Totals(tf.Module):
         super().__init__(name="totals")
         self.sums = tf.Variable(tf.zeros([3], tf.float64), trainable=False)
 
-    def add(self, batch: TokenSums) -> None:
-        """Add what a batch came to."""
-        self.sums.assign_add(tf.cast(tf.stack([batch.loss, batch.right, batch.tokens]), tf.float64))
+    def add(self, sums: tf.Tensor) -> None:
+        """Add what one batch or more came to: float64 [3], as ``counted`` returns."""
+        self.sums.assign_add(sums)
 
     def read(self) -> Sums:
         """Return the sums so far."""
@@ -55,6 +59,11 @@ class Totals(tf.Module):
     def set(self, sums: Sums) -> None:
         """Go on from these sums."""
         self.sums.assign(tf.constant(sums, tf.float64))
+
+
+def counted(batch: TokenSums) -> tf.Tensor:
+    """Return what ``Totals`` adds up: loss, right tokens and tokens of a batch, float64 [3]."""
+    return tf.cast(tf.stack([batch.loss, batch.right, batch.tokens]), tf.float64)
 
 
 class LossScale(tf.Module):
@@ -84,15 +93,26 @@ class TrainStep:
     """One step of the optimizer, from one batch or from several whose gradients are added up.
 
     The gradient is that of the mean over all tokens of these batches, as if they were one.
+
+    A batch whose loss is not finite is noted in ``trouble``. A step that has such a batch, or whose gradients have a
+    norm that is not finite, is left out, and counted there, where leaving out is asked for (``skip_nonfinite``) or the
+    norm is known anyway (``clip_norm``, float16): then weights, moments, averages and totals stay as they were. Where
+    it is not, finding that out would cost a pass over all gradients, and the step is taken. In float16, gradients that
+    overflow with a finite loss are no trouble: the step is left out, and the loss scale halved.
     """
 
     def __init__(self, model: keras.Model, optimizer: Adam, totals: Totals, settings: TrainingConfig) -> None:
         """Take the model, built in the precision it is to compute in, what updates it, and what counts."""
         self.model, self.optimizer, self.totals, self.settings = model, optimizer, totals, settings
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
+        self.divergence = Divergence()
+        self.leaves_out = bool(settings.skip_nonfinite or settings.clip_norm or self.loss_scale)
+        weights = optimizer.variables_trained
+        self.moving_average = MovingAverage(weights, settings.ema_decay) if settings.ema_decay else None
         if settings.accumulate > 1:
-            self.sums = [tf.Variable(tf.zeros_like(one), trainable=False) for one in optimizer.variables_trained]
-            self.tokens = tf.Variable(0.0, trainable=False)
+            self.sums = [tf.Variable(tf.zeros_like(one), trainable=False) for one in weights]
+            self.added = Totals()
+            self.last_added = tf.Variable(0, dtype=tf.int64, trainable=False)  # a batch's number
         # One graph each for batches of all shapes. XLA compiles one for each shape, which only a GPU makes up for.
         self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=settings.xla)
         self.add = tf.function(self._add, input_signature=(*BATCH, SEED), jit_compile=settings.xla)
@@ -107,23 +127,33 @@ class TrainStep:
             learning_rate: float32 scalar.
             dropout_seed: int64 [2]: the run's seed, and a number that no other batch of the run has.
         """
-        self._update(self._gradients(source, target, dropout_seed, per_token=True), learning_rate)
+        gradients, sums = self._gradients(source, target, dropout_seed, per_token=True)
+        self._update(gradients, learning_rate, sums, dropout_seed[1])
 
     def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Add a batch's gradients to those that ``apply`` will use; arguments as for ``step``."""
-        for total, gradient in zip(self.sums, self._gradients(source, target, dropout_seed), strict=True):
+        gradients, sums = self._gradients(source, target, dropout_seed)
+        for total, gradient in zip(self.sums, gradients, strict=True):
             total.assign_add(gradient)
+        self.added.add(sums)
+        self.last_added.assign(dropout_seed[1])
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
         """Learn from the batches that were added."""
-        self._update([total / self.tokens for total in self.sums], learning_rate)
-        for total in (*self.sums, self.tokens):
+        sums = self.added.sums.read_value()
+        tokens = tf.cast(sums[2], tf.float32)
+        self._update([total / tokens for total in self.sums], learning_rate, sums, self.last_added.read_value())
+        for total in (*self.sums, self.added.sums):
             total.assign(tf.zeros_like(total))
 
     def _gradients(
         self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, *, per_token: bool = False
-    ) -> list[tf.Tensor]:
-        """Return the gradients of the summed objective, or of its mean over tokens; multiplied by the loss scale."""
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Differentiate the summed objective, or its mean over tokens, times the loss scale.
+
+        Returns:
+            The gradients, and loss, right tokens and tokens of the batch, float64 [3].
+        """
         settings = self.settings
         with tf.GradientTape() as tape:
             logits, expected = teacher_forced(
@@ -136,25 +166,63 @@ class TrainStep:
         with tf.name_scope("backward"):  # the scopes are how a trace tells phases apart (see nmt.op_times)
             gradients = tape.gradient(objective, self.optimizer.variables_trained)
             gradients = [tf.convert_to_tensor(one) for one in gradients]  # an embedding's comes as slices of it
-        self.totals.add(sums)
-        if not per_token:
-            self.tokens.assign_add(sums.tokens)
-        return gradients
+        self.divergence.note(~tf.math.is_finite(sums.loss), dropout_seed[1])
+        return gradients, counted(sums)
 
-    def _update(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+    def _update(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, sums: tf.Tensor, batch: tf.Tensor) -> None:
+        """Take the step, or leave it out.
+
+        Args:
+            gradients: of the mean objective of a token, times the loss scale.
+            learning_rate: float32 scalar.
+            sums: of all batches of the step, for the totals: float64 [3].
+            batch: number of the last of these batches, int64 scalar.
+        """
         with tf.name_scope("optimizer"):
-            if self.loss_scale is None:
-                self.optimizer.apply(gradients, learning_rate)
+            if not self.leaves_out:
+                self.totals.add(sums)
+                self._learn(gradients, learning_rate)
                 return
-            gradients = [one / self.loss_scale.value for one in gradients]
-            finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(one)) for one in gradients])
-            if finite:
-                self.optimizer.apply(gradients, learning_rate)
-            self.loss_scale.update(finite)
+            if self.loss_scale:
+                gradients = [one / self.loss_scale.value for one in gradients]
+            norm = tf.linalg.global_norm(gradients)
+            if self.settings.clip_norm:
+                factor = tf.minimum(1.0, self.settings.clip_norm / norm)
+                gradients = [one * factor for one in gradients]
+            finite_loss, finite_norm = tf.math.is_finite(sums[0]), tf.math.is_finite(norm)
+            if finite_loss & finite_norm:
+                self._learn(gradients, learning_rate)
+            if self.loss_scale:
+                good = finite_loss
+            else:
+                good = finite_loss & finite_norm
+                self.divergence.note(finite_loss & ~finite_norm, batch)
+            if good:
+                self.totals.add(sums)
+                if self.loss_scale:
+                    self.loss_scale.update(finite_norm)
+            else:
+                self.divergence.skip()
+
+    def _learn(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        self.optimizer.apply(gradients, learning_rate)
+        if self.moving_average:
+            self.moving_average.update(self.optimizer.steps)
+
+    @property
+    def averages(self) -> list[tf.Variable] | None:
+        """The moving averages of the trainable variables, in their order, float32; None without ``ema_decay``."""
+        return self.moving_average.averages if self.moving_average else None
+
+    def trouble(self) -> Trouble:
+        """Return the batches that were bad and the steps left out so far; waits for the step that runs."""
+        return self.divergence.read()
 
     def state(self) -> dict[str, np.ndarray]:
         """Return what a resumed run needs besides the weights; between steps no gradients are pending."""
-        state = self.optimizer.state()
+        state = self.optimizer.state() | self.divergence.state()
+        if self.moving_average:
+            state |= self.moving_average.state()
         if self.loss_scale:
             state["loss_scale"] = self.loss_scale.value.numpy()
             state["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
@@ -167,6 +235,9 @@ class TrainStep:
             KeyError, ValueError: if the arrays are those of another model or precision.
         """
         self.optimizer.restore(arrays)
+        self.divergence.restore(arrays)
+        if self.moving_average:
+            self.moving_average.restore(arrays)
         if self.loss_scale:
             self.loss_scale.value.assign(arrays["loss_scale"])
             self.loss_scale.good_steps.assign(arrays["loss_scale_good_steps"])
@@ -178,6 +249,6 @@ def make_validation_step(model: keras.Model, totals: Totals) -> Callable[[tf.Ten
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         logits, expected = teacher_forced(model, source, target)
-        totals.add(cross_entropy(tf.cast(logits, tf.float32), expected))
+        totals.add(counted(cross_entropy(tf.cast(logits, tf.float32), expected)))
 
     return validation_step

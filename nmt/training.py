@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length.
 """
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from nmt.checkpoint import (
     save_weights,
     set_weights,
     sweep,
+    weight_name,
     weights_of,
 )
 from nmt.config import Config
@@ -46,7 +48,7 @@ from nmt.run import (
     parse_metrics,
     weights_name,
 )
-from nmt.schedule import warmup_rate
+from nmt.schedule import ends_with_run, learning_rate, steps_of_run
 from nmt.steps import Sums, Totals, TrainStep, make_validation_step
 from nmt.tensor_file import Arrays
 
@@ -88,6 +90,8 @@ class Trainer:
         vocabulary = dataset.manifest.vocabulary
         self.precision = runtime.resolve_precision(config.training.precision)
         self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
+        if config.training.start_from and not run.state_steps:
+            load_start(config.training.start_from, self.model, dataset)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
         self.totals, self.validation_totals = Totals(), Totals()
         self.train_step = TrainStep(self.model, self.optimizer, self.totals, config.training)
@@ -101,8 +105,6 @@ class Trainer:
         if restored:
             self._take(restored.standing)
             self._metrics = restored.metrics
-        elif config.training.start_from:
-            load_start(config.training.start_from, self.model, dataset)
         records = parse_metrics(self._metrics, run.metrics_path)
         self.validations = [one for one in records if isinstance(one, StepValidation | EpochMetrics)]
         self._saved: Standing | None = restored.standing if restored else None
@@ -204,7 +206,7 @@ class Trainer:
             self._learn(batches, learning_rate)
             if self.step % settings.log_every == 0:
                 self._log(epoch, learning_rate)
-            figures = self.totals.read() if progress.is_due() else None
+            figures = self._read_totals() if progress.is_due() else None
             before, now = now, time.perf_counter()
             self.seconds += now - before
             progress.step(figures, self.seconds)
@@ -217,24 +219,27 @@ class Trainer:
         self._end_epoch(epoch, progress)
 
     def _log(self, epoch: int, learning_rate: float) -> None:
-        sums = self.totals.read()
-        loss, right = self._means(sums.since(self.logged))
-        self.logged = sums
-        self.run.append_metrics(
-            StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
-        )
+        sums = self._read_totals()
+        since, self.logged = sums.since(self.logged), sums
+        if since.tokens:  # or all steps were left out
+            loss, right = since.means
+            self.run.append_metrics(
+                StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
+            )
 
     def _end_epoch(self, epoch: int, progress: TrainingProgress) -> None:
-        train = self.totals.read()
-        train_loss, train_accuracy = self._means(train)
+        train = self._read_totals()
+        train_loss, train_accuracy = train.means
         weights = self._weights()
-        loss, accuracy, decoded = self._validate(weights)
+        loss, accuracy, decoded = self._validate(weights, others=bool(self.train_step.averages))
         metrics = EpochMetrics(
             epoch=epoch, step=self.step, train_loss=train_loss, train_accuracy=train_accuracy,
             validation_loss=loss, validation_accuracy=accuracy, validation_bleu=decoded.bleu,
             validation_chrf=decoded.chrf, target_tokens=int(train.tokens), seconds=self.seconds,
         )  # fmt: skip
-        saved = save_weights(self.run, weights, epoch)
+        saved: Saved | None = save_weights(self.run, weights, epoch)
+        if self.train_step.averages:
+            saved = None  # the state holds the weights that steps change
         self._note(metrics, decoded.samples)
         self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
         self.totals.set(Sums())
@@ -247,9 +252,9 @@ class Trainer:
         every = self.config.training.validate_every
         if not every or self.step % every or any(one.step == self.step for one in self.validations):
             return
-        self._means(self.totals.read())
+        self._read_totals()
         weights = self._weights()
-        loss, accuracy, decoded = self._validate(weights)
+        loss, accuracy, decoded = self._validate(weights, others=bool(self.train_step.averages))
         metrics = StepValidation(
             epoch=self.epoch + 1, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
             validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
@@ -293,7 +298,7 @@ class Trainer:
 
     def _save(self, saved: Saved | None = None) -> None:
         """Save the state between two steps; ``saved`` is a file with the same weights."""
-        self._means(self.totals.read())
+        self._read_totals()
         standing = self.standing
         save_state(self.run, standing, self._own_weights(), self.train_step, saved)
         self._saved, self._saved_at = standing, time.monotonic()
@@ -307,12 +312,16 @@ class Trainer:
         weights = weights_of(self.model)
         for name, array in weights.items():
             if not np.isfinite(array).all():
-                raise self._diverged(f"after step {self.step} {name} holds others")
+                raise self._diverged(f"after step {self.step} some in {name} are not")
         return weights
 
     def _weights(self) -> Arrays:
-        """Return the weights to validate, save and translate with."""
-        return self._own_weights()
+        """Return the weights to validate, save and translate with: their moving averages if there are any."""
+        weights, averages = self._own_weights(), self.train_step.averages
+        if averages:
+            for variable, average in zip(self.model.trainable_variables, averages, strict=True):
+                weights[weight_name(variable)] = average.numpy()
+        return weights
 
     @contextlib.contextmanager
     def _wearing(self, weights: Arrays | None) -> Iterator[None]:
@@ -382,21 +391,30 @@ class Trainer:
             self.train_step.add(*batch, seed)
         self.train_step.apply(rate)
 
-    def _means(self, sums: Sums) -> tuple[float, float]:
-        """Mean loss and accuracy; raises NmtError if training has diverged."""
-        if not sums.tokens:
-            return 0.0, 0.0
-        loss, right = sums.means
-        if not math.isfinite(loss):
-            raise self._diverged(f"at step {self.step} it is {loss}")
-        return loss, right
+    def _read_totals(self) -> Sums:
+        """Return the epoch's sums so far.
+
+        Raises:
+            NmtError: if training has diverged.
+        """
+        trouble, settings = self.train_step.trouble(), self.config.training
+        if trouble.last_bad_batch is not None:
+            if not self.train_step.leaves_out:
+                raise self._diverged(f"those of step {trouble.first_bad_batch // settings.accumulate} are not")  # type: ignore[operator]
+            if trouble.skipped > settings.skip_nonfinite:
+                raise self._diverged(
+                    f"those of step {trouble.last_bad_batch // settings.accumulate} are not, after "
+                    f"{trouble.skipped - 1} steps that were left out for it"
+                )
+        return self.totals.read()
 
     def _diverged(self, what: str) -> NmtError:
         saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
+        settings = self.config.training
         return NmtError(
-            f"The loss must stay a finite number; {what}, and {saved}. Start another run with a lower rate, such as "
-            f"--set training.learning_rate_scale={self.config.training.learning_rate_scale / 2:g}, or more "
-            "training.warmup_steps."
+            f"Loss, gradients and weights must stay finite numbers; in epoch {self.epoch + 1} {what}; {saved}. Start "
+            f"another run with a lower rate, such as --set training.learning_rate_scale="
+            f"{settings.learning_rate_scale / 2:g}, with more training.warmup_steps or with --set training.clip_norm=1."
         )
 
     def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
@@ -416,7 +434,7 @@ class Trainer:
                 self.validation_step(source, target)
                 self.check()
         decoded = self.decode(weights, self.check) if self.decode else Decoded(None, None, [])
-        return *self._means(self.validation_totals.read()), decoded
+        return *self.validation_totals.read().means, decoded
 
     def _batches(self, split: Split, plan: list[np.ndarray]) -> tf.data.Dataset:
         return batch_dataset(
@@ -428,9 +446,12 @@ class Trainer:
 
     def learning_rate(self, step: int) -> float:
         """Return the rate of a step, the first being 1."""
-        return warmup_rate(
-            step,
-            d_model=self.config.model.d_model,
-            warmup_steps=self.config.training.warmup_steps,
-            scale=self.config.training.learning_rate_scale,
-        )
+        return learning_rate(step, self.config.model.d_model, self.config.training, self.total_steps)
+
+    @functools.cached_property
+    def total_steps(self) -> int | None:
+        """What the schedule takes as the steps of the run; None if it does not need to know."""
+        settings = self.config.training
+        if not ends_with_run(settings):
+            return None
+        return steps_of_run(len(self.plan(1)), settings)

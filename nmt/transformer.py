@@ -305,10 +305,16 @@ def _norm(config: ModelConfig, name: str) -> LayerNormalization:
     return LayerNormalization(config.layer_norm_epsilon, name=name)
 
 
-def _attention(config: ModelConfig, name: str) -> MultiHeadAttention:
+def _attention(config: ModelConfig, layer: str, name: str) -> MultiHeadAttention:
     size = config.size_per_head
     divided_by = size if config.attention_scale == "head" else config.heads * size
-    return MultiHeadAttention(config.heads, size, config.d_model, scale=1 / math.sqrt(divided_by), name=name)
+    dropout = Dropout(config.attention_dropout, f"{layer}/{name}/weights")
+    return MultiHeadAttention(config.heads, size, config.d_model, 1 / math.sqrt(divided_by), dropout, name=name)
+
+
+def _feed_forward(config: ModelConfig, layer: str) -> FeedForward:
+    dropout = Dropout(config.feed_forward_dropout, f"{layer}/feed_forward/inner")
+    return FeedForward(config.d_model, config.d_ff, dropout, name="feed_forward")
 
 
 def _frames(config: ModelConfig, norms: list[LayerNormalization], layer: str, names: list[str]) -> list[Residual]:
@@ -321,8 +327,7 @@ def _frames(config: ModelConfig, norms: list[LayerNormalization], layer: str, na
 def _encoder_layer(config: ModelConfig, number: int) -> EncoderLayer:
     layer, names = f"encoder_{number}", ["attention", "feed_forward"]
     frames = _frames(config, [_norm(config, "norm") for _ in names], layer, names)
-    feed_forward = FeedForward(config.d_model, config.d_ff, name="feed_forward")
-    return EncoderLayer(_attention(config, "attention"), feed_forward, frames, name=layer)
+    return EncoderLayer(_attention(config, layer, "attention"), _feed_forward(config, layer), frames, name=layer)
 
 
 def _decoder_layer(config: ModelConfig, number: int) -> DecoderLayer:
@@ -331,9 +336,9 @@ def _decoder_layer(config: ModelConfig, number: int) -> DecoderLayer:
     if config.share_decoder_norm:
         norms[1] = norms[0]
     return DecoderLayer(
-        _attention(config, "self_attention"),
-        _attention(config, "cross_attention"),
-        FeedForward(config.d_model, config.d_ff, name="feed_forward"),
+        _attention(config, layer, "self_attention"),
+        _attention(config, layer, "cross_attention"),
+        _feed_forward(config, layer),
         _frames(config, norms, layer, names),
         name=layer,
     )

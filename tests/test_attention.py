@@ -19,6 +19,7 @@ from nmt.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
+from nmt.layers import Dropout
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SIZES = st.integers(1, 4)
@@ -272,3 +273,31 @@ def test_written_at_keeps_shapes_that_are_unknown_while_tracing() -> None:
     old, new = (KeysValues(normal(1, 2, 3, n, 4), normal(2, 2, 3, n, 4)) for n in (5, 2))
     for traced, eager in zip(written(old, 1, new), KeysValues(*map(tf.constant, old)).written_at(1, new), strict=True):
         np.testing.assert_array_equal(traced, eager)
+
+
+def test_dropout_hides_a_share_of_the_weights_from_the_values_and_returns_them_whole() -> None:
+    """With the identity as values the context is the weights as they were used."""
+    query, key = tf.constant(normal(1, 2, 3, 50, 4)), tf.constant(normal(2, 2, 3, 40, 4))
+    value = tf.eye(40, batch_shape=[2, 3])
+    dropout, seed = Dropout(0.25, "weights"), tf.constant([1, 1], tf.int64)
+    used, weights = scaled_dot_product_attention(query, key, value, None, 0.5, lambda one: dropout(one, seed))
+    _, plain = scaled_dot_product_attention(query, key, value, None, 0.5)
+    np.testing.assert_array_equal(weights, plain)
+    kept = used.numpy() != 0
+    np.testing.assert_allclose(used, np.where(kept, plain / 0.75, 0), **CLOSE)
+    assert np.mean(kept) == pytest.approx(0.75, abs=0.02)
+
+
+def test_an_attention_block_drops_weights_by_its_seed_and_none_without() -> None:
+    blocks = [MultiHeadAttention(2, 4, 8, dropout=dropout) for dropout in (Dropout(0.5, "weights"), None)]
+    x, seeds = tf.constant(normal(1, 3, 5, 8)), [tf.constant([1, number], tf.int64) for number in (1, 2)]
+    for block in blocks:
+        block(x, block.keys_values(x))
+    blocks[1].set_weights(blocks[0].get_weights())
+    keys_values = blocks[0].keys_values(x)
+    plain = blocks[1](x, keys_values)[0]
+    np.testing.assert_array_equal(blocks[0](x, keys_values)[0], plain)
+    dropped = [blocks[0](x, keys_values, dropout_seed=seed)[0] for seed in (*seeds, seeds[0])]
+    np.testing.assert_array_equal(dropped[0], dropped[2])
+    assert not np.allclose(dropped[0], dropped[1], atol=1e-3)
+    assert not np.allclose(dropped[0], plain, atol=1e-3)

@@ -89,6 +89,8 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         head_size=draw(st.none() | COUNTS),
         attention_scale=draw(st.sampled_from(["head", "projection"])),
         dropout=draw(FRACTIONS),
+        attention_dropout=draw(FRACTIONS),
+        feed_forward_dropout=draw(FRACTIONS),
         norm=norm,
         layer_norm_epsilon=draw(st.floats(0, 1, exclude_min=True, exclude_max=True)),
         share_decoder_norm=norm == "post" and draw(st.booleans()),
@@ -99,19 +101,33 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
     )
 
 
-TRAINING_CONFIGS = st.builds(
-    TrainingConfig,
-    epochs=COUNTS,
-    reshuffle=st.booleans(),
-    seed=SEEDS,
-    learning_rate_scale=POSITIVE,
-    adam_beta_1=FRACTIONS,
-    adam_epsilon=POSITIVE,
-    max_to_keep=st.none() | COUNTS,
-)
+@st.composite
+def training_configs(draw: st.DrawFn) -> TrainingConfig:
+    schedule = draw(st.sampled_from(["paper", "inverse_sqrt", "cosine", "linear"]))
+    peak = None if schedule == "paper" else draw(POSITIVE)
+    falls = schedule in {"cosine", "linear"}
+    return TrainingConfig(
+        epochs=draw(COUNTS),
+        reshuffle=draw(st.booleans()),
+        seed=draw(SEEDS),
+        schedule=schedule,
+        peak_learning_rate=peak,
+        decay_steps=draw(st.none() | COUNTS) if falls else None,
+        final_learning_rate=draw(st.floats(0, peak)) if falls and peak else 0.0,
+        learning_rate_scale=draw(POSITIVE),
+        adam_beta_1=draw(FRACTIONS),
+        adam_epsilon=draw(POSITIVE),
+        weight_decay=draw(st.floats(0, allow_infinity=False)),
+        clip_norm=draw(st.none() | POSITIVE),
+        ema_decay=draw(st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True)),
+        skip_nonfinite=draw(st.integers(0, 10**6)),
+        max_to_keep=draw(st.none() | COUNTS),
+    )
+
+
 DECODING_CONFIGS = st.builds(DecodingConfig, batch_size=COUNTS, max_length_ratio=POSITIVE)
 VALID = st.builds(
-    Config, data=data_configs(), model=model_configs(), training=TRAINING_CONFIGS, decoding=DECODING_CONFIGS
+    Config, data=data_configs(), model=model_configs(), training=training_configs(), decoding=DECODING_CONFIGS
 )
 
 
@@ -318,6 +334,42 @@ WRONG = {
     "not a number": (
         "model:\n  dropout: .nan\n",
         "{path}, line 2: model.dropout must be a finite number; received nan. " + REMEDY,
+    ),
+    "paper's schedule with a peak": (
+        "training:\n  peak_learning_rate: 0.001\n",
+        "{path}, line 1: training: schedule paper works its peak out from d_model and warmup_steps; received "
+        "peak_learning_rate 0.001 with it. Set schedule to inverse_sqrt, which falls the same way, or to cosine or "
+        "linear, or scale the peak with learning_rate_scale.",
+    ),
+    "another schedule without a peak": (
+        "training:\n  schedule: cosine\n",
+        "{path}, line 1: training: schedule cosine needs a peak_learning_rate; received null. Set it, for example to "
+        "0.0005, or schedule to paper, which works it out.",
+    ),
+    "decay of a schedule that has none": (
+        "training:\n  schedule: inverse_sqrt\n  peak_learning_rate: 0.001\n  decay_steps: 100\n",
+        "{path}, line 1: training: decay_steps and final_learning_rate go with schedule cosine or linear alone; "
+        "received decay_steps 100 with schedule inverse_sqrt. Leave them out, or set "
+        "schedule to cosine or linear.",
+    ),
+    "final rate of a schedule that has none": (
+        "training:\n  final_learning_rate: 0.001\n",
+        "{path}, line 1: training: decay_steps and final_learning_rate go with schedule cosine or linear alone; "
+        "received final_learning_rate 0.001 with schedule paper. Leave them out, or set "
+        "schedule to cosine or linear.",
+    ),
+    "schedule that falls upwards": (
+        "training:\n  schedule: linear\n  peak_learning_rate: 0.001\n  final_learning_rate: 0.01\n",
+        "{path}, line 1: training: the learning rate falls from peak_learning_rate to final_learning_rate; received "
+        "a peak of 0.001 below the final 0.01. Lower final_learning_rate.",
+    ),
+    "average that never moves": (
+        "training:\n  ema_decay: 1.0\n",
+        "{path}, line 2: training.ema_decay must be less than 1; received 1.0. " + REMEDY,
+    ),
+    "norm of nothing": (
+        "training:\n  clip_norm: 0.0\n",
+        "{path}, line 2: training.clip_norm must be greater than 0; received 0.0. " + REMEDY,
     ),
     "odd width": (
         "model:\n  d_model: 9\n  heads: 3\n",

@@ -323,3 +323,18 @@ def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_i
     assert np.mean(dropped[ids.numpy() >= 4] == 1) == pytest.approx(0.3, abs=0.03)
     np.testing.assert_array_equal(layer(ids, seed), dropped)
     np.testing.assert_array_equal(layer(ids), ids)
+
+
+def test_feed_forward_drops_a_share_of_its_inner_activation() -> None:
+    """With the identity as outer matrix the output is the inner activation as it was used."""
+    width = 64
+    layer = FeedForward(width, width, Dropout(0.25, "inner"))
+    x, seed = tf.constant(normal(1, 100, width)), tf.constant([1, 1], tf.int64)
+    layer(x)
+    layer.outer.kernel.assign(np.eye(width))
+    plain, used = layer(x).numpy(), layer(x, seed).numpy()
+    active = plain > 0
+    kept = used != 0
+    assert not kept[~active].any()
+    np.testing.assert_allclose(used, np.where(kept, plain / 0.75, 0), **CLOSE)
+    assert np.mean(kept[active]) == pytest.approx(0.75, abs=0.03)

@@ -27,7 +27,7 @@ CONFIG = """
 model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
 training:
   {epochs: 3, batch_size: 4, accumulate: 2, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
-   decode_validation: 8, samples: 2, max_to_keep: 2, average_last: 2}
+   decode_validation: 8, samples: 2, max_to_keep: 2, ema_decay: 0.99, average_last: 2}
 """
 
 

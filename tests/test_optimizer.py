@@ -1,4 +1,4 @@
-"""Adam against that of Keras, and a state that a run can go on from to the bit."""
+"""Adam, weight decay and averages against Keras and TensorFlow, and a state that a run can go on from to the bit."""
 
 from nmt import runtime  # noqa: F401 - first: it starts TensorFlow without its chatter
 
@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from nmt.config import TrainingConfig
-from nmt.optimizer import Adam
+from nmt.optimizer import Adam, MovingAverage
 
 IDS = tf.constant([[0, 3, 3], [5, 0, 1]])  # row 3 twice in a sentence, rows 2 and 4 never
 
@@ -64,6 +64,44 @@ def test_adam_equals_that_of_keras(config: TrainingConfig) -> None:
         for one, other in zip(ours.values(), theirs.values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
     assert adam.steps.numpy() == 20
+
+
+def test_weight_decay_is_that_of_keras_on_matrices_and_leaves_vectors_alone() -> None:
+    ours, theirs = Problem(), Problem()
+    adam = Adam(ours.variables, TrainingConfig(weight_decay=0.3))
+    keras_adam = keras.optimizers.AdamW(weight_decay=0.3, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+    keras_adam.exclude_from_weight_decay(var_list=[theirs.bias])
+    plain, without = Problem(), TrainingConfig()
+    plain_adam = Adam(plain.variables, without)
+    for step in range(20):
+        adam.apply(ours.gradients(), tf.constant(rate(step)))
+        plain_adam.apply(plain.gradients(), tf.constant(rate(step)))
+        keras_adam.learning_rate = rate(step)
+        dense = [tf.convert_to_tensor(gradient) for gradient in theirs.gradients()]
+        keras_adam.apply_gradients(zip(dense, theirs.variables, strict=True))
+        for one, other in zip(ours.values(), theirs.values(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert np.abs(ours.kernel - plain.kernel).max() > 0.01
+    untouched = 2  # a row of the embedding that no gradient reaches decays too
+    decayed = np.prod([1 - 0.3 * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
+    np.testing.assert_allclose(ours.values()[0][untouched], decayed, rtol=1e-5)
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.999])
+def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
+    problem = Problem()
+    adam, ours = Adam(problem.variables, SETTINGS[0]), MovingAverage(problem.variables, decay)
+    steps = tf.Variable(0)
+    theirs = tf.train.ExponentialMovingAverage(decay, num_updates=steps)
+    theirs.apply(problem.variables)  # starts from the first weights, as ours
+    for step in range(1, 31):
+        train(problem, adam, range(step, step + 1))
+        ours.update(adam.steps)
+        steps.assign(step)
+        theirs.apply(problem.variables)
+        for average, variable in zip(ours.averages, problem.variables, strict=True):
+            np.testing.assert_allclose(average, theirs.average(variable), rtol=1e-5, atol=1e-6)
+            assert not np.allclose(average, variable, atol=1e-4)
 
 
 def test_a_traced_step_equals_an_eager_one() -> None:

@@ -102,9 +102,17 @@ def comparable(run: Run) -> list[dict]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"precision": "float32"},
         {"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120},
         {"precision": "float16", "accumulate": 2, "batch_size": 16},
+        {
+            "precision": "float32",
+            "model": {"attention_dropout": 0.2, "feed_forward_dropout": 0.2},
+            "schedule": "cosine",
+            "peak_learning_rate": 3e-3,
+            "weight_decay": 0.1,
+            "clip_norm": 0.5,
+            "ema_decay": 0.9,
+        },
     ],
     ids=str,
 )
@@ -282,6 +290,30 @@ def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     assert in_two.run.config().training.epochs == 4
 
 
+def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset: Dataset) -> None:
+    falling = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2}
+    batches = {"batch_type": "tokens", "batch_size": 100, "accumulate": 2}
+    trainer = train("run", tiny(**falling, **batches, epochs=2, log_every=1), dataset)
+    rates = [record.learning_rate for record in trainer.run.metrics() if record.kind == "step"]
+    total = trainer.total_steps
+    assert total == 2 * trainer.run.epochs()[0].step
+    np.testing.assert_allclose(rates[1:total], 1e-3 * np.arange(total - 2, -1, -1)[: len(rates) - 1] / (total - 2))
+    assert trainer.learning_rate(total) == trainer.learning_rate(total + 5) == 0
+
+
+def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: Dataset) -> None:
+    falling = {"schedule": "cosine", "peak_learning_rate": 1e-3}
+    config = tiny(**falling, epochs=1)
+    run = start_run("run", config, dataset)
+    resume_run(run, config, dataset)
+    message = r"training\.epochs: 1 before, 2 now, with a schedule that falls to the end of the run\. "
+    with pytest.raises(ConflictError, match=message):
+        resume_run(run, tiny(**falling, epochs=2), dataset)
+    fixed = start_run("fixed", tiny(**falling, decay_steps=9, epochs=1), dataset)
+    resume_run(fixed, tiny(**falling, decay_steps=9, epochs=2), dataset)
+    assert fixed.config().training.epochs == 2
+
+
 def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> None:
     config = tiny(epochs=8, average_last=2, max_to_keep=1)
     trainer = train("run", config, dataset)
@@ -417,7 +449,7 @@ def test_weights_of_every_epoch_are_kept_and_rotated_when_asked(dataset: Dataset
 
 def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset) -> None:
     config = tiny(learning_rate_scale=1e30)
-    with pytest.raises(NmtError, match=r"at step 3 it is (nan|inf), and nothing has been saved.*scale=5e\+29"):
+    with pytest.raises(NmtError, match=r"in epoch 1 those of step [23] are not; nothing has been saved.*scale=5e\+29"):
         train("run", config, dataset)
     assert Run(Path("checkpoints/run")).metrics() == []
 

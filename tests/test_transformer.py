@@ -6,6 +6,7 @@ from nmt import runtime
 import functools
 import re
 import warnings
+from collections import Counter
 from itertools import combinations, product
 from typing import Any
 
@@ -125,9 +126,9 @@ def test_dropout_is_a_function_of_seed_and_step(model: Transformer) -> None:
 
 
 def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
-    model = built(small(**SHALLOW, dropout=0.5))
+    model = built(small(**SHALLOW, dropout=0.5, attention_dropout=0.25, feed_forward_dropout=0.125))
     dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, Dropout)}
-    assert list(dropouts.values()) == [0.5] * (2 + 2 + 3)
+    assert Counter(dropouts.values()) == {0.5: 2 + 2 + 3, 0.25: 1 + 2, 0.125: 1 + 1}
     memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
     assert len({part.number for part in dropouts}) == len(dropouts)  # no two draw the same
     for only in (None, model.source_dropout, model.target_dropout):
@@ -300,6 +301,39 @@ def test_packing_changes_no_gradient(model: Transformer) -> None:
         packed_mean, rows_mean = of_tokens.objective / of_tokens.tokens, of_all.objective / of_all.tokens
     for one, other in zip(of_packed.gradient(packed_mean, weights), of_rows.gradient(rows_mean, weights), strict=True):
         np.testing.assert_allclose(tf.convert_to_tensor(one), tf.convert_to_tensor(other), **CLOSE)
+
+
+def test_dropout_of_attention_weights_is_the_same_for_packed_tokens_as_for_rows() -> None:
+    model, seed = randomise(built(small(dropout=0.0, attention_dropout=0.5))), tf.constant([1, 1], tf.int64)
+    packing = Packing.of(EXPECTED)
+    packed, rows = (model.encode(SOURCE, packed=packed, dropout_seed=seed) for packed in (True, False))
+    of_tokens = model.decode(TARGET, packed, packing=packing, dropout_seed=seed)
+    of_rows = packing.pack(model.decode(TARGET, rows, dropout_seed=seed))
+    np.testing.assert_allclose(of_tokens, of_rows, **CLOSE)
+    assert not np.allclose(of_rows, packing.pack(model(SOURCE, TARGET)), atol=1e-2)
+
+
+def test_dropout_of_nothing_costs_no_operation() -> None:
+    model = built(small(dropout=0.0))
+
+    @tf.function
+    def learn(seed: tf.Tensor | None) -> tf.Tensor:
+        return model.decode(TARGET, model.encode(SOURCE, dropout_seed=seed), dropout_seed=seed)
+
+    seeded, plain = (learn.get_concrete_function(seed).graph for seed in (tf.constant([1, 1], tf.int64), None))
+    # The seed itself comes in as one.
+    assert len(seeded.get_operations()) == len(plain.get_operations()) + 1
+
+
+@pytest.mark.parametrize("key", ["attention_dropout", "feed_forward_dropout"])
+def test_each_kind_of_dropout_acts_on_both_sides_in_training_alone(key: str) -> None:
+    without, model = pair(key, 0.0, 0.5, dropout=0.0)
+    np.testing.assert_array_equal(model(SOURCE, TARGET), without(SOURCE, TARGET))
+    memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
+    for one, changed in ((without, False), (model, True)):
+        encoded = [one.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
+        decoded = [one.decode(TARGET, memory, dropout_seed=given) for given in (seed, None)]
+        assert np.allclose(*encoded, **CLOSE) == np.allclose(*decoded, **CLOSE) == (not changed)
 
 
 # --- variants of the model

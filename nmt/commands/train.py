@@ -157,6 +157,8 @@ def _left(trainer: "Trainer") -> str:
 
 def _finished(trainer: "Trainer") -> str:
     run = trainer.run
+    left_out = trainer.train_step.trouble().skipped
+    skipped = f" {left_out} steps were left out, whose loss or gradients were not finite." if left_out else ""
     average = run.average()
     early = (
         f"Stopped early, {trainer.config.training.patience} validations after the best"
@@ -164,7 +166,10 @@ def _finished(trainer: "Trainer") -> str:
         else "Finished"
     )
     translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
-    return f"{early}: best epoch {run.best()}{translated_with}. Weights, metrics and configuration are in {run.folder}"
+    return (
+        f"{early}: best epoch {run.best()}{translated_with}.{skipped} Weights, metrics and configuration are in "
+        f"{run.folder}"
+    )
 
 
 def _note_settings_not_in_force(config: "Config", dataset: "Dataset") -> None:
