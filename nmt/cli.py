@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from nmt.commands.bench import bench
+from nmt.commands.evaluate import evaluate
 from nmt.commands.options import ConfigOption, SetOption
 from nmt.commands.prepare import prepare
 from nmt.commands.translate import translate
@@ -90,6 +91,7 @@ def plot(
 
 
 app.command()(translate)
+app.command()(evaluate)
 
 
 @app.command()
