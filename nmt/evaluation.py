@@ -159,7 +159,9 @@ def score(
 ) -> Scores:
     """Return the scores of systems, with confidence intervals and tests of their difference from the first.
 
-    Paired bootstrap resampling (Koehn 2004) with the seed of sacrebleu, 12345, which the signatures name.
+    Paired bootstrap resampling (Koehn 2004) with the seed of sacrebleu, 12345, which the signatures name. Of equal
+    scores p is 1, where sacrebleu, which counts the resamples that differ by more than nothing, has its smallest. One
+    sentence alone is neither resampled nor tested: all of its resamples are the same.
 
     Args:
         systems: N translations each, by name.
@@ -171,7 +173,7 @@ def score(
     chosen = {name: METRICS[name](tokenize) for name in metrics}
     found: dict[str, dict[str, Score]] = {name: {} for name in systems}
     sentences = len(references[0])
-    if not resamples:
+    if not resamples or sentences == 1:
         signatures = {}
         for metric in chosen.values():
             for name, translations in systems.items():
@@ -182,9 +184,11 @@ def score(
     test = PairedTest(list(systems.items()), chosen, references, test_type="bs", n_samples=resamples)
     signed, results = test()
     for metric_name in signed:
-        for name, result in zip(systems, results[metric_name], strict=True):
+        baseline = results[metric_name][0].score
+        for place, (name, result) in enumerate(zip(systems, results[metric_name], strict=True)):
+            p_value = 1.0 if place and result.score == baseline else result.p_value
             found[name][metric_name] = Score(
-                score=result.score, mean=float(result.mean), ci=float(result.ci), p_value=result.p_value
+                score=result.score, mean=float(result.mean), ci=float(result.ci), p_value=p_value
             )
     return Scores(sentences=sentences, signatures={name: str(one) for name, one in signed.items()}, systems=found)
 

@@ -69,7 +69,8 @@ ROOMS: dict[str, set[str]] = {
     "evaluation_set": {"dataset", "text_files", "files", "errors"},
     "overlap": {"dataset", "manifest", "tokenizer"},
     "evaluation": {"config", "errors"},
-    "report": {"evaluation", "errors"},
+    "report": {"evaluation"},
+    "report_page": {"report", "evaluation", "errors"},
     "flops": {"config"},
     "op_times": set(),
     "generated": {"dataset", "tokenizer"},
@@ -92,7 +93,7 @@ WITHOUT_TENSORFLOW = [
     "flops",
     "overlap",
     "plots",
-    "report",
+    "report_page",
     "run",
     "tokenizer",
 ]

@@ -82,7 +82,8 @@ def evaluate(
     configuration.
     """
     from nmt.evaluation import check_resamples
-    from nmt.report import check_format, describe, write_report
+    from nmt.report import describe
+    from nmt.report_page import check_format, write_report
 
     figures = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
