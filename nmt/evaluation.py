@@ -4,6 +4,7 @@ N sentences, R references of each.
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import sacrebleu
@@ -116,6 +117,7 @@ class SetReport(Section):
 class Evaluation(Section):
     """All that is known of how good systems are on a test set."""
 
+    format: Literal[1] = 1
     nmt: str
     """Version."""
     sacrebleu: str = sacrebleu.__version__

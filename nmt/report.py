@@ -10,6 +10,7 @@ from nmt.evaluation import Evaluation, Example, Score, Scores, System
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
+SAMPLING = {"temperature", "top_k", "top_p", "seed"}  # of decoding: no translation here is drawn
 
 
 class Texts(NamedTuple):
@@ -96,6 +97,20 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
             f"p: of the difference from {first.name}, paired bootstrap resampling (Koehn 2004), two-sided; "
             f"* below {SIGNIFICANT:g}."
         )
+
+
+def settings_lines(evaluation: Evaluation) -> Iterator[str]:
+    """Yield in words what it takes, beside the signatures, to get these scores again."""
+    for system in evaluation.systems:
+        if system.decoding is not None:
+            settings = system.decoding.model_dump(exclude=SAMPLING).items()
+            yield (
+                f"{system.name}: run {system.run} at epoch {system.epoch}, trained on dataset {system.dataset}; "
+                f"{', '.join(f'{key} {value}' for key, value in settings)}"
+            )
+    for file, digest in evaluation.test_set.sha256.items():
+        yield f"{file}: SHA-256 {digest}"
+    yield f"nmt {evaluation.nmt}, sacrebleu {evaluation.sacrebleu}"
 
 
 def figures(score: Score) -> str:

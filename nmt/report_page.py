@@ -15,6 +15,7 @@ from nmt.report import (
     overlap_lines,
     p_value,
     set_line,
+    settings_lines,
     system_line,
     without_line,
 )
@@ -131,7 +132,8 @@ def markdown(evaluation: Evaluation, texts: Texts) -> str:
                 for place in range(evaluation.test_set.sentences)
             ),
         ))  # fmt: skip
-        yield f"Made by nmt {evaluation.nmt} with sacrebleu {evaluation.sacrebleu}."
+        yield "## Settings"
+        yield "\n".join(f"- {_escaped(line)}" for line in settings_lines(evaluation))
 
     return "\n\n".join(block for block in blocks() if block) + "\n"
 
@@ -149,7 +151,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
-th { background: var(--soft); position: sticky; top: 0; }
+th { background: var(--soft); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .scores { width: auto; }
 .faint, small { color: var(--faint); }
@@ -160,6 +162,9 @@ tr:target { background: var(--soft); }
 """
 
 
+NUMBER = ' class="number"'
+
+
 def _cell(text: str) -> str:
     shown = html.escape(text) if text.strip() else f'<span class="empty">{EMPTY}</span>'
     return f'<td dir="auto">{shown}</td>'
@@ -168,7 +173,7 @@ def _cell(text: str) -> str:
 def _heads(header: Iterable[str], *, numbers: int) -> str:
     """Heads of columns, the first ``numbers`` of which hold numbers."""
     return "".join(
-        f'<th scope="col"{" class=number" if place < numbers else ""}>{html.escape(head)}</th>'
+        f'<th scope="col"{NUMBER if place < numbers else ""}>{html.escape(head)}</th>'
         for place, head in enumerate(header)
     )
 
@@ -254,7 +259,9 @@ def page(evaluation: Evaluation, texts: Texts) -> str:
             + "</tr>"
             for place in range(evaluation.test_set.sentences)
         ))  # fmt: skip
-        yield f'<p class="faint">Made by nmt {html.escape(evaluation.nmt)} with sacrebleu {evaluation.sacrebleu}.</p>'
-        yield "</body>\n</html>"
+        yield "<h2>Settings</h2>\n<ul>"
+        for line in settings_lines(evaluation):
+            yield f"<li>{html.escape(line)}</li>"
+        yield "</ul>\n</body>\n</html>"
 
     return "\n".join(parts()) + "\n"

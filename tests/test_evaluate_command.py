@@ -38,7 +38,8 @@ def test_a_run_is_scored_on_its_own_test_split(project: Path) -> None:
     }  # fmt: skip
     assert found["without_overlap"] is None
     report = (project / "r.html").read_text()
-    assert all(text in report for text in [*translations, *found["scores"]["signatures"].values()])
+    figures = [*found["scores"]["signatures"].values(), *found["test_set"]["sha256"].values(), "max_length_ratio 2.0"]
+    assert all(text in report for text in [*translations, *figures])
     assert "sentences translated in" in done.stderr
 
 
@@ -54,9 +55,11 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     arguments = [
         "--run", "base:1", "--run", "base", "--hypothesis", "h.gz", "--source", "s.gz", "--reference", "r1.gz",
         "--reference", "r2.gz", "--epoch", "last", "--beam", "2", "--batch-size", "3", "--precision", "bfloat16",
-        "--resamples", "20", "--metric", "chrf++", "--metric", "bleu", "--tokenize", "char", "--examples", "1",
+        "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char", "--examples", "1",
     ]  # fmt: skip
-    found = json.loads(nmt("evaluate", *arguments, "--json", cwd=project).stdout)
+    done = nmt("evaluate", *arguments, "--json", cwd=project)
+    assert "1 of 10 source sentences were trained on" in done.stderr
+    found = json.loads(done.stdout)
     assert [(one["name"], one["epoch"]) for one in found["systems"]] == [("base:1", 1), ("base", 2), ("h.gz", None)]
     decoding = found["systems"][1]["decoding"]
     assert (decoding["beam_size"], decoding["batch_size"], decoding["precision"]) == (2, 3, "bfloat16")

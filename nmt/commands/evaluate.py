@@ -1,5 +1,6 @@
 """``nmt evaluate``: how good translations are, by the metrics the field publishes, several systems side by side."""
 
+import re
 import shutil
 import sys
 import time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nmt.translation import Translation, Translator
 
 METRICS = ("bleu", "chrf", "ter")
+_LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write one
 BATCHES_AT_A_TIME = 2  # between two steps of the bar; one alone may be so few tokens that it is not worth compiling
 
 
@@ -89,7 +91,7 @@ def evaluate(
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
         "batch_size": batch_size, "precision": precision,
     }  # fmt: skip
-    metrics = _check_metrics(metric or list(METRICS), tokenize)
+    metrics = _check_metrics([name.lower() for name in metric or METRICS], tokenize)
     if report is not None:
         check_format(report.suffix)
     plans = _plans(run, hypothesis, epoch, figures)
@@ -99,6 +101,8 @@ def evaluate(
     check_resamples(resamples, len(test_set))
     given = _read_hypotheses(plans, test_set)
     overlap = _overlap(plans, test_set)
+    if overlap.numbers:
+        typer.echo(f"nmt: {len(overlap.numbers):,} of {len(test_set):,} source sentences were trained on", err=True)
     systems, translations = _translate(plans, test_set, given)
     if output is not None:
         from nmt.files import write_text
@@ -279,8 +283,7 @@ def _run_system(plan: Plan, run: "Run", test_set: "EvaluationSet") -> "tuple[Sys
         with_unknown_words=sum(bool(one.unknown) for one in found),
         cut_off=sum(not one.is_whole for one in found),
     )
-    # A line break, which a model that falls back to bytes could write, would make two lines of one.
-    return system, [" ".join(one.text.splitlines()) for one in found]
+    return system, [_LINE_BREAK.sub(" ", one.text) for one in found]
 
 
 def _with_bar(translator: "Translator", test_set: "EvaluationSet", name: str) -> "list[Translation]":
