@@ -94,8 +94,9 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     first, *others = evaluation.systems
     if others and evaluation.resamples and evaluation.test_set.sentences > 1:
         yield (
-            f"p: of the difference from {first.name}, paired bootstrap resampling (Koehn 2004), two-sided; "
-            f"* below {SIGNIFICANT:g}."
+            f"p: of the difference from {first.name}, two-sided, paired bootstrap resampling of these sentences (Koehn "
+            f"2004){', each comparison for itself' if len(others) > 1 else ''}; * below {SIGNIFICANT:g}. It says nothing "
+            "of how much training with another seed would change."
         )
 
 

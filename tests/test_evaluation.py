@@ -303,6 +303,13 @@ def test_a_set_that_was_all_trained_on_has_no_other_scores() -> None:
         assert "not trained on" not in text
 
 
+def test_a_page_says_what_its_p_values_are_of() -> None:
+    evaluation, _ = small_evaluation(known=[])
+    assert "of the difference from base, two-sided" in describe(evaluation, 160)
+    evaluation, _ = small_evaluation(known=[], resamples=0)
+    assert "two-sided" not in describe(evaluation, 160)
+
+
 def test_a_report_is_markdown_or_html() -> None:
     with pytest.raises(NmtError, match=r"\.md or \.html; received '\.pdf'"):
         check_format(".pdf")

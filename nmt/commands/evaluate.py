@@ -108,6 +108,7 @@ def evaluate(
         from nmt.files import write_text
 
         write_text(output, "".join(f"{text}\n" for text in translations[plans[0].name]))
+    typer.echo("Scoring ...", err=True)
     evaluation, texts = _score(test_set, systems, translations, overlap, metrics, tokenize, resamples, examples)
     width = shutil.get_terminal_size().columns
     typer.echo(evaluation.model_dump_json(indent=2) if as_json else describe(evaluation, width))
