@@ -45,9 +45,9 @@ def system_line(system: System) -> str:
     if system.seconds is not None:
         parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")
     if system.with_unknown_words:
-        parts.append(f"{system.with_unknown_words:,} sentences with unknown words")
+        parts.append(f"{_count(system.with_unknown_words, 'sentence')} with unknown words")
     if system.cut_off:
-        parts.append(f"{system.cut_off:,} translations cut off at their longest allowed length")
+        parts.append(f"{_count(system.cut_off, 'translation')} cut off at the longest allowed length")
     return ", ".join(parts)
 
 
@@ -95,8 +95,8 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     if others and evaluation.resamples and evaluation.test_set.sentences > 1:
         yield (
             f"p: of the difference from {first.name}, two-sided, paired bootstrap resampling of these sentences (Koehn "
-            f"2004){', each comparison for itself' if len(others) > 1 else ''}; * below {SIGNIFICANT:g}. It says nothing "
-            "of how much training with another seed would change."
+            f"2004){', each comparison for itself' if len(others) > 1 else ''}; * below {SIGNIFICANT:g}. It says "
+            "nothing of how much training with another seed would change."
         )
 
 
