@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from nmt.commands.bench import bench
+from nmt.commands.evaluate import evaluate
 from nmt.commands.prepare import prepare
 from nmt.commands.train import run_training, train
 from nmt.commands.translate import translate
@@ -72,6 +73,7 @@ def plot(
 
 
 app.command()(translate)
+app.command()(evaluate)
 
 
 @app.command()

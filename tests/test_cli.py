@@ -451,6 +451,7 @@ REFUSED = [
     (("translate", "--beam", "0", "im thirsty"), r"--beam must be greater than or equal to 1; received 0"),
     (("translate", "--sample", "--top-p", "1.5", "im thirsty"), r"--top-p must be less than or equal to 1"),
     (("translate", "--top-p", "0.5", "im thirsty"), r"--top-p is about sampling.*--sample"),
+    (("translate", "--precision", "int8", "im thirsty"), r"--precision must be 'auto', 'float32' or 'bfloat16'"),
     (("translate", "--sample", "--beam", "2", "im thirsty"), r"received --sample and --beam"),
     (("translate", "--beam", "1", "--length-penalty", "1", "im thirsty"), r"--length-penalty is about beam search"),
     (("translate", "--score", "--alignment", "a\tb"), r"--score looks at .* given .* received --alignment"),

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nmt.commands.options import (
+    BEAM,
+    BatchSizeOption,
+    BeamOption,
+    CoveragePenaltyOption,
+    EpochOption,
+    LengthPenaltyOption,
+    PrecisionOption,
+    option_name,
+    refuse_idle_beam_options,
+)
 from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
@@ -17,18 +28,11 @@ def translate(
         list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
-    epoch: Annotated[
-        str | None,
-        typer.Option(help="A number, best, last or average; by default the average, where the run ended with one."),
-    ] = None,
+    epoch: EpochOption = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help="A text file, a sentence a line.")] = None,
-    beam: Annotated[int | None, typer.Option(help="Beginnings kept at each step; 1 is greedy search.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="Of beam search: divide log-probabilities by ((5 + tokens) / 6)^this.")
-    ] = None,
-    coverage_penalty: Annotated[
-        float | None, typer.Option(help="Of beam search: weight of source words that no word looked at.")
-    ] = None,
+    beam: BeamOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    coverage_penalty: CoveragePenaltyOption = None,
     n_best: Annotated[
         int | None,
         typer.Option(min=1, help="So many translations of each sentence, as lines of number, score and translation."),
@@ -47,7 +51,8 @@ def translate(
     alignment: Annotated[
         bool, typer.Option("--alignment", help="Add a column i-j: target word j looked most at source word i, from 0.")
     ] = False,
-    batch_size: Annotated[int | None, typer.Option(help="Sentences at a time.")] = None,
+    batch_size: BatchSizeOption = None,
+    precision: PrecisionOption = None,
 ) -> None:
     """Translate sentences and print the translations alone, one a line.
 
@@ -61,6 +66,7 @@ def translate(
     figures: dict[str, Any] = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
         "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "batch_size": batch_size,
+        "precision": precision,
     }  # fmt: skip
     _refuse_contradictions(figures, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
     texts, names = _read(sentences, input_)
@@ -88,7 +94,6 @@ def translate(
 
 
 SAMPLING = ("temperature", "top_k", "top_p", "seed")
-BEAM = ("beam_size", "length_penalty", "coverage_penalty")
 
 
 def _refuse_contradictions(
@@ -99,7 +104,7 @@ def _refuse_contradictions(
     given |= {"alignment"} if alignment else set()
 
     def first(names: tuple[str, ...]) -> str | None:
-        return next((_option(name) for name in names if name in given), None)
+        return next((option_name(name) for name in names if name in given), None)
 
     if score and (other := first(("sample", "n_best", "prefix", "alignment", *BEAM, *SAMPLING))):
         raise NmtError(f"--score looks at translations that are given and searches for none; received {other} too.")
@@ -107,12 +112,7 @@ def _refuse_contradictions(
         raise NmtError(f"Words are drawn or searched for; received --sample and {other}. Leave one of them out.")
     if not sample and (other := first(SAMPLING)):
         raise NmtError(f"{other} is about sampling; received it without --sample. Add --sample or leave it out.")
-    if figures["beam_size"] == 1 and (other := first(BEAM[1:])):
-        raise NmtError(f"{other} is about beam search; received it with --beam 1. Give a wider beam or leave it out.")
-
-
-def _option(name: str) -> str:
-    return "--beam" if name == "beam_size" else "--" + name.replace("_", "-")
+    refuse_idle_beam_options(figures)
 
 
 def _read(sentences: list[str] | None, path: Path | None) -> tuple[list[str], list[str]]:

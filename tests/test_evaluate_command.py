@@ -1,0 +1,144 @@
+"""``nmt evaluate`` as a user types it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from conftest import nmt, small_pairs
+
+DATA = Path("data") / "english-german-both"
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_a_run_is_scored_on_its_own_test_split(project: Path) -> None:
+    done = nmt("evaluate", "--json", "--resamples", "20", "-o", "out.txt", "--report", "r.html", cwd=project)
+    found = json.loads(done.stdout)
+    translations, references = lines(project / "out.txt"), lines(project / DATA / "test.target.txt")
+    source = str(DATA / "test.source.txt")
+    assert translations == nmt("translate", "--input", source, cwd=project).stdout.splitlines()
+    for metric in (sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()):
+        expected = metric.corpus_score(translations, [references])
+        assert found["scores"]["systems"]["base"][expected.name]["score"] == pytest.approx(expected.score)
+    assert found["test_set"] | {"sha256": {}} == {
+        "dataset": "english-german-both", "source": source, "references": [str(DATA / "test.target.txt")],
+        "sentences": len(references), "sha256": {},
+    }  # fmt: skip
+    system = found["systems"][0]
+    assert (system["name"], system["run"], system["epoch"]) == ("base", "base", 2)
+    assert system["decoding"]["beam_size"] == 1
+    assert system["decoding"]["precision"] == "float32"
+    assert system["sentences_per_second"] > 0
+    assert found["overlap"] == {
+        "checked": {"english-german-both": 0}, "undecided": {"english-german-both": 0}, "unchecked": [], "numbers": [],
+    }  # fmt: skip
+    assert found["without_overlap"] is None
+    report = (project / "r.html").read_text()
+    figures = [*found["scores"]["signatures"].values(), *found["test_set"]["sha256"].values(), "max_length_ratio 2.0"]
+    assert all(text in report for text in [*translations, *figures])
+    assert "sentences translated in" in done.stderr
+
+
+def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_on(project: Path) -> None:
+    test = [lines(project / DATA / f"test.{side}.txt")[:6] for side in ("source", "target")]
+    held_out = {line for name in ("test", "validation") for line in lines(project / DATA / f"{name}.source.txt")}
+    trained_on = next(pair[0] for pair in small_pairs() if pair[0] not in held_out)
+    unseen = lines(project / DATA / "validation.source.txt")[0]
+    sources = [*test[0], trained_on, "", "im flabbergasted", unseen]
+    references = [*test[1], "egal", "", "verblufft", "egal"]
+    for name, content in (("s.gz", sources), ("r1.gz", references), ("r2.gz", references[::-1]), ("h.gz", references)):
+        (project / name).write_bytes(gzip.compress("".join(f"{line}\n" for line in content).encode()))
+    arguments = [
+        "--run", "base:1", "--run", "base", "--hypothesis", "h.gz", "--source", "s.gz", "--reference", "r1.gz",
+        "--reference", "r2.gz", "--epoch", "last", "--beam", "2", "--batch-size", "3", "--precision", "bfloat16",
+        "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char", "--examples", "1",
+    ]  # fmt: skip
+    done = nmt("evaluate", *arguments, "--json", cwd=project)
+    assert "1 of 10 source sentences were trained on" in done.stderr
+    found = json.loads(done.stdout)
+    assert [(one["name"], one["epoch"]) for one in found["systems"]] == [("base:1", 1), ("base", 2), ("h.gz", None)]
+    decoding = found["systems"][1]["decoding"]
+    assert (decoding["beam_size"], decoding["batch_size"], decoding["precision"]) == (2, 3, "bfloat16")
+    assert found["systems"][0]["with_unknown_words"] == 1
+    assert list(found["scores"]["signatures"]) == ["chrF2++", "BLEU"]
+    assert (
+        "nrefs:2|bs:20" in found["scores"]["signatures"]["BLEU"] and "tok:char" in found["scores"]["signatures"]["BLEU"]
+    )
+    assert found["scores"]["systems"]["base:1"]["BLEU"]["p_value"] is None
+    assert found["scores"]["systems"]["h.gz"]["BLEU"] | {"p_value": 0, "mean": 0} == {
+        "score": pytest.approx(100), "ci": pytest.approx(0), "p_value": 0, "mean": 0,
+    }  # fmt: skip
+    assert found["overlap"]["numbers"] == [7]
+    assert found["without_overlap"]["sentences"] == 9
+    assert {name: len(one["worst"]) for name, one in found["examples"].items()} == {"base:1": 1, "base": 1, "h.gz": 1}
+
+
+def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> None:
+    reference = str(DATA / "test.target.txt")
+    table = nmt("evaluate", "--hypothesis", reference, "--reference", reference, "--report", "r.md", cwd=project).stdout
+    assert "100.0 (100.0 ± 0.0)" in table
+    assert "Not compared with training" in table
+    assert "tok:13a|smooth:exp" in table
+    assert (project / "r.md").read_text().count("\n| ") > len(lines(project / reference))
+
+
+def test_a_single_sentence_can_be_scored(project: Path) -> None:
+    (project / "one").write_text("ein satz\n")
+    table = nmt("evaluate", "--hypothesis", "one", "--reference", "one", "--source", "one", cwd=project).stdout
+    assert "1 sentence, one reference each" in table
+    assert "A single sentence cannot be resampled" in table
+    assert "±" not in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source", "two"], "received --source alone. Add --reference FILE"),
+        (["--reference", "two"], "received --reference alone. Add --source FILE"),
+        (["--hypothesis", "two"], "received --hypothesis alone. Add --reference FILE"),
+        (["--hypothesis", "three", "--reference", "two"], "two has 2, three has 3"),
+        (["--source", "three", "--reference", "two"], "two has 2, three has 3"),
+        (["--source", "two", "--reference", "missing"], "There is no file 'missing'"),
+        (["--hypothesis", "two", "--reference", "two", "--beam", "5"], "--beam is about translating"),
+        (["--hypothesis", "two", "--reference", "two", "--epoch", "5"], "--epoch is about translating"),
+        (["--hypothesis", "two", "--hypothesis", "two", "--reference", "two"], "'two' 2 times"),
+        (["--hypothesis", "two", "--reference", "two", "-o", "x"], "--output takes the translations of one run"),
+        (["--run", "base", "--run", "base:1", "-o", "x"], "--output takes the translations of one run"),
+        (["--run", "bass"], "(did you mean 'base'?)"),
+        (["--metric", "blue"], "received 'blue' (did you mean 'bleu'?)"),
+        (["--tokenize", "14a"], "received '14a'"),
+        (["--tokenize", "zh", "--metric", "ter"], "--tokenize is about BLEU"),
+        (["--report", "x.pdf"], "received '.pdf'"),
+        (["--beam", "1", "--length-penalty", "1"], "received it with --beam 1"),
+        (["--precision", "int8"], "--precision must be 'auto', 'float32' or 'bfloat16'; received 'int8'"),
+        (["--resamples", "100000000"], "or fewer; 0 gives scores alone"),
+    ],
+)
+def test_what_cannot_be_scored_is_said(arguments: list[str], message: str, project: Path) -> None:
+    (project / "two").write_text("a\nb\n")
+    (project / "three").write_text("a\nb\nc\n")
+    before = sorted(path for path in project.rglob("*"))
+    done = nmt("evaluate", *arguments, cwd=project, code=2)
+    assert message in " ".join(done.stderr.split())
+    assert not done.stdout
+    assert sorted(path for path in project.rglob("*")) == before
+
+
+def test_without_its_dataset_a_run_says_how_to_be_scored_and_is_scored_on_files(project: Path) -> None:
+    (project / DATA).rename(project / "elsewhere")
+    done = nmt("evaluate", cwd=project, code=2)
+    assert "data/english-german-both is not there" in done.stderr and "--source FILE --reference FILE" in done.stderr
+    arguments = ["--source", "elsewhere/test.source.txt", "--reference", "elsewhere/test.target.txt", "--json"]
+    found = json.loads(nmt("evaluate", *arguments, cwd=project).stdout)
+    assert found["overlap"]["checked"] == {}
+    assert "is not there" in found["overlap"]["unchecked"][0]
+
+
+def test_a_run_without_weights_is_refused(project: Path) -> None:
+    for file in (project / "checkpoints" / "base" / "weights").iterdir():
+        file.unlink()
+    assert "has not finished an epoch" in nmt("evaluate", cwd=project, code=2).stderr
