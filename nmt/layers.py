@@ -10,7 +10,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from nmt.operations import dropout, layer_normalisation, linear
+from nmt.operations import dropout, layer_normalisation, linear, on_rows, sizes
 from nmt.positions import angle_rates
 from nmt.tokenizer import FIRST_WORD, UNK
 
@@ -19,7 +19,7 @@ def sinusoids(positions: tf.Tensor, d_model: int) -> tf.Tensor:
     """Return the sinusoidal encoding of integers of any shape [...]: float32 [..., D] (see ``nmt.positions``)."""
     angles = tf.cast(positions, tf.float32)[..., tf.newaxis] * angle_rates(d_model)
     pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
-    return tf.reshape(pairs, tf.concat([tf.shape(positions), [d_model]], axis=0))
+    return tf.reshape(pairs, [*sizes(positions), d_model])
 
 
 class TokenEmbedding(keras.layers.Layer):
@@ -48,9 +48,8 @@ class TokenEmbedding(keras.layers.Layer):
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Use the matrix as output layer: [..., D] -> [..., V]."""
-        flat = tf.matmul(tf.reshape(x, [-1, self.d_model]), tf.cast(self.matrix, x.dtype), transpose_b=True)
-        logits = tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.vocabulary]], axis=0))
-        return tf.ensure_shape(logits, [*x.shape[:-1], self.vocabulary])
+        matrix = tf.cast(self.matrix, x.dtype)
+        return on_rows(lambda rows: tf.matmul(rows, matrix, transpose_b=True), x)
 
 
 class SinusoidalTokenEmbedding(keras.layers.Layer):

@@ -182,7 +182,7 @@ PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]
 def test_packing_names_the_places_of_tokens_row_by_row() -> None:
     packing = Packing.of(IDS)
     assert [[place // 4, place % 4] for place in packing.places.numpy().tolist()] == PLACES
-    assert packing.tokens.numpy().tolist() == [0, 1, 2, 9, 3, 4, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8]
+    assert packing.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
     assert packing.positions.numpy().tolist() == [column for _, column in PLACES]
     assert packing.pack(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
 
