@@ -269,6 +269,6 @@ def test_written_at_keeps_shapes_that_are_unknown_while_tracing() -> None:
         assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
         return result
 
-    old, new = (KeysValues(normal(1, 2, 3, n, 4), normal(2, 2, 3, n, 4)) for n in (5, 2))
-    for traced, eager in zip(written(old, 1, new), KeysValues(*map(tf.constant, old)).written_at(1, new), strict=True):
+    old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
+    for traced, eager in zip(written(old, 1, new), old.written_at(1, new), strict=True):
         np.testing.assert_array_equal(traced, eager)
