@@ -30,6 +30,7 @@ class Layer(keras.layers.Layer):
     other.
     """
 
+    @tf.autograph.experimental.do_not_convert  # nothing in a layer for autograph to convert; as Keras has it
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what ``call`` does, on weights that are made at the first time if not before."""
         if not self.built:
