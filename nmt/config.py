@@ -15,14 +15,22 @@ CHECKOUT_CONFIGS = Path(__file__).parent.parent / "configs"
 
 
 class Section(BaseModel):
-    """A part of the configuration: immutable, and strict about types and names."""
+    """A part of the configuration, or what is stored in a file: immutable, and strict about types and names."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class DataConfig(Section):
+class Documented(Section):
+    """A section whose fields can be asked for the docstrings below them.
+
+    Pydantic looks these up in the source, among all modules that are loaded: with TensorFlow's that takes a while, so
+    what is stored in files does without.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class DataConfig(Documented):
     """What ``prepare`` does with a file of sentence pairs."""
 
     dataset: str | None = None
@@ -105,7 +113,7 @@ class DataConfig(Section):
         return self
 
 
-class ModelConfig(Section):
+class ModelConfig(Documented):
     """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
 
     architecture: Literal["transformer"] = "transformer"
@@ -182,7 +190,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 
-class TrainingConfig(Section):
+class TrainingConfig(Documented):
     """The training loop: batches, optimizer, schedule, what is kept."""
 
     epochs: int = Field(20, ge=1)
@@ -318,7 +326,7 @@ class TrainingConfig(Section):
             )
 
 
-class DecodingConfig(Section):
+class DecodingConfig(Documented):
     """How translations are searched for."""
 
     batch_size: int = Field(128, ge=1)
@@ -348,7 +356,7 @@ class DecodingConfig(Section):
     """See ``max_length_ratio``."""
 
 
-class Config(Section):
+class Config(Documented):
     """The whole configuration of a run."""
 
     data: DataConfig = DataConfig()
