@@ -147,6 +147,16 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a text file; killed on the way, it may leave a last line without its end.
+
+    Raises:
+        NmtError: if the disk refuses.
+    """
+    with _disk_errors_in_words(path), path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write readable JSON, whole or not at all."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from nmt.config import BestBy, Config, Section, load_config
 from nmt.errors import DataError, NotFoundError
-from nmt.files import check_name, nearest, whole_folder, write_bytes, write_text
+from nmt.files import append_line, check_name, nearest, whole_folder, write_bytes, write_text
 
 RUNS = Path("checkpoints")
 WEIGHTS_SUFFIX = ".safetensors"
@@ -183,8 +183,7 @@ class Run:
 
     def append_metrics(self, metrics: Metrics) -> None:
         """Add a line to the metrics file."""
-        with self.metrics_path.open("a", encoding="utf-8") as file:
-            file.write(metrics.model_dump_json(exclude_none=True) + "\n")
+        append_line(self.metrics_path, metrics.model_dump_json(exclude_none=True))
 
     def metrics(self) -> list[Metrics]:
         """Return the lines of the metrics file; none if there is no file yet.
