@@ -6,11 +6,11 @@ The order of writing matters: weights, metrics, and only then the state that ref
 import hashlib
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import keras
 import numpy as np
 
 from nmt.config import Section
@@ -18,6 +18,9 @@ from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, sha256, whole_file, whole_folder, write_json
 from nmt.run import Epoch, Run
 from nmt.tensor_file import Arrays, read_arrays, write_arrays
+
+if TYPE_CHECKING:
+    import keras
 
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
 WEIGHTS, LEARNER, METRICS, STANDING = "weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"
@@ -91,17 +94,17 @@ class Restored:
 # --- weights
 
 
-def weight_name(variable: keras.Variable) -> str:
+def weight_name(variable: "keras.Variable") -> str:
     """Return the place of a variable in its model, such as "encoder_1/attention/query/kernel"."""
     return str(variable.path).partition("/")[2]
 
 
-def weights_of(model: keras.Model) -> Arrays:
+def weights_of(model: "keras.Model") -> Arrays:
     """Return the weights of a model by their place in it."""
     return {weight_name(weight): weight.numpy() for weight in model.weights}
 
 
-def set_weights(model: keras.Model, arrays: Arrays) -> None:
+def set_weights(model: "keras.Model", arrays: Arrays) -> None:
     """Put arrays into a model, in whatever precision it keeps them.
 
     Raises:
@@ -137,22 +140,30 @@ def save_weights(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
         return Saved(path, write_arrays(aside, weights))
 
 
-def load_weights(run: Run, model: keras.Model, epoch: Epoch) -> None:
-    """Load the weights of an epoch, or their average.
+class WeightsFile:
+    """Weights that are read while others get ready for them: TensorFlow starts, the model is built."""
 
-    Raises:
-        NotFoundError: if they are not there.
-        DataError: if the file is damaged or does not fit the model.
-    """
-    path = run.weights_path(epoch)
-    arrays = read_arrays(path)
-    try:
-        set_weights(model, arrays)
-    except ValueError as error:
-        raise DataError(
-            f"{path} does not hold the weights of this model: {error}. Translate with the configuration it was "
-            "trained with."
-        ) from None
+    def __init__(self, run: Run, epoch: Epoch) -> None:
+        """Begin to read the weights of an epoch, or their average."""
+        self.epoch, self.path = epoch, run.weights_path(epoch)
+        reader = ThreadPoolExecutor(1)
+        self._arrays = reader.submit(read_arrays, self.path)
+        reader.shutdown(wait=False)
+
+    def load(self, model: "keras.Model") -> None:
+        """Put the weights into a model.
+
+        Raises:
+            NotFoundError: if they are not there.
+            DataError: if the file is damaged or does not fit the model.
+        """
+        try:
+            set_weights(model, self._arrays.result())
+        except ValueError as error:
+            raise DataError(
+                f"{self.path} does not hold the weights of this model: {error}. Use the configuration it was trained "
+                "with."
+            ) from None
 
 
 def average_weights(run: Run, epochs: list[int]) -> Arrays:
@@ -221,7 +232,7 @@ def _share(saved: Saved, path: Path) -> str:
     return saved.checksum
 
 
-def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
+def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | None:
     """Load the newest undamaged state into model and learner; None if the run has none.
 
     Raises:
@@ -243,7 +254,7 @@ def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
     return None
 
 
-def _load_state(folder: Path, step: int, model: keras.Model, learner: Stateful) -> tuple[Standing, bytes]:
+def _load_state(folder: Path, step: int, model: "keras.Model", learner: Stateful) -> tuple[Standing, bytes]:
     place = folder / STANDING
     try:
         state = State.model_validate_json(place.read_bytes())

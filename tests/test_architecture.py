@@ -92,6 +92,7 @@ ROOMS: dict[str, set[str]] = {
 COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
 SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS
 WITHOUT_TENSORFLOW = [
+    "checkpoint",
     "config",
     "corpus",
     "dataset",

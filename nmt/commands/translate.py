@@ -79,10 +79,14 @@ def translate(
             f"{decoding.beam_size}. Give --beam {n_best} or more."
         )
 
+    from nmt.checkpoint import WeightsFile, choose_epoch
+
+    weights = WeightsFile(chosen, choose_epoch(chosen, epoch))  # they come while TensorFlow starts
+
     from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
     from nmt.translation import How, Translator
 
-    translator = Translator.load(chosen, epoch, decoding)
+    translator = Translator.load(chosen, decoding=decoding, weights=weights)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names):
             typer.echo(f"{value:.4f}")
