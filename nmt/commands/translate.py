@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 def translate(
     sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="Sentences; without any, lines of standard input.", metavar="[SENTENCE]..."),
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
     epoch: EpochOption = None,
