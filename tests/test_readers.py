@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import pickle
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -448,6 +449,48 @@ def test_a_member_with_a_password_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(content)
     with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked: .*Unpack it first"):
         list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path, kind: int) -> None:
+    """A thousand bytes of it can become hundreds of megabytes in a single step."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", kind) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n")
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is packed in a way that is not read here\. Unpack it first"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "FREE_EXPANSION", 1)
+    monkeypatch.setattr(text_files, "MAX_EXPANSION", 2)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n" * 2**18)
+        archive.writestr("_more", random.Random(0).randbytes(2**19))
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    place = content.index(b"PK\x01\x02") + 20
+    content[place : place + 4] = (2**31).to_bytes(4, "little")  # the packed size, in the directory
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match="grows to at most 2 times its size"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize(("place", "value"), [(-6, 2**31 - 1), (-6, 2**32 - 1), (-10, 2**31)])
+def test_a_directory_that_points_nowhere_is_refused_in_words(tmp_path: Path, place: int, value: int) -> None:
+    path = packed(tmp_path / "a.tsv", b"go\tgeh\n", "zip").path
+    content = bytearray(path.read_bytes())
+    content[len(content) + place : len(content) + place + 4] = value.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"A packed file must be whole; .*a\.zip.* is damaged or cut off"):
+        list(read_pairs([find_text_file(str(path), [])], DataConfig()))
+
+
+def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("\x1b[2J.tsv", "go\tgeh\n")
+        archive.writestr("a.tsv", "go\tgeh\n")
+    assert find_text_file(str(tmp_path / "a.zip"), []).member == "a.tsv"
 
 
 @pytest.mark.parametrize(
