@@ -353,13 +353,37 @@ HOSTILE = {
     "parameter entity": '<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://localhost/x.dtd"> %x;]>' + a_tmx(),
     "entity of a DTD": '<!DOCTYPE tmx SYSTEM "http://localhost/tmx14.dtd">'
     + a_tmx(unit(("en", "&nbsp;"), ("de", "x"))),
+    "attributes by default": f"<!DOCTYPE tmx [<!ATTLIST tuv x CDATA '{'x' * 1000}'>]>" + a_tmx("<tuv/>" * 1000),
+    "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}"
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_tmx_with_entities_of_its_own_is_refused(corpus: Writer, text: str) -> None:
-    with pytest.raises(DataError, match=r"declares no entities of its own.*line 1 has '"):
+    with pytest.raises(DataError, match=r"declares no entities or attributes of its own.*line 1 has '"):
         read(corpus("a.tmx", text))
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ("<!--" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu a='" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu>" * 200_000, "at most 100 deep inside each other; .* line 1 goes deeper"),
+        ("".join(f"<a{n}/>" for n in range(20_000)), "fifty different tags and attributes; .* more than 10,000"),
+        (unit(*((f"l{n}", "") for n in range(200_000))), "A unit of a TMX has at most 1,048,576 characters"),
+    ],
+    ids=["comment", "attribute", "depth", "names", "languages"],
+)
+def test_what_expat_would_keep_without_a_bound_is_refused(corpus: Writer, inside: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(corpus("a.tmx", f"<tmx><body>{inside}</body></tmx>"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-7", "utf-32", "rot13", "idna", "undefined", "nonsense"])
+def test_an_encoding_that_expat_cannot_read_is_told(corpus: Writer, encoding: str) -> None:
+    with pytest.raises(DataError, match=r"A TMX is in UTF-8, UTF-16 or .*; .*a\.tmx is not: "):
+        read(corpus("a.tmx", f"<?xml version='1.0' encoding='{encoding}'?>" + a_tmx()))
 
 
 @pytest.mark.parametrize("text", ["", "<tmx>", "<tmx></body></tmx>", "&x;", "plain", a_tmx(unit(("en", "a & b")))])
