@@ -11,6 +11,8 @@ from nmt.errors import ConfigError, NmtError
 from nmt.files import check_name, find_file, nearest
 
 PACKAGE_CONFIGS = Path(__file__).parent / "configs"  # where a wheel carries them
+MAX_BYTES = 2**17  # of a configuration; base.yaml has 6,000
+MAX_PROBLEMS = 10  # told at a time
 CHECKOUT_CONFIGS = Path(__file__).parent.parent / "configs"
 
 
@@ -282,7 +284,30 @@ class Config(Section):
 
 
 class _Loader(yaml.SafeLoader):
-    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not."""
+    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not, and refuses what can grow.
+
+    An alias repeats a value in three characters, so that aliases of aliases make any amount of it; an integer of
+    thousands of digits takes Python minutes to write down again.
+    """
+
+    MAX_DIGITS = 40
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Refuse aliases."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.MarkedYAMLError(
+                None, None, f"a value is written where it is needed; *{event.anchor} repeats another", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: yaml.Node) -> Any:
+        """Refuse integers that no setting has."""
+        if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
+            raise yaml.MarkedYAMLError(
+                None, None, f"an integer has at most {self.MAX_DIGITS} characters", node.start_mark
+            )
+        return super().construct_scalar(node)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -318,17 +343,29 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError("\n".join(_in_words(one, path, lines) for one in error.errors())) from None
+        problems = error.errors()
+        said = [_in_words(one, path, lines) for one in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            said.append(f"{path}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+        raise ConfigError("\n".join(said)) from None
 
 
+# PyYAML's constructors let out whatever a text that is not of its tag makes of them: "!!int ''", "!!bool x".
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
 Lines = dict[tuple[str, ...], str]  # where each key was said: "line 3" or "--set ..."
 
 
 def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"A configuration is a UTF-8 text file; {path} cannot be read: {error}.") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(
+            f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. Start from one of the files in configs/."
+        )
     lines: Lines = {}
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -337,8 +374,9 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
         values = yaml.load(text, Loader=_Loader)
     except RecursionError:
         raise ConfigError(f"A configuration is four flat sections; {path} is nested far deeper.") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(str(error).split())}") from None
+    except _NOT_YAML as error:
+        said = str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is not what its tag says"
+        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(said.split())[:300]}") from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
@@ -382,7 +420,7 @@ def _override(values: dict[str, Any], lines: Lines, override: str) -> None:
         raise ConfigError(f"--set takes section.key=value, as in --set training.epochs=5; received {override!r}.")
     try:
         value = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (*_NOT_YAML, RecursionError):
         raise ConfigError(f"The value in --set is read as YAML; received {override!r}. Quote it.") from None
     owner = values.setdefault(section, {})
     if isinstance(owner, dict):
@@ -396,7 +434,7 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     key_path = tuple(str(part) for part in error["loc"])
     said = lines.get(key_path[:2])
     place = f"{path}, {said}" if said and not said.startswith("--set") else said or str(path)
-    name = ".".join(key_path)
+    name = ".".join(part[:60] for part in key_path)
     if error["type"] == "extra_forbidden":
         return f"{place}: unknown key {name!r}{_nearest_key(key_path)}."
     message = error["msg"].removeprefix("Value error, ")
@@ -407,7 +445,12 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     if error["type"] in {"model_type", "model_attributes_type"}:
         message = "must be a section of keys"
     message = message.replace("Input should be", "must be")
-    return f"{place}: {name} {message}; received {error['input']!r}. Remedy: change the value or leave the key out."
+    return f"{place}: {name} {message}; received {_start(error['input'])}. Remedy: change the value or leave the key out."
+
+
+def _start(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _nearest_key(key_path: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 
+MAX_NEAREST = 200
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -26,14 +27,16 @@ def check_name(name: str, kind: str) -> str:
     if NAME.fullmatch(name) is None:
         raise NmtError(
             f"The name of a {kind} starts with a letter or digit and holds only letters, digits and . _ - "
-            f"(at most 100); received {name!r}. Choose another name."
+            f"(at most 100); received {name[:200]!r}. Choose another name."
         )
     return name
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the known word closest to ``word``, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > MAX_NEAREST:  # comparing takes the square of the length
+        return ""
+    close = difflib.get_close_matches(word, [one for one in known if len(one) <= MAX_NEAREST], n=1, cutoff=0.6)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -1,5 +1,6 @@
 """The configuration: defaults, files, overrides, and an exact message for each way to get one wrong."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -411,9 +412,50 @@ def test_a_file_of_bytes_is_told_to_be_no_text(folder: Path) -> None:
         load_config(folder)
 
 
-def test_yaml_that_contains_itself_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"line 2: model\.heads must be a valid integer"):
-        load("model: &a\n  heads: *a\n")
+LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [{f'*{a}, ' * 9}]\n" for a, b in itertools.pairwise("abcdefghijklmn"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["model: &a\n  heads: *a\n", LAUGHS, LAUGHS.replace("[", "{<<: [").replace("]", "]}").replace("[x, x]", "[{x: 1}]")],
+    ids=["itself", "billion laughs", "merged laughs"],
+)
+def test_aliases_which_can_grow_without_bound_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"a value is written where it is needed; \*a repeats another in .* line 2"):
+        load(text)
+
+
+@pytest.mark.parametrize("value", ["0x" + "f" * 9000, "1:" * 30_000 + "1", "9" * 5000, "0b" + "1" * 9000])
+def test_an_integer_of_thousands_of_digits_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"an integer has at most 40 characters in .* line 1"):
+        load(f"training: {{epochs: {value}}}")
+
+
+@pytest.mark.parametrize("value", ["!!int ''", "!!bool x", "!!timestamp x", "!!float ''", "!!int '-'", "!!null [x]"])
+def test_a_value_that_is_not_what_its_tag_says_is_told(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"^A configuration must be YAML; own\.yaml is not: |must be a valid"):
+        load(f"training: {{epochs: {value}}}")
+
+
+def test_a_file_too_long_for_a_configuration_is_not_read() -> None:
+    with pytest.raises(ConfigError, match=r"^A configuration has at most 131,072 bytes; own\.yaml has more"):
+        load("#" * (2**17 + 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"k{n}: 1\n" for n in range(5000)), "data:\n" + "".join(f"  k{n}: 1\n" for n in range(5000)),
+        f"data: {{dataset: {'x' * 9000}}}", f"data: {{dataset: [{'x, ' * 9000}]}}", f"? {'x' * 9000}\n: 1\n",
+        "a: " + "!" * 9000,
+    ],
+    ids=["keys", "keys of a section", "text", "list", "key", "tag"],
+)  # fmt: skip
+def test_a_message_stays_short_however_much_is_wrong(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert len(str(caught.value)) < 9000
+    assert all(len(line) < 900 for line in str(caught.value).split("\n"))
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "-rf", "", "x" * 101])
