@@ -301,7 +301,7 @@ class _Loader(yaml.SafeLoader):
             )
         return super().compose_node(parent, index)
 
-    def construct_scalar(self, node: yaml.Node) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         """Refuse integers that no setting has."""
         if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
             raise yaml.MarkedYAMLError(
@@ -364,7 +364,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
         raise ConfigError(f"A configuration is a UTF-8 text file; {path} cannot be read: {error}.") from None
     if len(content) > MAX_BYTES:
         raise ConfigError(
-            f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. Start from one of the files in configs/."
+            f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. Start from a file in configs/."
         )
     lines: Lines = {}
     try:
@@ -445,7 +445,9 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     if error["type"] in {"model_type", "model_attributes_type"}:
         message = "must be a section of keys"
     message = message.replace("Input should be", "must be")
-    return f"{place}: {name} {message}; received {_start(error['input'])}. Remedy: change the value or leave the key out."
+    return (
+        f"{place}: {name} {message}; received {_start(error['input'])}. Remedy: change the value or leave the key out."
+    )
 
 
 def _start(value: Any) -> str:
