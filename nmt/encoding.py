@@ -19,7 +19,7 @@ import numpy as np
 
 from nmt.config import DataConfig
 from nmt.corpus import Progress
-from nmt.errors import NmtError
+from nmt.errors import DataError, NmtError
 from nmt.manifest import Sequences
 from nmt.readers import Pair
 from nmt.spool import Spool
@@ -262,7 +262,12 @@ def resample(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: li
     pieces, lengths = [], []
     lines = (line for _, line in numbered_lines(text) if isinstance(line, str))
     for start in range(0, len(prepared), CHUNK):
-        texts = list(itertools.islice(lines, CHUNK))
+        texts = list(itertools.islice(lines, min(CHUNK, len(prepared) - start)))
+        if start + len(texts) < min(start + CHUNK, len(prepared)):
+            raise DataError(
+                f"The text of a split has a line for each of its {len(prepared):,} sentences; {text} ends after "
+                f"{start + len(texts):,}. Prepare the corpus again with --overwrite."
+            )
         drawn = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
         rows = [
             np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + place]
