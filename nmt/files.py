@@ -15,6 +15,7 @@ from typing import Any
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 
 MAX_NEAREST = 200
+MAX_JSON = 64 * 2**20  # bytes; four million words of a tokenizer
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -155,10 +156,14 @@ def read_json(path: Path, what: str) -> Any:
 
     Raises:
         NotFoundError: if there is no such file.
-        DataError: if it is not JSON.
+        DataError: if it is not JSON, or longer than ``MAX_JSON``.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_JSON + 1)
+        if len(content) > MAX_JSON:
+            raise DataError(f"{what} has at most {MAX_JSON:,} bytes; {path} has more. Restore a copy or make it again.")
+        return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError(f"{what} is missing: {path} does not exist. Make it again or restore a copy.") from None
     except (ValueError, RecursionError) as error:
