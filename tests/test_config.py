@@ -417,7 +417,11 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [{f'*{a}, ' * 9}]\n" for a, b in
 
 @pytest.mark.parametrize(
     "text",
-    ["model: &a\n  heads: *a\n", LAUGHS, LAUGHS.replace("[", "{<<: [").replace("]", "]}").replace("[x, x]", "[{x: 1}]")],
+    [
+        "model: &a\n  heads: *a\n",
+        LAUGHS,
+        LAUGHS.replace("[", "{<<: [").replace("]", "]}").replace("[x, x]", "[{x: 1}]"),
+    ],
     ids=["itself", "billion laughs", "merged laughs"],
 )
 def test_aliases_which_can_grow_without_bound_are_refused(text: str) -> None:

@@ -354,7 +354,7 @@ HOSTILE = {
     "entity of a DTD": '<!DOCTYPE tmx SYSTEM "http://localhost/tmx14.dtd">'
     + a_tmx(unit(("en", "&nbsp;"), ("de", "x"))),
     "attributes by default": f"<!DOCTYPE tmx [<!ATTLIST tuv x CDATA '{'x' * 1000}'>]>" + a_tmx("<tuv/>" * 1000),
-    "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}"
+    "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}",
 }
 
 
