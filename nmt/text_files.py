@@ -82,8 +82,9 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     if path.suffix.lower() != ".zip":
         return TextFile(path)
     with _damage_in_words(TextFile(path)), zipfile.ZipFile(path) as archive:
-        members = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-    members = [member for member in members if member.isprintable()]  # nor would a terminal show the others
+        # A name that a terminal would not show, or none at all, is no file that anyone packed.
+        entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
+    members = [entry.filename for entry in entries if not entry.is_dir()]
     if inside:
         if inside[2] not in members:
             raise NotFoundError(

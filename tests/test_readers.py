@@ -513,6 +513,7 @@ def test_a_directory_that_points_nowhere_is_refused_in_words(tmp_path: Path, pla
 def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("\x1b[2J.tsv", "go\tgeh\n")
+        archive.writestr(zipfile.ZipInfo("\0"), "go\tgeh\n")  # a name that ends where it begins
         archive.writestr("a.tsv", "go\tgeh\n")
     assert find_text_file(str(tmp_path / "a.zip"), []).member == "a.tsv"
 
