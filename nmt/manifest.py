@@ -174,5 +174,5 @@ def read_manifest(path: Path) -> Manifest:
         problem = error.errors()[0]
         raise DataError(
             f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}. Prepare the corpus again with --overwrite."
+            f"{'.'.join(map(str, problem['loc']))[:200]}: {problem['msg'][:200]}. Prepare the corpus again with --overwrite."
         ) from None

@@ -50,7 +50,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except ValidationError as error:
         raise DataError(
             f"A tokenizer file holds kind, normalisation and vocabulary; {path} is damaged ({error.error_count()} "
-            f"problems, first: {error.errors()[0]['msg']}). Restore a copy or prepare the corpus again."
+            f"problems, first: {error.errors()[0]['msg'][:200]}). Restore a copy or prepare the corpus again."
         ) from None
     if isinstance(stored, _SubwordFile):
         model = path.with_suffix(".model")

@@ -423,6 +423,14 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
         open_dataset("small")
 
 
+def test_a_message_about_a_manifest_stays_short() -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    damage_json(lambda values: values["settings"].update({"x" * 100_000: 1}))
+    with pytest.raises(DataError) as caught:
+        open_dataset("small")
+    assert len(str(caught.value)) < 1000
+
+
 def test_a_cut_manifest_is_refused() -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = Path("data/small/manifest.json")
