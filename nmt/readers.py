@@ -67,7 +67,7 @@ def _read_pickle(file: TextFile) -> Read:
     content = None
     if file.member or file.is_gzipped:
         with open_bytes(file) as stream:
-            content = stream.read(MAX_BYTES)
+            content = stream.read(MAX_BYTES + 1)
     rows = read_string_array(file.path, content)
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise DataError(
