@@ -172,7 +172,8 @@ def read_manifest(path: Path) -> Manifest:
         return Manifest.model_validate(read_json(path, "A dataset's manifest"))
     except ValidationError as error:
         problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))[:200]
         raise DataError(
             f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
-            f"{'.'.join(map(str, problem['loc']))[:200]}: {problem['msg'][:200]}. Prepare the corpus again with --overwrite."
+            f"{where}: {problem['msg'][:200]}. Prepare the corpus again with --overwrite."
         ) from None
