@@ -184,7 +184,10 @@ class Reader:
     """Puts the checksum of the damaged file where an attacker would."""
 
 
-def read_corpus(name: str) -> Callable[[], object]:
+COLUMNS = DataConfig(), DataConfig(source_column="en", target_column="de")
+
+
+def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
     def read(config: DataConfig) -> None:
         items = [item for _, item in read_pairs([find_text_file(name, [])], config)]
         for item in items:
@@ -192,7 +195,6 @@ def read_corpus(name: str) -> Callable[[], object]:
                 raise DataError(item.message)
             assert "".join(item).encode() is not None
 
-    configs = (DataConfig(), DataConfig(source_column="en", target_column="de"))
     return lambda: every(*(lambda one=one: read(one) for one in configs))
 
 
@@ -414,11 +416,11 @@ NPY_TOKENS = [
 SMALL = "data/small"
 READERS = {
     "pickle": Reader("corpus.pkl", pickles, lambda: read_string_array(Path("corpus.pkl")), PICKLE_TOKENS),
-    "tsv": Reader("corpus.tsv", tsv, read_corpus("corpus.tsv"), ANY_TEXT),
-    "json_lines": Reader("corpus.jsonl", json_lines, read_corpus("corpus.jsonl"), ANY_TEXT + JSON + DEEP),
-    "tmx": Reader("corpus.tmx", tmx, read_corpus("corpus.tmx"), ANY_TEXT + XML_TOKENS),
-    "gzip": Reader("corpus.tsv.gz", gzipped, read_corpus("corpus.tsv.gz"), ANY_TEXT),
-    "zip": Reader("corpus.zip", zipped, read_corpus("corpus.zip"), ZIP_TOKENS),
+    "tsv": Reader("corpus.tsv", tsv, read_corpus("corpus.tsv", *COLUMNS), ANY_TEXT),
+    "json_lines": Reader("corpus.jsonl", json_lines, read_corpus("corpus.jsonl", *COLUMNS), ANY_TEXT + JSON + DEEP),
+    "tmx": Reader("corpus.tmx", tmx, read_corpus("corpus.tmx", *COLUMNS), ANY_TEXT + XML_TOKENS),
+    "gzip": Reader("corpus.tsv.gz", gzipped, read_corpus("corpus.tsv.gz", DataConfig()), ANY_TEXT),
+    "zip": Reader("corpus.zip", zipped, read_corpus("corpus.zip", DataConfig()), ZIP_TOKENS),
     "yaml": Reader("own.yaml", yaml_files, lambda: load_config(Path("own.yaml")).to_yaml(), ANY_TEXT + YAML_TOKENS),
     "manifest": Reader(
         f"{SMALL}/manifest.json", in_dataset("manifest.json"), look_at_manifest, ANY_TEXT + JSON + DEEP

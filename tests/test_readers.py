@@ -295,6 +295,13 @@ def test_fields_are_called_by_name(corpus: Writer) -> None:
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
+        ('{"a":' * 100_000, "is not JSON"),
+        ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"source": "a", "target": "b"} {}', "is not JSON"),
+        ('{"source": "a\0", "target": "b"}', "is not JSON"),
+        ('{"source": "a", "target": 1e999}', "holds something else than text"),
+        ('{"source": "a", "target": "b", "target": ["c"]}', "holds something else than text"),
+        ("{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}", "has k0, k1"),
         ("", "is not JSON"),
         ("[]", "has a list"),
         ('"text"', "has a str"),
@@ -310,6 +317,11 @@ def test_a_line_that_is_no_pair_is_named(corpus: Writer, line: str, received: st
     (message,) = faults(path)
     assert f"{path}, line 2 {received}" in message
     assert pairs_of(path)[0] == ("go", "geh")
+
+
+def test_of_two_values_for_a_field_the_last_counts_as_everywhere_in_json(corpus: Writer) -> None:
+    path = corpus("a.jsonl", '{"source": "a", "target": "b", "source": "c", "n": 1e999}\n')
+    assert pairs_of(path) == [("c", "b")]
 
 
 # --- TMX
