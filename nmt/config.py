@@ -30,7 +30,7 @@ class DataConfig(Section):
     dataset: str | None = None
     """Name of the prepared dataset: ``prepare`` writes it, ``train`` reads it. null: ``prepare`` takes the name of
     the file, ``train`` the dataset prepared last."""
-    n_sentences: int | None = Field(None, ge=3)
+    n_sentences: int | None = Field(None, ge=3, le=2**40)
     """Take the first so many pairs of the file; null takes all. Files given for validation and test count apart."""
     split: Literal["by_source", "random"] = "by_source"
     """``by_source`` keeps all pairs with one source sentence on one side of the split, so that no test sentence was
@@ -45,10 +45,10 @@ class DataConfig(Section):
     seed: int = Field(73, ge=0, lt=2**32)
     """Seed of the shuffle before the split. The default keeps "im thirsty", the example sentence of the README, in the
     training split of the lesson's corpus, and the sentences that say the same of others out of it."""
-    source_column: Annotated[int, Field(ge=1)] | str | None = None
+    source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where the source sentences stand: the number of a TSV's column, from 1, or its name in the first line; the field
     of JSON Lines; the language of a TMX. null: column 1, the field "source", the first language of the TMX."""
-    target_column: Annotated[int, Field(ge=1)] | str | None = None
+    target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """The same for the target sentences. null: column 2, the field "target", the second language."""
     header: bool = False
     """The first line of a TSV names its columns and is no pair. Naming a column says so too."""
@@ -63,7 +63,7 @@ class DataConfig(Section):
     vocabulary_size: int | None = Field(None, ge=8, le=1_000_000)
     """Number of ids, the four special ones included. Words and characters: at most so many, the most frequent; null:
     no limit. Subwords: null chooses by the size of the corpus, 8,000 for 20,000 to 200,000 training pairs."""
-    min_count: int = Field(1, ge=1)
+    min_count: int = Field(1, ge=1, le=2**40)
     """A word or character seen less often than this in the training split becomes unk."""
     joint_vocabulary: bool | Literal["auto"] = "auto"
     """One vocabulary over both sides, which ``model.tie_embeddings: all`` needs, instead of one a side. ``auto``: one
@@ -74,7 +74,7 @@ class DataConfig(Section):
     """A character that training did not see becomes the bytes of its UTF-8, so that no subword is ever unk."""
     subword_sampling: bool = False
     """Keep the raw training text in the dataset, so that training can cut it into other subwords every epoch."""
-    max_tokens: int | None = Field(500, ge=1)
+    max_tokens: int | None = Field(500, ge=1, le=2**40)
     """Pairs with more tokens on a side are left out of training and validation, never out of the test; null keeps
     them."""
     max_length_ratio: float | None = Field(9.0, gt=1)
@@ -112,17 +112,17 @@ class ModelConfig(Section):
 
     architecture: Literal["transformer"] = "transformer"
     """Which model class is built."""
-    encoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(6, ge=1, le=1_000)
     """Layers of the encoder (N in the paper)."""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(6, ge=1, le=1_000)
     """Layers of the decoder (N in the paper)."""
-    d_model: int = Field(512, ge=2, multiple_of=2)
+    d_model: int = Field(512, ge=2, le=65_536, multiple_of=2)
     """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
-    d_ff: int = Field(2048, ge=1)
+    d_ff: int = Field(2048, ge=1, le=2**20)
     """Inner width of the feed-forward blocks."""
-    heads: int = Field(8, ge=1)
+    heads: int = Field(8, ge=1, le=65_536)
     """Attention heads (h in the paper)."""
-    head_size: int | None = Field(None, ge=1)
+    head_size: int | None = Field(None, ge=1, le=65_536)
     """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
     attention_scale: Literal["head", "projection"] = "head"
     """What attention scores are divided by: ``head``, sqrt(head_size), as in the paper; ``projection``,
@@ -147,7 +147,7 @@ class ModelConfig(Section):
     (needs ``data.joint_vocabulary``); ``none``, each its own."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
-    max_positions: int = Field(512, ge=2)
+    max_positions: int = Field(512, ge=2, le=2**20)
     """Longest sentence, in tokens with bos and eos, that learned positions can take; longer ones are refused."""
     source_bos: bool = True
     """The encoder reads bos before the source sentence; false drops it."""
@@ -182,16 +182,16 @@ Precision = Literal["float32", "bfloat16", "float16"]
 class TrainingConfig(Section):
     """The training loop: batches, optimizer, schedule, what is kept."""
 
-    epochs: int = Field(20, ge=1)
+    epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A finished run goes on when this is raised."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(64, ge=1, le=2**24)
     """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens."""
     sort_by_length: bool = False
     """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
     one length alone learns worse where batches are small."""
-    accumulate: int = Field(1, ge=1)
+    accumulate: int = Field(1, ge=1, le=1_000_000)
     """Batches whose gradients are added up before each step of the optimizer, as if they were one."""
     pack: bool = True
     """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
@@ -212,7 +212,7 @@ class TrainingConfig(Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). The losses reported are without it."""
-    warmup_steps: int = Field(4000, ge=1)
+    warmup_steps: int = Field(4000, ge=1, le=2**40)
     """Steps over which the learning rate rises before it falls with 1/sqrt(step) (equation 3 of the paper)."""
     learning_rate_scale: float = Field(1.0, gt=0)
     """Factor on the whole schedule."""
@@ -222,12 +222,12 @@ class TrainingConfig(Section):
     """Decay of Adam's mean of squared gradients."""
     adam_epsilon: float = Field(1e-9, gt=0)
     """Added to the root of the squared gradients' mean in Adam."""
-    max_to_keep: int | None = Field(None, ge=1)
+    max_to_keep: int | None = Field(None, ge=1, le=1_000_000)
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
-    average_last: int = Field(5, ge=1)
+    average_last: int = Field(5, ge=1, le=1_000_000)
     """A run ends with the mean of the weights of the last so many epochs, at most a quarter of all, and translates with
     it (section 6.1 of the paper); 1: with those of the best epoch."""
-    log_every: int = Field(50, ge=1)
+    log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and two lines where there is no terminal."""
 
     @model_validator(mode="after")
@@ -243,7 +243,7 @@ class TrainingConfig(Section):
 class DecodingConfig(Section):
     """How translations are searched for."""
 
-    batch_size: int = Field(128, ge=1)
+    batch_size: int = Field(128, ge=1, le=2**24)
     """Sentences translated at a time."""
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """What is computed in, as ``training.precision``. ``bfloat16`` is faster where the hardware has it natively, but
@@ -258,15 +258,15 @@ class DecodingConfig(Section):
     last decoder layer's, averaged over its heads; 0 leaves it out."""
     temperature: float = Field(1.0, gt=0)
     """Sampling divides logits by it: below 1 likely words become likelier."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(0, ge=0, le=2**31 - 1)
     """Sampling draws from the so many likeliest words; 0: from all."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Sampling draws from the fewest likeliest words that have this probability together."""
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of sampling; what is drawn for a sentence hangs on it and on the sentence's number alone."""
-    max_length_ratio: float = Field(2.0, gt=0)
+    max_length_ratio: float = Field(2.0, gt=0, le=1_000)
     """A translation may have ``max_length_ratio`` x source tokens + ``max_length_extra`` tokens."""
-    max_length_extra: int = Field(10, ge=1)
+    max_length_extra: int = Field(10, ge=1, le=1_000_000)
     """See ``max_length_ratio``."""
 
 

@@ -51,7 +51,8 @@ def load(text: str | bytes, *overrides: str) -> Config:
 
 FRACTIONS = st.floats(0, 1, exclude_max=True)
 POSITIVE = st.floats(0, exclude_min=True, allow_infinity=False)
-COUNTS = st.integers(1, 10**12)
+COUNTS = st.integers(1, 10**6)
+SIZES = st.integers(1, 1000)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -84,10 +85,10 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
     norm = draw(st.sampled_from(["post", "pre"]))
     embedding = draw(st.sampled_from(["trained", "sinusoidal"]))
     return ModelConfig(
-        encoder_layers=draw(COUNTS),
+        encoder_layers=draw(SIZES),
         heads=heads,
         d_model=2 * heads * draw(st.integers(1, 100)),
-        head_size=draw(st.none() | COUNTS),
+        head_size=draw(st.none() | SIZES),
         attention_scale=draw(st.sampled_from(["head", "projection"])),
         dropout=draw(FRACTIONS),
         norm=norm,
@@ -110,7 +111,7 @@ TRAINING_CONFIGS = st.builds(
     adam_epsilon=POSITIVE,
     max_to_keep=st.none() | COUNTS,
 )
-DECODING_CONFIGS = st.builds(DecodingConfig, batch_size=COUNTS, max_length_ratio=POSITIVE)
+DECODING_CONFIGS = st.builds(DecodingConfig, batch_size=COUNTS, max_length_ratio=st.floats(0, 1000, exclude_min=True))
 VALID = st.builds(
     Config, data=data_configs(), model=model_configs(), training=TRAINING_CONFIGS, decoding=DECODING_CONFIGS
 )
@@ -439,6 +440,21 @@ def test_an_integer_of_thousands_of_digits_is_refused(value: str) -> None:
 def test_a_value_that_is_not_what_its_tag_says_is_told(value: str) -> None:
     with pytest.raises(ConfigError, match=r"^A configuration must be YAML; own\.yaml is not: |must be a valid"):
         load(f"training: {{epochs: {value}}}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data: {n_sentences: 99999999999999999999}", "data: {source_column: 9999999999}",
+        "model: {d_model: 20000000000, heads: 9999999999}", "model: {encoder_layers: 10000000}",
+        "training: {batch_size: 99999999999999999999}", "decoding: {top_k: 2147483648}",
+        "decoding: {max_length_ratio: 1e300}",
+    ],
+)  # fmt: skip
+def test_a_size_that_no_machine_has_is_refused(text: str) -> None:
+    """They end in loops of hours and in tracebacks of what counts in 32 or 64 bits."""
+    with pytest.raises(ConfigError, match="must be less than or equal to"):
+        load(text)
 
 
 def test_a_file_too_long_for_a_configuration_is_not_read() -> None:
