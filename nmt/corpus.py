@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from nmt.config import DataConfig
-from nmt.errors import DataError
+from nmt.errors import DataError, printable
 from nmt.normalisation import NORMALISERS, Normaliser, ascii_words, collapse_white_space
 from nmt.readers import Fault, Pair, read_pairs, unit_of
 from nmt.spool import SpoolWriter
@@ -89,7 +89,7 @@ def text_hash(text: str) -> bytes:
 
 def place_of(files: list[TextFile], number: int) -> str:
     """Return "file, line 7", or the like."""
-    return f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}"
+    return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}")
 
 
 def show(pair: Pair) -> str:

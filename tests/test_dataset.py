@@ -423,6 +423,17 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
         open_dataset("small")
 
 
+def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
+    path = folder / os.fsdecode(b"\xff\x1b[2J.tsv")
+    try:
+        path.write_bytes(write_corpus([*make_pairs(20), *make_pairs(20)]).read_bytes())
+    except OSError:
+        pytest.skip("this file system names files in UTF-8 alone")
+    manifest = prepare(path, words_config(), "small")[0].manifest
+    assert manifest.corpus.name == r"\udcff\x1b[2J.tsv"
+    assert manifest.report.places["duplicates"][0].startswith(r"\udcff\x1b[2J.tsv, line ")
+
+
 def test_a_message_about_a_manifest_stays_short() -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     damage_json(lambda values: values["settings"].update({"x" * 100_000: 1}))
