@@ -561,6 +561,8 @@ def test_a_changed_tokenizer_is_refused() -> None:
     dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / "tokenizer.target.json"
     values = json.loads(path.read_text())
+    (dataset.folder / "tokenizer.target.json.old").write_text("mine")
+    assert dataset.tokenizers()[1].size == dataset.manifest.vocabulary["target"]
     path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
     with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json is not the one"):
         dataset.tokenizers()
