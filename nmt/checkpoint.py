@@ -9,9 +9,10 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+from pydantic import Field
 
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
@@ -39,17 +40,17 @@ class Stateful(Protocol):
 class Standing(Section):
     """How far a run has come, between two steps: ``state.json`` without its checksums."""
 
-    epoch: int
+    epoch: int = Field(ge=0, le=2**53)
     """Epochs ended: trained, validated and noted in the metrics."""
-    step: int
+    step: int = Field(ge=0, le=2**53)
     """Optimizer steps taken since the run began."""
-    steps_in_epoch: int
+    steps_in_epoch: int = Field(ge=0, le=2**53)
     """Those of the epoch after; all of its steps if only its validation is missing."""
     seconds: float
     """That the epoch after has been trained so far."""
-    totals: tuple[float, ...]
+    totals: tuple[float, float, float]
     """Summed loss, right tokens and tokens of the epoch after, so far."""
-    logged: tuple[float, ...]
+    logged: tuple[float, float, float]
     """The same when a line about steps was last written."""
     made_with: dict[str, str]
     """Versions and processor, on which the last bits of a result depend."""
@@ -240,12 +241,17 @@ def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | Non
     """
     damaged: list[str] = []
     for step in reversed(run.state_steps):
+        folder = run.state_path(step)
         try:
-            standing, metrics = _load_state(run.state_path(step), step, model, learner)
+            content = read_state(folder, step)
+            set_weights(model, content.weights)
+            learner.restore(content.learner)
         except (DataError, NotFoundError) as error:
             damaged.append(str(error))
+        except (KeyError, ValueError) as error:
+            damaged.append(f"{folder} is the state of another model: {error}.")
         else:
-            return Restored(standing, metrics, damaged)
+            return Restored(content.standing, content.metrics, damaged)
     if damaged:
         raise DataError(
             f"A run goes on from a whole state; none of run {run.name!r} is: {' '.join(damaged)} Its weights, where "
@@ -254,7 +260,22 @@ def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | Non
     return None
 
 
-def _load_state(folder: Path, step: int, model: "keras.Model", learner: Stateful) -> tuple[Standing, bytes]:
+class Content(NamedTuple):
+    """What a state holds."""
+
+    standing: Standing
+    metrics: bytes
+    weights: Arrays
+    learner: Arrays
+
+
+def read_state(folder: Path, step: int) -> Content:
+    """Return what the state after a step holds, all of it checked.
+
+    Raises:
+        NotFoundError: if a file is missing.
+        DataError: if one is damaged, or is not of this state.
+    """
     place = folder / STANDING
     try:
         state = State.model_validate_json(place.read_bytes())
@@ -271,13 +292,8 @@ def _load_state(folder: Path, step: int, model: "keras.Model", learner: Stateful
     if hashlib.sha256(metrics).hexdigest() != state.files[METRICS]:
         raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one noted when it was saved.")
     weights = read_arrays(folder / WEIGHTS, state.files[WEIGHTS])
-    learnt = read_arrays(folder / LEARNER, state.files[LEARNER])
-    try:
-        set_weights(model, weights)
-        learner.restore(learnt)
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{folder} is the state of another model: {error}.") from None
-    return state.standing, metrics
+    learner = read_arrays(folder / LEARNER, state.files[LEARNER])
+    return Content(state.standing, metrics, weights, learner)
 
 
 def sweep(run: Run) -> None:

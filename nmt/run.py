@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from nmt.config import BestBy, Config, Section, load_config
 from nmt.errors import DataError, NotFoundError
@@ -71,7 +71,7 @@ class AverageMetrics(Validation):
     """A line of the metrics file about the mean of the weights of several epochs."""
 
     kind: Literal["average"] = "average"
-    epochs: list[int]
+    epochs: list[int] = Field(min_length=1)
 
 
 class Sample(Section):

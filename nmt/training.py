@@ -117,7 +117,7 @@ class Trainer:
         """Where training stands between two steps."""
         return Standing(
             epoch=self.epoch, step=self.step, steps_in_epoch=self.steps_in_epoch, seconds=self.seconds,
-            totals=tuple(self.totals.read()), logged=tuple(self.logged), made_with=runtime.build(),
+            totals=(*self.totals.read(),), logged=(*self.logged,), made_with=runtime.build(),
         )  # fmt: skip
 
     def _take(self, standing: Standing) -> None:

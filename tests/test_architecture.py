@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "normalisation": set(),
     "text_files": {"files", "errors"},
     "readers": {"text_files", "safe_pickle", "config", "errors"},
-    "spool": {"readers"},
+    "spool": {"readers", "errors"},
     "corpus": {"spool", "readers", "text_files", "normalisation", "config", "errors"},
     "splitting": {"corpus", "config", "errors"},
     "doctor": {"readers"},

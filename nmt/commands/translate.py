@@ -133,9 +133,11 @@ def _read(sentences: list[str] | None, path: Path | None) -> tuple[list[str], li
 
 
 def _standard_input() -> list[str]:
+    from nmt.files import text_lines
+
     if sys.stdin.isatty():
         typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
-    return [line.rstrip("\r\n") for line in sys.stdin]
+    return text_lines(sys.stdin.buffer.read(), "standard input")
 
 
 def _pair(line: str, name: str) -> tuple[str, str]:
