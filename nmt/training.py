@@ -411,10 +411,11 @@ class Trainer:
     def _diverged(self, what: str) -> NmtError:
         saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
         settings = self.config.training
+        key = "learning_rate_scale" if settings.schedule == "paper" else "peak_learning_rate"
         return NmtError(
             f"Loss, gradients and weights must stay finite numbers; in epoch {self.epoch + 1} {what}; {saved}. Start "
-            f"another run with a lower rate, such as --set training.learning_rate_scale="
-            f"{settings.learning_rate_scale / 2:g}, with more training.warmup_steps or with --set training.clip_norm=1."
+            f"another run with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
+            "training.warmup_steps or with --set training.clip_norm=1."
         )
 
     def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
