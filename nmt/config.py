@@ -190,7 +190,7 @@ class TrainingConfig(Section):
     """Passes over the training pairs. A finished run goes on when this is raised."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
-    batch_size: int = Field(None, ge=1)  # null is replaced before validation
+    batch_size: int = Field(64, ge=1)
     """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens.
     null: 64 sentences, or 2,048 tokens, which ``batch_type`` decides."""
     sort_by_length: bool = False
@@ -313,7 +313,7 @@ class TrainingConfig(Section):
             )
         if self.schedule != "paper" and self.learning_rate_scale != 1:
             raise ValueError(
-                f"learning_rate_scale goes with schedule paper alone, the others have their peak_learning_rate as peak; "
+                "learning_rate_scale goes with schedule paper alone, the others have their peak_learning_rate as peak; "
                 f"received learning_rate_scale {self.learning_rate_scale:g} with schedule {self.schedule}. Set "
                 "training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate"
             )
