@@ -7,6 +7,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from nmt.epochs import in_ranges
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.files import nearest, whole_file
 from nmt.positions import sinusoidal_encoding
@@ -106,10 +107,10 @@ def _curves(figure: Figure, run: Run, training: str, validation: str, label: str
         f"loss {best.validation_loss:.3f})",
     )  # fmt: skip
     average = run.average()
-    if average:
+    if average and average.validation_loss is not None:
         axes.plot(
             average.epochs[-1], getattr(average, validation), "D", markersize=7, color=VALIDATION,
-            label=f"average of epochs {average.epochs[0]}-{average.epochs[-1]} (validation accuracy "
+            label=f"average of epochs {in_ranges(average.epochs)} (validation accuracy "
             f"{average.validation_accuracy:.3f}, loss {average.validation_loss:.3f})",
         )  # fmt: skip
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -372,7 +372,7 @@ def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
     plan = plan_epoch(trainer.train_split, 32, seed=1, epoch=1, sort_by_length=False)
     assert len({len(batch) for batch in plan}) > 1, "the corpus must give batches of different shapes"
     assert trainer.train_step.step.experimental_get_tracing_count() == 1
-    assert trainer.validation_step.experimental_get_tracing_count() == 1
+    assert trainer.validation.step.experimental_get_tracing_count() == 1
 
 
 def test_validation_metrics_are_exact_means_over_tokens(dataset: Dataset) -> None:
