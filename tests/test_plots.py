@@ -71,7 +71,9 @@ def vertical_lines(axes: Axes) -> list[float]:
 def test_an_unknown_figure_is_told_with_those_that_are_known(trained: Run, name: str, hint: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, trained)
-    assert str(caught.value) == (f"There is no figure {name!r}{hint}. Known: losses, accuracy, schedule, positions.")
+    assert str(caught.value) == (
+        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, positions."
+    )
 
 
 # --- curves
@@ -93,6 +95,18 @@ def test_accuracies_are_those_of_the_epochs(trained: Run) -> None:
     assert drawn["training (with dropout)"] == ([1, 2, 3], pytest.approx([0.2, 0.4, 0.6]))
     assert drawn["validation"] == ([1, 2, 3], ACCURACIES)
     assert axes.get_ylabel() == "target tokens predicted right"
+
+
+def test_scores_are_drawn_against_minutes_where_there_are_any(trained: Run) -> None:
+    with pytest.raises(NotFoundError, match="run 'first' has none"):
+        plots.draw("bleu", trained)
+    for epoch in (4, 5):
+        values = an_epoch(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
+        trained.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
+    (axes,) = plots.draw("bleu", trained).axes
+    drawn = lines(axes)
+    assert drawn["BLEU"] == (pytest.approx([62.25 / 60, 2.0]), [20.0, 25.0])
+    assert drawn["chrF"][1] == [40.0, 40.0]
 
 
 @pytest.mark.parametrize(("name", "height"), [("losses", 2.0), ("accuracy", 0.4)])
