@@ -197,12 +197,17 @@ def test_a_run_that_ends_within_the_warm_up_is_drawn_beyond_its_end(trained: Run
 
 
 def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_known(trained: Run) -> None:
-    changes = {"schedule": "linear", "peak_learning_rate": 1e-3, "final_learning_rate": 1e-4}
+    changes = {
+        "learning_rate_scale": 1.0,
+        "schedule": "linear",
+        "peak_learning_rate": 1e-3,
+        "final_learning_rate": 1e-4,
+    }
     config = SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)})
     trained.write_config(config)
     axes, steps, rates = schedule_of(trained)
     assert (steps[0], steps[-1], steps[49]) == (1, 200, 50)
-    assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))  # scaled by 2
+    assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))
     np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
     assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([2e-3 * 30 / 50]))
     trained.metrics_path.unlink()
@@ -211,7 +216,7 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
 
 
 def test_a_fall_of_given_length_is_drawn_to_its_end(run: Run) -> None:
-    changes = {"schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
+    changes = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
     run.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)}))
     _, steps, rates = schedule_of(run)
     assert (steps[-1], rates[-1]) == (300, 0)
