@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from nmt.layers import Composite, Dropout, Linear, joint_linear
+from nmt.operations import sizes
 from nmt.tokenizer import PAD
 
 # Added to a score that is masked: any other score vanishes beside it, and it is finite in the type of the scores.
@@ -72,9 +73,7 @@ class Packing(NamedTuple):
     places: tf.Tensor
     """Of each token that counts, row by row: its place in the rows laid end to end. int32 [N]."""
     tokens: tf.Tensor
-    """Of each place in the rows: the number of its token, N where there is none. int32 [B * L]."""
-    shape: tf.Tensor
-    """Of the rows: B and L, int32 [2]."""
+    """Of each place in the rows: the number of its token, N where there is none. int32 [B, L]."""
 
     @classmethod
     def of(cls, ids: tf.Tensor) -> "Packing":
@@ -82,34 +81,33 @@ class Packing(NamedTuple):
         counts = tf.reshape(tf.not_equal(ids, PAD), [-1])
         places = tf.cast(tf.where(counts)[:, 0], tf.int32)
         tokens = tf.where(counts, tf.cumsum(tf.cast(counts, tf.int32)) - 1, tf.size(places))
-        return cls(places, tokens, tf.shape(ids))
+        return cls(places, tf.reshape(tokens, sizes(ids)))
 
     @property
     def positions(self) -> tf.Tensor:
         """The column of each token: int32 [N]."""
-        return self.places % self.shape[1]
+        return self.places % sizes(self.tokens)[1]
 
     def pack(self, rows: tf.Tensor) -> tf.Tensor:
         """[B, L] or [B, L, D] -> [N] or [N, D]."""
-        flat = tf.reshape(rows, tf.concat([[-1], tf.shape(rows)[2:]], axis=0))
         if rows.dtype.is_integer:
-            return tf.gather(flat, self.places)
-        return _exchange(tf.ensure_shape(flat, [None, *rows.shape[2:]]), self.places, self.tokens)
+            return tf.gather(tf.reshape(rows, [-1]), self.places)
+        return _exchange(rows, self.places, self.tokens)
 
     def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
         """[N, D] -> [B, L, D], zeros where nothing counts."""
-        rows = _exchange(tokens, self.tokens, self.places)
-        return tf.reshape(rows, [self.shape[0], self.shape[1], tokens.shape[-1]])
+        return _exchange(tokens, self.tokens, self.places)
 
 
 def _exchange(x: tf.Tensor, there: tf.Tensor, back: tf.Tensor) -> tf.Tensor:
-    """Gather rows of x [N, D] at ``there``, zeros where an index is N; the gradient gathers at ``back``.
+    """Gather what lies along the last axis of x at ``there``, zeros beyond the end; the gradient gathers at ``back``.
 
     Each of the two undoes the other, so neither way needs to scatter, which is slow.
     """
 
     def gathered(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.concat([x, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
+        rows = tf.reshape(x, [-1, x.shape[-1]])
+        return tf.gather(tf.concat([rows, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
 
     @tf.custom_gradient
     def exchanged(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
@@ -124,8 +122,8 @@ class Grid(NamedTuple):
     To attention the beams of a sentence are so many queries of one row, and read one source.
     """
 
-    size: tf.Tensor
-    """B and K, int32 [2]."""
+    tokens: tf.Tensor
+    """int32 [B, K]."""
     position: tf.Tensor
     """Where in their sentences all these tokens stand: int32 scalar."""
 
@@ -136,11 +134,11 @@ class Grid(NamedTuple):
 
     def pack(self, rows: tf.Tensor) -> tf.Tensor:
         """[B, K, ...] -> [B * K, ...]."""
-        return tf.reshape(rows, tf.concat([[-1], tf.shape(rows)[2:]], axis=0))
+        return tf.reshape(rows, [-1, *sizes(rows)[2:]])
 
     def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
         """[B * K, D] -> [B, K, D]."""
-        return tf.reshape(tokens, [self.size[0], self.size[1], tokens.shape[-1]])
+        return tf.reshape(tokens, [*sizes(self.tokens), tokens.shape[-1]])
 
 
 class KeysValues(NamedTuple):
@@ -153,16 +151,15 @@ class KeysValues(NamedTuple):
 
     def written_at(self, index: tf.Tensor, new: "KeysValues") -> "KeysValues":
         """Return a copy with ``new`` at positions ``index`` .. of the second-last axis; self is unchanged."""
+        batch, heads, room, size = sizes(self.keys)
+        count = sizes(new.keys)[2]
+        rows = tf.reshape(tf.range(batch * heads), [-1, 1]) * room + index + tf.range(count)
+        places = tf.reshape(rows, [-1, 1])
 
         def written(old: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-            batch, heads, room, size = tf.unstack(tf.shape(old))
-            count = tf.shape(part)[2]
             # Scattered rather than concatenated: in a compiled loop TensorFlow then writes into the tensor it has.
-            rows = tf.range(batch * heads)[:, tf.newaxis] * room + index + tf.range(count)
-            flat = tf.tensor_scatter_nd_update(
-                tf.reshape(old, [-1, size]), tf.reshape(rows, [-1, 1]), tf.reshape(part, [-1, size])
-            )
-            return tf.ensure_shape(tf.reshape(flat, [batch, heads, room, size]), old.shape)
+            flat = tf.tensor_scatter_nd_update(tf.reshape(old, [-1, size]), places, tf.reshape(part, [-1, size]))
+            return tf.reshape(flat, [batch, heads, room, size])
 
         return KeysValues(written(self.keys, new.keys), written(self.values, new.values))
 
@@ -251,12 +248,11 @@ class MultiHeadAttention(Composite):
         joint = joint_linear(x, projections, self.compute_dtype)
         if packing is not None:
             joint = packing.unpack(joint)
-        shape = tf.shape(joint)
-        split = tf.reshape(joint, [shape[0], shape[1], len(projections), self.heads, self.head_size])
+        split = tf.reshape(joint, [*sizes(joint)[:2], len(projections), self.heads, self.head_size])
         return tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]), axis=0)
 
     def _join_heads(self, x: tf.Tensor, packing: Packing | None) -> tf.Tensor:
         """[B, H, L, d] -> [B, L, H * d], or packed [N, H * d]."""
-        shape = tf.shape(x)
-        joined = tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [shape[0], shape[2], self.heads * self.head_size])
+        batch, _, length, _ = sizes(x)
+        joined = tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, length, self.heads * self.head_size])
         return joined if packing is None else packing.pack(joined)

@@ -18,7 +18,7 @@ import tensorflow as tf
 from nmt import runtime
 from nmt.batches import batch_dataset, pad_rows, plan_epoch
 from nmt.beam_search import beam
-from nmt.config import Config, Section
+from nmt.config import Config, Documented
 from nmt.dataset import Split
 from nmt.flops import Flops
 from nmt.op_times import trace
@@ -44,7 +44,7 @@ TrainingStep = Callable[[tf.Tensor, tf.Tensor], None]
 Translate = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-class MatmulSpeed(Section):
+class MatmulSpeed(Documented):
     """The rate of one dense matrix product after another, in turns with training."""
 
     precision: str
@@ -57,7 +57,7 @@ class MatmulSpeed(Section):
     """Products the median was taken of."""
 
 
-class TrainingSpeed(Section):
+class TrainingSpeed(Documented):
     """The rate of training steps, each from asking for a batch to the end of its work."""
 
     precision: str
@@ -95,7 +95,7 @@ class TrainingSpeed(Section):
     """What of it each kind of operation took (see ``nmt.op_times``)."""
 
 
-class DecodingSpeed(Section):
+class DecodingSpeed(Documented):
     """The rate of translating sentences, each until its translation is as long as its reference."""
 
     search: str
@@ -112,7 +112,7 @@ class DecodingSpeed(Section):
     """Tokens of the translations, eos included, by the same."""
 
 
-class Report(Section):
+class Report(Documented):
     """All that ``nmt bench`` measured: with ``--json``, a key for each of these fields."""
 
     version: str

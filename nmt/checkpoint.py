@@ -6,18 +6,22 @@ The order of writing matters: weights, metrics, and only then the state that ref
 import hashlib
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import keras
 import numpy as np
+from pydantic import Field
 
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, sha256, whole_file, whole_folder, write_json
 from nmt.run import Epoch, Run
 from nmt.tensor_file import Arrays, read_arrays, write_arrays
+
+if TYPE_CHECKING:
+    import keras
 
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
 WEIGHTS, LEARNER, METRICS, STANDING = "weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"
@@ -36,17 +40,17 @@ class Stateful(Protocol):
 class Standing(Section):
     """How far a run has come, between two steps: ``state.json`` without its checksums."""
 
-    epoch: int
+    epoch: int = Field(ge=0, le=2**53)
     """Epochs ended: trained, validated and noted in the metrics."""
-    step: int
+    step: int = Field(ge=0, le=2**53)
     """Optimizer steps taken since the run began."""
-    steps_in_epoch: int
+    steps_in_epoch: int = Field(ge=0, le=2**53)
     """Those of the epoch after; all of its steps if only its validation is missing."""
     seconds: float
     """That the epoch after has been trained so far."""
-    totals: tuple[float, ...]
+    totals: tuple[float, float, float]
     """Summed loss, right tokens and tokens of the epoch after, so far."""
-    logged: tuple[float, ...]
+    logged: tuple[float, float, float]
     """The same when a line about steps was last written."""
     made_with: dict[str, str]
     """Versions and processor, on which the last bits of a result depend."""
@@ -77,6 +81,18 @@ def _digest(standing: Standing, files: dict[str, str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+class Content(NamedTuple):
+    """What a state holds."""
+
+    standing: Standing
+    metrics: bytes
+    """The metrics file, as it is to be gone on with."""
+    weights: Arrays
+    """The model's, those that the next step changes."""
+    learner: Arrays
+    """What else the next step changes."""
+
+
 @dataclass(frozen=True)
 class Restored:
     """Where a resumed run stands, and what had to be passed over to get there."""
@@ -91,17 +107,17 @@ class Restored:
 # --- weights
 
 
-def weight_name(variable: keras.Variable) -> str:
+def weight_name(variable: "keras.Variable") -> str:
     """Return the place of a variable in its model, such as "encoder_1/attention/query/kernel"."""
     return str(variable.path).partition("/")[2]
 
 
-def weights_of(model: keras.Model) -> Arrays:
+def weights_of(model: "keras.Model") -> Arrays:
     """Return the weights of a model by their place in it."""
     return {weight_name(weight): weight.numpy() for weight in model.weights}
 
 
-def set_weights(model: keras.Model, arrays: Arrays) -> None:
+def set_weights(model: "keras.Model", arrays: Arrays) -> None:
     """Put arrays into a model, in whatever precision it keeps them.
 
     Raises:
@@ -137,22 +153,30 @@ def save_weights(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
         return Saved(path, write_arrays(aside, weights))
 
 
-def load_weights(run: Run, model: keras.Model, epoch: Epoch) -> None:
-    """Load the weights of an epoch, or their average.
+class WeightsFile:
+    """Weights that are read while others get ready for them: TensorFlow starts, the model is built."""
 
-    Raises:
-        NotFoundError: if they are not there.
-        DataError: if the file is damaged or does not fit the model.
-    """
-    path = run.weights_path(epoch)
-    arrays = read_arrays(path)
-    try:
-        set_weights(model, arrays)
-    except ValueError as error:
-        raise DataError(
-            f"{path} does not hold the weights of this model: {error}. Translate with the configuration it was "
-            "trained with."
-        ) from None
+    def __init__(self, run: Run, epoch: Epoch) -> None:
+        """Begin to read the weights of an epoch, or their average."""
+        self.epoch, self.path = epoch, run.weights_path(epoch)
+        reader = ThreadPoolExecutor(1)
+        self._arrays = reader.submit(read_arrays, self.path)
+        reader.shutdown(wait=False)
+
+    def load(self, model: "keras.Model") -> None:
+        """Put the weights into a model.
+
+        Raises:
+            NotFoundError: if they are not there.
+            DataError: if the file is damaged or does not fit the model.
+        """
+        try:
+            set_weights(model, self._arrays.result())
+        except ValueError as error:
+            raise DataError(
+                f"{self.path} does not hold the weights of this model: {error}. Use the configuration it was trained "
+                "with."
+            ) from None
 
 
 def average_weights(run: Run, epochs: list[int]) -> Arrays:
@@ -186,25 +210,21 @@ def rotate_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> Non
 # --- states
 
 
-def save_state(run: Run, standing: Standing, weights: Arrays, learner: Stateful, saved: Saved | None = None) -> None:
+def save_state(run: Run, content: Content, saved: Saved | None = None) -> None:
     """Write what training needs to go on from here, and drop older states and such as lie ahead of it.
 
     Args:
-        run: the run, its metrics file as it is to be gone on with.
-        standing: where it stands.
-        weights: the model's, those that the next step changes.
-        learner: what else the next step changes.
+        run: the run.
+        content: where it stands, and all that the next step changes.
         saved: a file with the same weights, to share their place on the disk.
     """
+    standing = content.standing
     with whole_folder(run.state_path(standing.step), replace=True) as aside:
-        if run.metrics_path.exists():
-            shutil.copyfile(run.metrics_path, aside / METRICS)
-        else:
-            (aside / METRICS).touch()
+        (aside / METRICS).write_bytes(content.metrics)
         files = {
             METRICS: sha256(aside / METRICS),
-            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, weights),
-            LEARNER: write_arrays(aside / LEARNER, learner.state()),
+            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, content.weights),
+            LEARNER: write_arrays(aside / LEARNER, content.learner),
         }
         write_json(aside / STANDING, State.of(standing, files).model_dump(mode="json"))
     older = [step for step in run.state_steps if step < standing.step]
@@ -221,7 +241,7 @@ def _share(saved: Saved, path: Path) -> str:
     return saved.checksum
 
 
-def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
+def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | None:
     """Load the newest undamaged state into model and learner; None if the run has none.
 
     Raises:
@@ -229,12 +249,17 @@ def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
     """
     damaged: list[str] = []
     for step in reversed(run.state_steps):
+        folder = run.state_path(step)
         try:
-            standing, metrics = _load_state(run.state_path(step), step, model, learner)
+            content = read_state(folder, step)
+            set_weights(model, content.weights)
+            learner.restore(content.learner)
         except (DataError, NotFoundError) as error:
             damaged.append(str(error))
+        except (KeyError, ValueError) as error:
+            damaged.append(f"{folder} is the state of another model: {error}.")
         else:
-            return Restored(standing, metrics, damaged)
+            return Restored(content.standing, content.metrics, damaged)
     if damaged:
         raise DataError(
             f"A run goes on from a whole state; none of run {run.name!r} is: {' '.join(damaged)} Its weights, where "
@@ -243,7 +268,13 @@ def restore(run: Run, model: keras.Model, learner: Stateful) -> Restored | None:
     return None
 
 
-def _load_state(folder: Path, step: int, model: keras.Model, learner: Stateful) -> tuple[Standing, bytes]:
+def read_state(folder: Path, step: int) -> Content:
+    """Return what the state after a step holds, all of it checked.
+
+    Raises:
+        NotFoundError: if a file is missing.
+        DataError: if one is damaged, or is not of this state.
+    """
     place = folder / STANDING
     try:
         state = State.model_validate_json(place.read_bytes())
@@ -260,13 +291,8 @@ def _load_state(folder: Path, step: int, model: keras.Model, learner: Stateful) 
     if hashlib.sha256(metrics).hexdigest() != state.files[METRICS]:
         raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one noted when it was saved.")
     weights = read_arrays(folder / WEIGHTS, state.files[WEIGHTS])
-    learnt = read_arrays(folder / LEARNER, state.files[LEARNER])
-    try:
-        set_weights(model, weights)
-        learner.restore(learnt)
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{folder} is the state of another model: {error}.") from None
-    return state.standing, metrics
+    learner = read_arrays(folder / LEARNER, state.files[LEARNER])
+    return Content(state.standing, metrics, weights, learner)
 
 
 def sweep(run: Run) -> None:

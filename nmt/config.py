@@ -11,24 +11,34 @@ from nmt.errors import ConfigError, NmtError
 from nmt.files import check_name, find_file, nearest
 
 PACKAGE_CONFIGS = Path(__file__).parent / "configs"  # where a wheel carries them
+MAX_BYTES = 2**17  # of a configuration; base.yaml has 6,000
+MAX_PROBLEMS = 10  # told at a time
 CHECKOUT_CONFIGS = Path(__file__).parent.parent / "configs"
 
 
 class Section(BaseModel):
-    """A part of the configuration: immutable, and strict about types and names."""
+    """A part of the configuration, or what is stored in a file: immutable, and strict about types and names."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class DataConfig(Section):
+class Documented(Section):
+    """A section whose fields can be asked for the docstrings below them.
+
+    Pydantic looks these up in the source, among all modules that are loaded: with TensorFlow's that takes a while, so
+    what is stored in files does without.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class DataConfig(Documented):
     """What ``prepare`` does with a file of sentence pairs."""
 
     dataset: str | None = None
     """Name of the prepared dataset: ``prepare`` writes it, ``train`` reads it. null: ``prepare`` takes the name of
     the file, ``train`` the dataset prepared last."""
-    n_sentences: int | None = Field(None, ge=3)
+    n_sentences: int | None = Field(None, ge=3, le=2**40)
     """Take the first so many pairs of the file; null takes all. Files given for validation and test count apart."""
     split: Literal["by_source", "random"] = "by_source"
     """``by_source`` keeps all pairs with one source sentence on one side of the split, so that no test sentence was
@@ -43,10 +53,10 @@ class DataConfig(Section):
     seed: int = Field(73, ge=0, lt=2**32)
     """Seed of the shuffle before the split. The default keeps "im thirsty", the example sentence of the README, in the
     training split of the lesson's corpus, and the sentences that say the same of others out of it."""
-    source_column: Annotated[int, Field(ge=1)] | str | None = None
+    source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Where the source sentences stand: the number of a TSV's column, from 1, or its name in the first line; the field
     of JSON Lines; the language of a TMX. null: column 1, the field "source", the first language of the TMX."""
-    target_column: Annotated[int, Field(ge=1)] | str | None = None
+    target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """The same for the target sentences. null: column 2, the field "target", the second language."""
     header: bool = False
     """The first line of a TSV names its columns and is no pair. Naming a column says so too."""
@@ -61,7 +71,7 @@ class DataConfig(Section):
     vocabulary_size: int | None = Field(None, ge=8, le=1_000_000)
     """Number of ids, the four special ones included. Words and characters: at most so many, the most frequent; null:
     no limit. Subwords: null chooses by the size of the corpus, 8,000 for 20,000 to 200,000 training pairs."""
-    min_count: int = Field(1, ge=1)
+    min_count: int = Field(1, ge=1, le=2**40)
     """A word or character seen less often than this in the training split becomes unk."""
     joint_vocabulary: bool | Literal["auto"] = "auto"
     """One vocabulary over both sides, which ``model.tie_embeddings: all`` needs, instead of one a side. ``auto``: one
@@ -72,7 +82,7 @@ class DataConfig(Section):
     """A character that training did not see becomes the bytes of its UTF-8, so that no subword is ever unk."""
     subword_sampling: bool = False
     """Keep the raw training text in the dataset, so that training can cut it into other subwords every epoch."""
-    max_tokens: int | None = Field(500, ge=1)
+    max_tokens: int | None = Field(500, ge=1, le=2**40)
     """Pairs with more tokens on a side are left out of training and validation, never out of the test; null keeps
     them."""
     max_length_ratio: float | None = Field(9.0, gt=1)
@@ -105,22 +115,22 @@ class DataConfig(Section):
         return self
 
 
-class ModelConfig(Section):
+class ModelConfig(Documented):
     """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
 
     architecture: Literal["transformer"] = "transformer"
     """Which model class is built."""
-    encoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(6, ge=1, le=1_000)
     """Layers of the encoder (N in the paper)."""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(6, ge=1, le=1_000)
     """Layers of the decoder (N in the paper)."""
-    d_model: int = Field(512, ge=2, multiple_of=2)
+    d_model: int = Field(512, ge=2, le=65_536, multiple_of=2)
     """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
-    d_ff: int = Field(2048, ge=1)
+    d_ff: int = Field(2048, ge=1, le=2**20)
     """Inner width of the feed-forward blocks."""
-    heads: int = Field(8, ge=1)
+    heads: int = Field(8, ge=1, le=65_536)
     """Attention heads (h in the paper)."""
-    head_size: int | None = Field(None, ge=1)
+    head_size: int | None = Field(None, ge=1, le=65_536)
     """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
     attention_scale: Literal["head", "projection"] = "head"
     """What attention scores are divided by: ``head``, sqrt(head_size), as in the paper; ``projection``,
@@ -149,7 +159,7 @@ class ModelConfig(Section):
     (needs ``data.joint_vocabulary``); ``none``, each its own."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
-    max_positions: int = Field(512, ge=2)
+    max_positions: int = Field(512, ge=2, le=2**20)
     """Longest sentence, in tokens with bos and eos, that learned positions can take; longer ones are refused."""
     source_bos: bool = True
     """The encoder reads bos before the source sentence; false drops it."""
@@ -183,20 +193,20 @@ BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}
 
 
-class TrainingConfig(Section):
+class TrainingConfig(Documented):
     """The training loop: batches, optimizer, schedule, what is kept."""
 
-    epochs: int = Field(20, ge=1)
+    epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A finished run goes on when this is raised."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(64, ge=1, le=2**24)
     """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens.
     null: 64 sentences, or 2,048 tokens, which ``batch_type`` decides."""
     sort_by_length: bool = False
     """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
     one length alone learns worse where batches are small."""
-    accumulate: int = Field(1, ge=1)
+    accumulate: int = Field(1, ge=1, le=1_000_000)
     """Batches whose gradients are added up before each step of the optimizer, as if they were one."""
     pack: bool = True
     """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
@@ -223,9 +233,9 @@ class TrainingConfig(Section):
     ``peak_learning_rate``; ``cosine``: along half a cosine (Loshchilov and Hutter 2017); ``linear``: straight."""
     peak_learning_rate: float | None = Field(None, gt=0)
     """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out."""
-    warmup_steps: int = Field(4000, ge=1)
+    warmup_steps: int = Field(4000, ge=1, le=2**40)
     """Steps over which the learning rate rises before it falls."""
-    decay_steps: int | None = Field(None, ge=1)
+    decay_steps: int | None = Field(None, ge=1, le=2**40)
     """Steps after the rise over which ``cosine`` and ``linear`` fall, to stay at ``final_learning_rate`` from then on.
     null: so many that they get there with the last of ``epochs``, which is then fixed for the run."""
     final_learning_rate: float = Field(0.0, ge=0)
@@ -247,33 +257,33 @@ class TrainingConfig(Section):
     ema_decay: float | None = Field(None, gt=0, lt=1)
     """Share that an exponential moving average of the weights keeps of itself at each step, the rest coming from the
     new weights; in the first steps less, so that it forgets the untrained ones. null: no average is kept."""
-    skip_nonfinite: int = Field(0, ge=0)
+    skip_nonfinite: int = Field(0, ge=0, le=2**40)
     """Steps of a run that may be left out because the loss or the gradients are not finite numbers, before it stops."""
     start_from: str | None = None
     """Begin with the weights of another run, ``RUN`` or ``RUN:EPOCH``, whose vocabulary the dataset must have (prepare
     it with ``--tokenizer-of RUN``); null: with fresh ones."""
-    validate_every: int | None = Field(None, ge=1)
+    validate_every: int | None = Field(None, ge=1, le=2**40)
     """Validate every so many steps too; null: after each epoch alone."""
-    decode_validation: int = Field(0, ge=0)
+    decode_validation: int = Field(0, ge=0, le=2**40)
     """Translate the first so many validation sentences, greedily, at each validation and score them with BLEU and
     chrF; 0: none."""
-    samples: int = Field(3, ge=0)
+    samples: int = Field(3, ge=0, le=1000)
     """Translate and show the first so many validation sentences at each validation."""
     best_by: BestBy = "accuracy"
     """Which validation is the best: of the highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or the lowest
     ``loss``."""
-    patience: int | None = Field(None, ge=1)
+    patience: int | None = Field(None, ge=1, le=1_000_000)
     """Stop after so many validations in a row that were not the best so far; null: train all epochs."""
-    save_every: int | None = Field(None, ge=1)
+    save_every: int | None = Field(None, ge=1, le=2**40)
     """Save a state to go on from every so many steps, besides each epoch; null: do not."""
     save_every_minutes: float | None = Field(10.0, gt=0)
     """Save one whenever the last is so many minutes old; null: do not."""
-    max_to_keep: int | None = Field(None, ge=1)
+    max_to_keep: int | None = Field(None, ge=1, le=1_000_000)
     """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
-    average_last: int = Field(5, ge=1)
+    average_last: int = Field(5, ge=1, le=1_000_000)
     """A run ends with the mean of the weights of the last so many epochs, at most a quarter of all, and translates with
     it (section 6.1 of the paper); 1: with those of the best epoch."""
-    log_every: int = Field(50, ge=1)
+    log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and two lines where there is no terminal."""
 
     @model_validator(mode="before")
@@ -332,10 +342,10 @@ class TrainingConfig(Section):
             )
 
 
-class DecodingConfig(Section):
+class DecodingConfig(Documented):
     """How translations are searched for."""
 
-    batch_size: int = Field(128, ge=1)
+    batch_size: int = Field(128, ge=1, le=2**24)
     """Sentences translated at a time."""
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """What is computed in, as ``training.precision``. ``bfloat16`` is faster where the hardware has it natively, but
@@ -350,19 +360,19 @@ class DecodingConfig(Section):
     last decoder layer's, averaged over its heads; 0 leaves it out."""
     temperature: float = Field(1.0, gt=0)
     """Sampling divides logits by it: below 1 likely words become likelier."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(0, ge=0, le=2**31 - 1)
     """Sampling draws from the so many likeliest words; 0: from all."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Sampling draws from the fewest likeliest words that have this probability together."""
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of sampling; what is drawn for a sentence hangs on it and on the sentence's number alone."""
-    max_length_ratio: float = Field(2.0, gt=0)
+    max_length_ratio: float = Field(2.0, gt=0, le=1_000)
     """A translation may have ``max_length_ratio`` x source tokens + ``max_length_extra`` tokens."""
-    max_length_extra: int = Field(10, ge=1)
+    max_length_extra: int = Field(10, ge=1, le=1_000_000)
     """See ``max_length_ratio``."""
 
 
-class Config(Section):
+class Config(Documented):
     """The whole configuration of a run."""
 
     data: DataConfig = DataConfig()
@@ -376,7 +386,30 @@ class Config(Section):
 
 
 class _Loader(yaml.SafeLoader):
-    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not."""
+    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not, and refuses what can grow.
+
+    An alias repeats a value in three characters, so that aliases of aliases make any amount of it; an integer of
+    thousands of digits takes Python minutes to write down again.
+    """
+
+    MAX_DIGITS = 40
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Refuse aliases."""
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()
+            raise yaml.MarkedYAMLError(
+                None, None, f"a value is written where it is needed; *{event.anchor} repeats another", event.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        """Refuse integers that no setting has."""
+        if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
+            raise yaml.MarkedYAMLError(
+                None, None, f"an integer has at most {self.MAX_DIGITS} characters", node.start_mark
+            )
+        return super().construct_scalar(node)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -412,17 +445,29 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError("\n".join(_in_words(one, path, lines) for one in error.errors())) from None
+        problems = error.errors()
+        said = [_in_words(one, path, lines) for one in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            said.append(f"{path}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+        raise ConfigError("\n".join(said)) from None
 
 
+# PyYAML's constructors let out whatever a text that is not of its tag makes of them: "!!int ''", "!!bool x".
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
 Lines = dict[tuple[str, ...], str]  # where each key was said: "line 3" or "--set ..."
 
 
 def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"A configuration is a UTF-8 text file; {path} cannot be read: {error}.") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(
+            f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. Start from a file in configs/."
+        )
     lines: Lines = {}
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -431,8 +476,9 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
         values = yaml.load(text, Loader=_Loader)
     except RecursionError:
         raise ConfigError(f"A configuration is four flat sections; {path} is nested far deeper.") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(str(error).split())}") from None
+    except _NOT_YAML as error:
+        said = str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is not what its tag says"
+        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(said.split())[:300]}") from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
@@ -476,7 +522,7 @@ def _override(values: dict[str, Any], lines: Lines, override: str) -> None:
         raise ConfigError(f"--set takes section.key=value, as in --set training.epochs=5; received {override!r}.")
     try:
         value = yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (*_NOT_YAML, RecursionError):
         raise ConfigError(f"The value in --set is read as YAML; received {override!r}. Quote it.") from None
     owner = values.setdefault(section, {})
     if isinstance(owner, dict):
@@ -490,7 +536,7 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     key_path = tuple(str(part) for part in error["loc"])
     said = lines.get(key_path[:2])
     place = f"{path}, {said}" if said and not said.startswith("--set") else said or str(path)
-    name = ".".join(key_path)
+    name = ".".join(part[:60] for part in key_path)
     if error["type"] == "extra_forbidden":
         return f"{place}: unknown key {name!r}{_nearest_key(key_path)}."
     message = error["msg"].removeprefix("Value error, ")
@@ -501,7 +547,14 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     if error["type"] in {"model_type", "model_attributes_type"}:
         message = "must be a section of keys"
     message = message.replace("Input should be", "must be")
-    return f"{place}: {name} {message}; received {error['input']!r}. Remedy: change the value or leave the key out."
+    return (
+        f"{place}: {name} {message}; received {_start(error['input'])}. Remedy: change the value or leave the key out."
+    )
+
+
+def _start(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 def _nearest_key(key_path: tuple[str, ...]) -> str:

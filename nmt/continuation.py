@@ -5,7 +5,7 @@ from pathlib import Path
 import keras
 
 from nmt import runtime
-from nmt.checkpoint import choose_epoch, load_weights
+from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
@@ -118,6 +118,6 @@ def load_start(start_from: str, model: keras.Model, dataset: Dataset) -> Path:
     name, _, epoch = start_from.partition(":")
     run = find_run(name)
     check_tokenizers(run, dataset, "is to start from")
-    chosen = choose_epoch(run, epoch or None)
-    load_weights(run, model, chosen)
-    return run.weights_path(chosen)
+    weights = WeightsFile(run, choose_epoch(run, epoch or None))
+    weights.load(model)
+    return weights.path

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from nmt.config import DataConfig
-from nmt.errors import DataError
+from nmt.errors import DataError, printable
 from nmt.normalisation import NORMALISERS, Normaliser, ascii_words, collapse_white_space
 from nmt.readers import Fault, Pair, read_pairs, unit_of
 from nmt.spool import SpoolWriter
@@ -22,6 +22,7 @@ SPLITS: tuple["SplitName", ...] = ("train", "validation", "test")
 SplitName = Literal["train", "validation", "test"]
 EXAMPLES = 3  # places named for each reason
 LOOKED_AT = 10_000  # pairs that decide what "auto" is
+LOOKED_AT_CHARACTERS = 10_000_000  # of their texts, or fewer pairs
 # What Unicode calls control characters, white space apart: never part of a sentence, often of a broken encoding.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 Progress = Callable[[str, int, int | None], None]
@@ -88,7 +89,7 @@ def text_hash(text: str) -> bytes:
 
 def place_of(files: list[TextFile], number: int) -> str:
     """Return "file, line 7", or the like."""
-    return f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}"
+    return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}")
 
 
 def show(pair: Pair) -> str:
@@ -105,7 +106,14 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     if "auto" not in {config.tokenizer, config.normalisation, config.joint_vocabulary}:
         return config
     first = itertools.islice(read_pairs(sources.corpus, config), min(config.n_sentences or LOOKED_AT, LOOKED_AT))
-    texts = [collapse_white_space(text) for _, pair in first if isinstance(pair, Pair) for text in pair]
+    texts: list[str] = []
+    characters = 0
+    for _, pair in first:
+        if isinstance(pair, Pair):
+            texts += map(collapse_white_space, pair)
+            characters += sum(map(len, pair))
+        if characters > LOOKED_AT_CHARACTERS:
+            break
     cleaned = sum(text == ascii_words(text) for text in texts) >= 0.99 * len(texts)
     tokenizer = ("word" if cleaned else "subword") if config.tokenizer == "auto" else config.tokenizer
     normalisation = ("ascii-words" if cleaned else "nfkc") if config.normalisation == "auto" else config.normalisation

@@ -9,8 +9,8 @@ import numpy as np
 
 from nmt.config import DataConfig
 from nmt.corpus import Progress, Sources, SplitName, read_corpus, resolve_auto
-from nmt.encoding import SIDES, resample
-from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.encoding import SIDES, Side, resample
+from nmt.errors import ConflictError, DataError, NotFoundError, printable
 from nmt.files import check_name, nearest, sha256, whole_folder, write_json
 from nmt.manifest import Manifest, Sequences, SourceFile, Split, SplitCounts, read_manifest
 from nmt.preparation import (
@@ -49,28 +49,50 @@ class Dataset:
         return self.folder.name
 
     def split(self, name: SplitName) -> Split:
-        """Return the ids of a split, memory-mapped.
+        """Return the ids of a split, memory-mapped, once they are found to be what was prepared.
 
         Raises:
-            DataError: if a file is missing or damaged.
+            DataError: if a file is missing or damaged, or does not fit what the manifest says of it.
         """
+        return Split(self._sequences(name, "source"), self._sequences(name, "target"))
+
+    def _sequences(self, name: SplitName, side: Side) -> Sequences:
+        paths = [self._verified(f"{name}.{side}.{part}.npy") for part in ("tokens", "offsets")]
+        counts = self.manifest.splits[name]
         try:
-            arrays = [
-                np.load(self.folder / f"{name}.{side}.{part}.npy", mmap_mode="r", allow_pickle=False)
-                for side in SIDES
-                for part in ("tokens", "offsets")
-            ]
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(
-                f"Dataset {self.name!r} is damaged: {error}. Prepare it again with nmt prepare --overwrite."
-            ) from error
-        return Split(Sequences(*arrays[:2]), Sequences(*arrays[2:]))
+            sequences = Sequences(*(np.lib.format.open_memmap(path, mode="r") for path in paths))
+            sequences.check(counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side])
+        except Exception as error:  # a header is a Python expression, and fails in every way that one can
+            raise self._damage(f"{paths[0]} and {paths[1].name} hold no sentences ({str(error)[:200]})") from error
+        return sequences
+
+    def _verified(self, file: str) -> Path:
+        """Return the path of a file, once its content is found to be what was prepared."""
+        path = self.folder / file
+        try:
+            if self.manifest.files.get(file) == sha256(path):
+                return path
+        except OSError as error:
+            raise self._damage(f"{path} cannot be read: {error.strerror}") from error
+        raise self._damage(f"the SHA-256 of {path} is not the one in its manifest")
+
+    def _damage(self, what: str) -> DataError:
+        return DataError(f"Dataset {self.name!r} is damaged: {what}. Prepare it again with nmt prepare --overwrite.")
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """Return the tokenizers of source and target."""
-        return load_tokenizer(self.folder / "tokenizer.source.json"), load_tokenizer(
-            self.folder / "tokenizer.target.json"
-        )
+        """Return the tokenizers of source and target.
+
+        Raises:
+            DataError: if a file is missing or damaged, or does not fit what the manifest says of it.
+        """
+        for path in self.tokenizer_files:
+            if path.name in self.manifest.files:  # a backup beside them is nobody's business
+                self._verified(path.name)
+        source, target = (load_tokenizer(self.folder / f"tokenizer.{side}.json") for side in SIDES)
+        sizes = {"source": source.size, "target": target.size}
+        if sizes != self.manifest.vocabulary:
+            raise self._damage(f"its tokenizers have {sizes} ids, its manifest says {self.manifest.vocabulary}")
+        return source, target
 
     def resampled(self, seed: int, epoch: int) -> Split:
         """Return the training split cut into subwords anew, a pure function of (seed, epoch); its ids are in memory.
@@ -88,7 +110,7 @@ class Dataset:
         prepared = self.split("train")
         sides = zip(SIDES, (prepared.source, prepared.target), self.tokenizers(), strict=True)
         return Split(*(
-            resample(TextFile(self.text("train", side)), tokenizer, sequences, [seed, epoch, number])
+            resample(TextFile(self._verified(f"train.{side}.txt")), tokenizer, sequences, [seed, epoch, number])
             for number, (side, sequences, tokenizer) in enumerate(sides)
         ))  # fmt: skip
 
@@ -119,7 +141,7 @@ def prepare(
     report = report or _silent
     folder = DATASETS / check_name(name, "dataset")
     files = [
-        SourceFile(name=file.name, bytes=file.path.stat().st_size, sha256=sha256(file.path), role=role)
+        SourceFile(name=printable(file.name), bytes=file.path.stat().st_size, sha256=sha256(file.path), role=role)
         for role, role_files in sources.roles()
         for file in role_files
     ]

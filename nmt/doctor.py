@@ -8,6 +8,7 @@ from nmt.readers import Pair
 
 SURE = 10.0  # nats: a side counts as of the other language if it is exp(10), 22,000, times as likely there
 LOOKED_AT = 50_000  # pairs
+LOOKED_AT_BYTES = 16 * 2**20  # of their texts, or fewer pairs
 _SMOOTHING = 0.5
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from nmt.config import DataConfig
 from nmt.corpus import Progress
-from nmt.errors import NmtError
+from nmt.errors import DataError, NmtError
 from nmt.manifest import Sequences
 from nmt.readers import Pair
 from nmt.spool import Spool
@@ -29,6 +29,7 @@ from nmt.tokenizer import UNK, Tokenizer, load_tokenizer
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
 CHUNK = 2_000  # pairs encoded at a time
+CHUNK_BYTES = 8 * 2**20  # of their texts, or fewer pairs
 WORTH_WORKERS = 50_000  # pairs from which starting processes pays
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
@@ -77,7 +78,8 @@ class Encoder:
         """Return the pairs at ``indices`` of the spool as ids."""
         rows: dict[Side, list[list[int]]] = {side: [] for side in SIDES}
         kept, texts, left_out = [], [], []
-        for index, pair in zip(indices.tolist(), self.spool.read(indices), strict=True):
+        for index in indices.tolist():
+            pair = self.spool[index]
             source = self.tokenizers["source"].encode(pair.source)
             target = self.tokenizers["target"].encode(pair.target)
             if reason := limits.broken(len(source), len(target)):
@@ -130,7 +132,11 @@ def encoding(spool: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[
     if pairs < WORTH_WORKERS or workers == 1:
         encoder = Encoder(spool, tokenizers)
         with encoder.spool:
-            yield lambda chunks, limits: (encoder.encode(chunk, limits) for chunk in chunks)
+            yield lambda chunks, limits: (
+                encoder.encode(portion, limits)
+                for chunk in chunks
+                for portion in encoder.spool.portions(chunk, CHUNK_BYTES)
+            )
         return
     pool = ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(spool, tokenizers)
@@ -146,15 +152,16 @@ def encoding(spool: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[
 
     def encode(chunks: Iterable[np.ndarray], limits: Limits) -> Iterator[Encoded]:
         waiting: deque[Future[Encoded]] = deque()
-        for chunk in chunks:
-            waiting.append(submit(chunk, limits))
+        for portion in (portion for chunk in chunks for portion in pairs_of.portions(chunk, CHUNK_BYTES)):
+            waiting.append(submit(portion, limits))
             if len(waiting) > 4 * workers:  # no more than that is ever in memory
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
     try:
-        yield encode
+        with Spool(spool) as pairs_of:
+            yield encode
     except BrokenProcessPool:
         raise NmtError(
             "A process that tokenizes was ended by the system, most likely for want of memory; nothing was written. "
@@ -262,7 +269,12 @@ def resample(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: li
     pieces, lengths = [], []
     lines = (line for _, line in numbered_lines(text) if isinstance(line, str))
     for start in range(0, len(prepared), CHUNK):
-        texts = list(itertools.islice(lines, CHUNK))
+        texts = list(itertools.islice(lines, min(CHUNK, len(prepared) - start)))
+        if start + len(texts) < min(start + CHUNK, len(prepared)):
+            raise DataError(
+                f"The text of a split has a line for each of its {len(prepared):,} sentences; {text} ends after "
+                f"{start + len(texts):,}. Prepare the corpus again with --overwrite."
+            )
         drawn = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
         rows = [
             np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + place]

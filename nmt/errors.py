@@ -4,8 +4,19 @@ A message states the rule, then what was received (file, line, value), then the 
 """
 
 
+def printable(text: str) -> str:
+    """Return text with escapes for what a terminal would obey or could not show, line breaks apart."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else ascii(character)[1:-1] for character in text
+    )
+
+
 class NmtError(Exception):
     """Anything that the user, not the programmer, can put right."""
+
+    def __str__(self) -> str:
+        """Return the message, as a terminal can show it: it may quote a file."""
+        return printable(super().__str__())
 
 
 class ConfigError(NmtError):

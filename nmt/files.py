@@ -14,6 +14,8 @@ from typing import Any
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 
+MAX_NEAREST = 200
+MAX_JSON = 64 * 2**20  # bytes; four million words of a tokenizer
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -26,14 +28,16 @@ def check_name(name: str, kind: str) -> str:
     if NAME.fullmatch(name) is None:
         raise NmtError(
             f"The name of a {kind} starts with a letter or digit and holds only letters, digits and . _ - "
-            f"(at most 100); received {name!r}. Choose another name."
+            f"(at most 100); received {name[:200]!r}. Choose another name."
         )
     return name
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the known word closest to ``word``, or an empty string."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > MAX_NEAREST:  # comparing takes the square of the length
+        return ""
+    close = difflib.get_close_matches(word, [one for one in known if len(one) <= MAX_NEAREST], n=1, cutoff=0.6)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -147,6 +151,16 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a text file; killed on the way, it may leave a last line without its end.
+
+    Raises:
+        NmtError: if the disk refuses.
+    """
+    with _disk_errors_in_words(path), path.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write readable JSON, whole or not at all."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
@@ -157,10 +171,14 @@ def read_json(path: Path, what: str) -> Any:
 
     Raises:
         NotFoundError: if there is no such file.
-        DataError: if it is not JSON.
+        DataError: if it is not JSON, or longer than ``MAX_JSON``.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_JSON + 1)
+        if len(content) > MAX_JSON:
+            raise DataError(f"{what} has at most {MAX_JSON:,} bytes; {path} has more. Restore a copy or make it again.")
+        return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError(f"{what} is missing: {path} does not exist. Make it again or restore a copy.") from None
     except (ValueError, RecursionError) as error:
@@ -182,13 +200,22 @@ def read_lines(path: Path) -> list[str]:
         raise NotFoundError(f"There is no file {path}. Check the name, or give the full path.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Give the path of a text file.") from error
+    return text_lines(content, str(path))
+
+
+def text_lines(content: bytes, name: str) -> list[str]:
+    """Return the lines of UTF-8 text as ``read_lines`` does; ``name`` is what a message calls it.
+
+    Raises:
+        DataError: if it is not UTF-8; the message names the first bad line.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"Text must be UTF-8; {path}, line {line} holds the byte 0x{content[error.start]:02x}. "
-            "Convert the file, for example with: iconv -f latin1 -t utf-8"
+            f"Text must be UTF-8; {name}, line {line} holds the byte 0x{content[error.start]:02x}. "
+            "Convert it, for example with: iconv -f latin1 -t utf-8"
         ) from error
     lines = text.split("\n")
     if lines[-1] == "":

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from nmt.operations import dropout, layer_normalisation, linear
+from nmt.operations import dropout, layer_normalisation, linear, on_rows, sizes
 from nmt.positions import angle_rates
 from nmt.tokenizer import FIRST_WORD, UNK
 
@@ -19,10 +19,27 @@ def sinusoids(positions: tf.Tensor, d_model: int) -> tf.Tensor:
     """Return the sinusoidal encoding of integers of any shape [...]: float32 [..., D] (see ``nmt.positions``)."""
     angles = tf.cast(positions, tf.float32)[..., tf.newaxis] * angle_rates(d_model)
     pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
-    return tf.reshape(pairs, tf.concat([tf.shape(positions), [d_model]], axis=0))
+    return tf.reshape(pairs, [*sizes(positions), d_model])
 
 
-class TokenEmbedding(keras.layers.Layer):
+class Layer(keras.layers.Layer):
+    """A Keras layer, called without most of what Keras does around ``call``.
+
+    Keras looks at every argument for masks to hand on, types to convert and shapes to build from, which for a short
+    sentence takes longer than the arithmetic. Here tensors come in the right type, and a mask is an argument like any
+    other.
+    """
+
+    @tf.autograph.experimental.do_not_convert  # nothing in a layer for autograph to convert; as Keras has it
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what ``call`` does, on weights that are made at the first time if not before."""
+        if not self.built:
+            self.build(args[0].shape)
+        with tf.name_scope(self.name):
+            return self.call(*args, **kwargs)
+
+
+class TokenEmbedding(Layer):
     """A vector for each id; the same matrix can serve as output layer (Vaswani et al. 2017, section 3.4)."""
 
     def __init__(self, vocabulary: int, d_model: int, *, scaled: bool, **kwargs: Any) -> None:
@@ -44,16 +61,15 @@ class TokenEmbedding(keras.layers.Layer):
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """[...] -> [..., D]."""
-        return tf.gather(tf.convert_to_tensor(self.matrix), ids) * self.factor
+        return tf.gather(tf.cast(self.matrix, self.compute_dtype), ids) * self.factor
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
         """Use the matrix as output layer: [..., D] -> [..., V]."""
-        flat = tf.matmul(tf.reshape(x, [-1, self.d_model]), tf.cast(self.matrix, x.dtype), transpose_b=True)
-        logits = tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [self.vocabulary]], axis=0))
-        return tf.ensure_shape(logits, [*x.shape[:-1], self.vocabulary])
+        matrix = tf.cast(self.matrix, x.dtype)
+        return on_rows(lambda rows: tf.matmul(rows, matrix, transpose_b=True), x)
 
 
-class SinusoidalTokenEmbedding(keras.layers.Layer):
+class SinusoidalTokenEmbedding(Layer):
     """A fixed vector for each id: the encoding of the id as if it were a position. Nothing is trained."""
 
     def __init__(self, d_model: int, *, scaled: bool, **kwargs: Any) -> None:
@@ -67,7 +83,7 @@ class SinusoidalTokenEmbedding(keras.layers.Layer):
         return tf.cast(sinusoids(ids, self.d_model) * self.factor, self.compute_dtype)
 
 
-class SinusoidalPositions(keras.layers.Layer):
+class SinusoidalPositions(Layer):
     """Adds the sinusoidal encoding of each position, for sentences of any length."""
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
@@ -75,7 +91,7 @@ class SinusoidalPositions(keras.layers.Layer):
         return x + tf.cast(sinusoids(positions, x.shape[-1]), x.dtype)
 
 
-class LearnedPositions(keras.layers.Layer):
+class LearnedPositions(Layer):
     """Adds a trained vector for each position, of which there are ``max_positions``."""
 
     def __init__(self, max_positions: int, d_model: int, **kwargs: Any) -> None:
@@ -94,17 +110,17 @@ class LearnedPositions(keras.layers.Layer):
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Add to x [B, L, D] at positions [L], or to packed x [N, D] at positions [N]; shaped as x."""
-        return x + tf.gather(tf.convert_to_tensor(self.matrix), positions)
+        return x + tf.gather(tf.cast(self.matrix, x.dtype), positions)
 
 
-class Composite(keras.layers.Layer):
+class Composite(Layer):
     """A layer made of layers, which make their weights when they are first used."""
 
     def build(self, *shapes: Any, **named_shapes: Any) -> None:
         """Make no weights of its own."""
 
 
-class Linear(keras.layers.Layer):
+class Linear(Layer):
     """x W + b, with the names, the initial values and the weights of Keras's Dense."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
@@ -137,7 +153,7 @@ def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str) -> tf.Tensor:
     return linear(x, tf.concat(kernels, axis=1), tf.concat(biases, axis=0))
 
 
-class LayerNormalization(keras.layers.Layer):
+class LayerNormalization(Layer):
     """Brings each vector to mean 0 and variance 1, then scales and shifts it (Ba et al. 2016)."""
 
     def __init__(self, epsilon: float, **kwargs: Any) -> None:
@@ -157,7 +173,7 @@ class LayerNormalization(keras.layers.Layer):
         return layer_normalisation(x, gamma, beta, self.epsilon)
 
 
-class SeededDropout(keras.layers.Layer):
+class SeededDropout(Layer):
     """What the kinds of dropout share: a rate, and random numbers of their own."""
 
     def __init__(self, rate: float, name: str) -> None:

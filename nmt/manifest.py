@@ -5,22 +5,26 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from nmt.config import DataConfig, Section
 from nmt.errors import DataError
 from nmt.files import read_json
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+SPLIT_NAMES, SIDE_NAMES = {"train", "validation", "test"}, {"source", "target"}
 
 
 class SourceFile(Section):
     """A file that was prepared."""
 
     name: str
-    bytes: int
-    sha256: str
+    bytes: Count
+    sha256: Sha256
     role: Literal["train", "validation", "test"] = "train"
     """What it was given for; pairs given for "train" alone are split."""
 
@@ -28,33 +32,33 @@ class SourceFile(Section):
 class SplitCounts(Section):
     """What a split holds. Tokens are counted without bos and eos."""
 
-    pairs: int
-    tokens: dict[str, int]
+    pairs: Count
+    tokens: dict[str, Count]
     """By side."""
-    longest: dict[str, int]
+    longest: dict[str, Count]
     """Tokens of the longest sentence, by side."""
-    unknown: dict[str, int]
+    unknown: dict[str, Count]
     """Tokens that are unk, by side."""
-    sources_in_training: int
+    sources_in_training: Count
     """Pairs whose source sentence stands in the training split too (the training split itself: 0)."""
-    characters: dict[str, int] = Field(default_factory=dict)
+    characters: dict[str, Count] = Field(default_factory=dict)
     """Of the raw text, by side."""
-    percentiles: dict[str, dict[str, int]] = Field(default_factory=dict)
+    percentiles: dict[str, dict[str, Count]] = Field(default_factory=dict)
     """By side: so many percent of the sentences have at most so many tokens."""
 
 
 class Report(Section):
     """What preparation found that a person should know, beyond the counts."""
 
-    noticed: dict[str, int] = Field(default_factory=dict)
+    noticed: dict[str, Count] = Field(default_factory=dict)
     """Pairs that are odd and were kept, by what is odd."""
     places: dict[str, list[str]] = Field(default_factory=dict)
     """The first places of what was dropped or noticed, by reason."""
-    sources_translated_often: int = 0
+    sources_translated_often: Count = 0
     """Different sources with more than one translation in the corpus."""
-    most_translations: int = 0
+    most_translations: Count = 0
     """Of one source."""
-    columns_looked_at: int = 0
+    columns_looked_at: Count = 0
     """Pairs whose languages were compared with those of their columns."""
 
 
@@ -69,9 +73,9 @@ class Manifest(Section):
     """Those beside it: the other side, validation, test."""
     settings: DataConfig
     """As resolved: nothing in them is "auto"."""
-    read: int
-    dropped: dict[str, int]
-    vocabulary: dict[str, int]
+    read: Count
+    dropped: dict[str, Count]
+    vocabulary: dict[str, Annotated[int, Field(gt=4, le=2**31)]]
     """Ids by side, the four special ones included."""
     splits: dict[str, SplitCounts]
     report: Report = Report()
@@ -79,8 +83,20 @@ class Manifest(Section):
     """The run whose tokenizers were taken; None: they were fitted on the training split."""
     unit: str = "words"
     """What a token is: "words", "characters" or "subwords"."""
-    files: dict[str, str]
-    """SHA-256 of every other file of the dataset, by its path in it."""
+    files: dict[str, Sha256]
+    """SHA-256 of every other file of the dataset, by its name."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if set(self.splits) != SPLIT_NAMES:
+            raise ValueError(f"splits are {', '.join(sorted(SPLIT_NAMES))}")
+        by_side: list[dict[str, Any]] = [self.vocabulary]
+        for split in self.splits.values():
+            by_side += [split.tokens, split.longest, split.unknown]
+            by_side += [part for part in (split.characters, split.percentiles) if part]
+        if any(set(part) != SIDE_NAMES for part in by_side):
+            raise ValueError(f"what is counted by side has {' and '.join(sorted(SIDE_NAMES))}")
+        return self
 
     @property
     def fingerprint(self) -> str:
@@ -101,6 +117,23 @@ class Sequences:
     def lengths(self) -> np.ndarray:
         """Tokens in each sequence, int64 [N]."""
         return np.diff(self.offsets)
+
+    def check(self, sequences: int, tokens: int, longest: int, vocabulary: int) -> None:
+        """Raise ValueError unless these are so many sequences and tokens, with ids below ``vocabulary``."""
+        kinds = {
+            "tokens": (self.tokens, np.min_scalar_type(vocabulary - 1)),
+            "offsets": (self.offsets, np.dtype(np.int64)),
+        }
+        for name, (array, kind) in kinds.items():
+            if array.ndim != 1 or array.dtype != kind:
+                raise ValueError(f"{name} are {array.dtype} of shape {array.shape} instead of {kind} in a row")
+        if len(self) != sequences or len(self.tokens) != tokens:
+            raise ValueError(f"{len(self)} sequences of {len(self.tokens)} tokens instead of {sequences} of {tokens}")
+        lengths = self.lengths
+        if self.offsets[0] != 0 or self.offsets[-1] != tokens or lengths.min() < 0 or lengths.max() != longest:
+            raise ValueError("offsets do not rise from 0 to the end of the tokens by the lengths that were counted")
+        if self.tokens.max() >= vocabulary:
+            raise ValueError(f"an id {self.tokens.max()} where {vocabulary} ids are known")
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -141,7 +174,8 @@ def read_manifest(path: Path) -> Manifest:
         return Manifest.model_validate(read_json(path, "A dataset's manifest"))
     except ValidationError as error:
         problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))[:200]
         raise DataError(
             f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}. Prepare the corpus again with --overwrite."
+            f"{where}: {problem['msg'][:200]}. Prepare the corpus again with --overwrite."
         ) from None

@@ -16,13 +16,32 @@ import tensorflow as tf
 BYTE_VALUES = 256
 
 
+def sizes(x: tf.Tensor) -> list[int | tf.Tensor]:
+    """Return the size of each dimension of x: a number where it is known, which takes no operation; else int32 scalar.
+
+    Outside of compiled functions every size is known.
+    """
+    known = x.shape.as_list()
+    if None not in known:
+        return known
+    return [at_run if size is None else size for size, at_run in zip(known, tf.unstack(tf.shape(x)), strict=True)]
+
+
+def on_rows(function: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+    """Apply a function of rows, [N, D] -> [N, F], to x: [..., D] -> [..., F]."""
+    if x.shape.rank == 2:
+        return function(x)
+    rows = function(tf.reshape(x, [-1, x.shape[-1]]))
+    return tf.reshape(rows, [*sizes(x)[:-1], rows.shape[-1]])
+
+
 def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
     """Return x kernel + bias: [..., D], [D, F] and [F] -> [..., F]."""
-    flat = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), kernel)
-    if bias is not None:
-        flat = add_bias(flat, bias)
-    result = tf.reshape(flat, tf.concat([tf.shape(x)[:-1], [kernel.shape[-1]]], axis=0))
-    return tf.ensure_shape(result, [*x.shape[:-1], kernel.shape[-1]])
+
+    def product(rows: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(rows, kernel) if bias is None else add_bias(tf.matmul(rows, kernel), bias)
+
+    return on_rows(product, x)
 
 
 @tf.custom_gradient
@@ -53,9 +72,8 @@ def layer_normalisation(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon
     Returns:
         The shape and type of x.
     """
-    flat = tf.reshape(x, [-1, x.shape[-1]])
     with tf.name_scope("layer_norm"):
-        return tf.ensure_shape(tf.reshape(_normalised_rows(flat, gamma, beta, epsilon), tf.shape(x)), x.shape)
+        return on_rows(lambda rows: _normalised_rows(rows, gamma, beta, epsilon), x)
 
 
 def _normalised_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:

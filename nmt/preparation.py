@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.config import DataConfig
 from nmt.corpus import EXAMPLES, SPLITS, Corpus, Findings, Progress, Sources, SplitName, duplicates, place_of, show
-from nmt.doctor import LOOKED_AT, foreign_columns, many_translations
+from nmt.doctor import LOOKED_AT, LOOKED_AT_BYTES, foreign_columns, many_translations
 from nmt.encoding import SIDES, Side, Written, encoding, write_split
 from nmt.errors import DataError
 from nmt.manifest import Report, SplitCounts, read_manifest
@@ -177,7 +177,7 @@ def examine(
             _add(corpus.dropped, reason, np.array([index for said, index in one.left_out if said == reason]), place)
     report("looking at the languages", 0, None)
     train = written["train"].kept
-    looked_at = train[:LOOKED_AT]
+    looked_at = next(spool.portions(train[:LOOKED_AT], LOOKED_AT_BYTES), train)
     for reason, positions in foreign_columns(spool.read(looked_at)).items():
         _add(corpus.noticed, reason, np.sort(looked_at[positions]), place)
     kept = np.concatenate([one.kept for one in written.values()])

@@ -25,6 +25,7 @@ class TrainingProgress:
         self.epochs = epochs
         self.log_every = log_every
         self.bar: tqdm | None = None
+        self.shown: list[Sample] = []
 
     def start_epoch(self, epoch: int, steps: int, done: int = 0) -> None:
         """Begin an epoch of so many steps, or go on with it after ``done`` of them."""
@@ -68,7 +69,7 @@ class TrainingProgress:
             )
 
     def end_epoch(self, metrics: EpochMetrics, samples: Iterable[Sample] = (), *, best: bool) -> None:
-        """Say in a line what the epoch brought, and show the samples."""
+        """Say in a line what the epoch brought, and show the samples whose translations are new."""
         self.close()
         self._line(
             f"epoch {metrics.epoch}/{self.epochs}: loss {metrics.train_loss:.3f}, accuracy "
@@ -78,7 +79,7 @@ class TrainingProgress:
         self._show(samples)
 
     def end_validation(self, metrics: StepValidation, samples: Iterable[Sample] = (), *, best: bool) -> None:
-        """Say in a line what a validation amid an epoch brought, and show the samples."""
+        """Say in a line what a validation amid an epoch brought, and show the samples whose translations are new."""
         if self.bar is not None:
             self.bar.clear()
         self._line(f"step {metrics.step}: {_validated(metrics)}{' (best so far)' if best else ''}")
@@ -89,7 +90,10 @@ class TrainingProgress:
         self._line(f"average of epochs {in_ranges(metrics.epochs)}: {_validated(metrics)}")
 
     def _show(self, samples: Iterable[Sample]) -> None:
-        for one in samples:
+        samples = list(samples)
+        changed = [one for one in samples if one not in self.shown]
+        self.shown = samples
+        for one in changed:
             parts = [one.source, f"->  {one.translation}"]
             if one.translation != one.reference:
                 parts.append(f"(reference: {one.reference})")

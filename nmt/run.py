@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from nmt.config import BestBy, Config, Section, load_config
 from nmt.errors import DataError, NotFoundError
-from nmt.files import check_name, nearest, whole_folder, write_bytes, write_text
+from nmt.files import append_line, check_name, nearest, whole_folder, write_bytes, write_text
 
 RUNS = Path("checkpoints")
 WEIGHTS_SUFFIX = ".safetensors"
@@ -72,7 +72,7 @@ class AverageMetrics(Section):
     """A line of the metrics file about the mean of the weights of several epochs; of figures see ``Validation``."""
 
     kind: Literal["average"] = "average"
-    epochs: list[int]
+    epochs: list[int] = Field(min_length=1)
     step: int
     validation_loss: float | None = None
     """None if there was no dataset to measure it on."""
@@ -196,8 +196,7 @@ class Run:
 
     def append_metrics(self, metrics: Metrics) -> None:
         """Add a line to the metrics file."""
-        with self.metrics_path.open("a", encoding="utf-8") as file:
-            file.write(metrics.model_dump_json(exclude_none=True) + "\n")
+        append_line(self.metrics_path, metrics.model_dump_json(exclude_none=True))
 
     def mend_metrics(self) -> None:
         """Take off what a process that was killed has left of a last line, so that lines can be added after it."""

@@ -5,11 +5,13 @@ A pickle is a program for a small stack machine, and some of its instructions ca
 interprets only the instructions that a NumPy array of strings is written with, allows only the names in ``_NAMES``,
 and keeps a "call" as a plain record of its name and arguments. The array is then built from the checked records.
 
-A file costs a bounded amount: at most ``MAX_BYTES`` are read, at most ``MAX_INSTRUCTIONS`` are followed, a length is
-checked against the bytes that are there before anything is allocated, and the memory used is a few times the file.
+A file costs a bounded amount: at most ``MAX_BYTES`` are read, an eighth of the machine's memory, and at most
+``MAX_INSTRUCTIONS`` followed, a length is checked against the bytes that are there before anything is allocated, and
+the memory used is a few times the file.
 """
 
 import math
+import os
 import pickletools
 import re
 from dataclasses import dataclass
@@ -20,7 +22,8 @@ import numpy as np
 
 from nmt.errors import DataError, NotFoundError
 
-MAX_BYTES = 4 * 2**30
+# Three or four times as much is in memory while a file is read.
+MAX_BYTES = min(4 * 2**30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
 MAX_INSTRUCTIONS = 100  # a two-dimensional array takes at most 73, in protocol 0
 
 RULE = "A pickled corpus holds one NumPy array of strings"
@@ -100,6 +103,8 @@ def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
         DataError: for any other content; nothing in the file is run.
     """
     content = _read(path) if content is None else content
+    if len(content) > MAX_BYTES:
+        raise DataError(_too_long(path, f"more than {MAX_BYTES}"))
     try:
         _check_kind(content)
         return _build(_interpret(content))
@@ -118,13 +123,17 @@ def _read(path: Path) -> bytes:
         if not path.is_file():  # a pipe or a device could keep the reader waiting for ever
             raise DataError(f"{RULE}; {path} is not a regular file. Give the path of the pickle itself.")
         if size > MAX_BYTES:
-            raise DataError(f"{RULE} in at most {MAX_BYTES} bytes; {path} has {size}. Give the pairs as a .tsv file.")
+            raise DataError(_too_long(path, str(size)))
         with path.open("rb") as file:
             return file.read(size)
     except FileNotFoundError:
         raise NotFoundError(f"There is no file {path}. Check the name, or give the full path.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from error
+
+
+def _too_long(path: Path, size: str) -> str:
+    return f"{RULE} in at most {MAX_BYTES} bytes; {path} has {size}. Give the pairs as a .tsv file."
 
 
 def _check_kind(content: bytes) -> None:
@@ -143,6 +152,8 @@ def _interpret(content: bytes) -> Any:
     """Follow the instructions and return the value they leave: literals, tuples, ``_Name`` and ``_Call`` records."""
     machine = _Machine()
     for count, (instruction, argument, place) in enumerate(pickletools.genops(content), start=1):
+        if instruction.name == "FRAME" and (argument or 0) > len(content) - (place or 0):
+            raise EOFError("a frame longer than the file")
         if instruction.name == "STOP":
             if place is None or place + 1 != len(content):
                 raise _RefusedError(f"goes on after the end of the pickle, at byte {place}")

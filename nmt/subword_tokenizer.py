@@ -48,6 +48,11 @@ class SubwordTokenizer:
         pieces = self._pieces
         if (pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id()) != (PAD, UNK, BOS, EOS):
             raise DataError("A subword tokenizer is one that nmt prepare trained; this model has other special ids.")
+        try:
+            pieces.id_to_piece(list(range(pieces.get_piece_size())))
+            pieces.decode([UNK])
+        except UnicodeDecodeError:
+            raise DataError("The pieces of a subword tokenizer are UTF-8; this model has some that are not.") from None
         self._normalise = NORMALISERS[normalisation]
 
     def normalise(self, text: str) -> str:

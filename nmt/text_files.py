@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import io
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,8 @@ from nmt.files import find_file, nearest
 MAX_EXPANSION = 200
 FREE_EXPANSION = 100 * 2**20  # bytes that may come out of any packed file, however small it is
 MAX_LINE = 2**20
+# What zip programs write unless told otherwise. zipfile unpacks the others without a bound: all that a block holds.
+_READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
 
 
@@ -79,7 +82,9 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     if path.suffix.lower() != ".zip":
         return TextFile(path)
     with _damage_in_words(TextFile(path)), zipfile.ZipFile(path) as archive:
-        members = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        # A name that a terminal would not show, or none at all, is no file that anyone packed.
+        entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
+    members = [entry.filename for entry in entries if not entry.is_dir()]
     if inside:
         if inside[2] not in members:
             raise NotFoundError(
@@ -129,12 +134,15 @@ class _Bounded(io.RawIOBase):
 def _damage_in_words(file: TextFile) -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise DataError(f"A packed file must be whole; {file} is damaged or cut off ({error}). Copy it anew.") from None
     except NotImplementedError:  # what zipfile raises for a compression that it does not know
         raise DataError(f"{file} is packed in a way that is not read here. Unpack it first.") from None
     except RuntimeError as error:  # what zipfile raises for a member with a password
         raise DataError(f"{file} cannot be unpacked: {error}. Unpack it first.") from None
+    # Lengths and places that cannot be reach the system as they stand in the archive.
+    except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise DataError(f"A packed file must be whole; {file} is damaged or cut off ({error}). Copy it anew.") from None
 
 
 @contextlib.contextmanager
@@ -151,7 +159,10 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
         else:
             with _damage_in_words(file):
                 archive = opened.enter_context(zipfile.ZipFile(file.path))
-                packed = archive.getinfo(file.member).compress_size
+                entry = archive.getinfo(file.member)
+                if entry.compress_type not in _READABLE:
+                    raise NotImplementedError
+                packed = min(packed, entry.compress_size)  # an archive can say that a member is longer than itself
                 stream = opened.enter_context(archive.open(file.member))
         if file.is_gzipped:
             # Counted before gunzip too, for a gzip inside a zip.

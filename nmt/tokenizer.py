@@ -50,7 +50,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     except ValidationError as error:
         raise DataError(
             f"A tokenizer file holds kind, normalisation and vocabulary; {path} is damaged ({error.error_count()} "
-            f"problems, first: {error.errors()[0]['msg']}). Restore a copy or prepare the corpus again."
+            f"problems, first: {error.errors()[0]['msg'][:200]}). Restore a copy or prepare the corpus again."
         ) from None
     if isinstance(stored, _SubwordFile):
         model = path.with_suffix(".model")
@@ -59,9 +59,15 @@ def load_tokenizer(path: Path) -> Tokenizer:
         if sha256(model) != stored.model_sha256:
             raise DataError(f"A tokenizer's model is as nmt prepare wrote it; {model} has changed. Restore a copy.")
         return SubwordTokenizer(model.read_bytes(), stored.normalisation, stored.algorithm)
+    kind = CharacterTokenizer if stored.kind == "char" else WordTokenizer
     if len(set(stored.words)) < len(stored.words):
         raise DataError(f"Each word of a tokenizer stands in it once; {path} repeats some. Restore a copy.")
-    kind = CharacterTokenizer if stored.kind == "char" else WordTokenizer
+    if (wrong := next((word for word in stored.words if not kind.is_piece(word)), None)) is not None:
+        raise DataError(f"A tokenizer of {kind.unit} holds {kind.unit}; {path} holds {wrong[:60]!r}. Restore a copy.")
+    try:
+        "".join(stored.words).encode("utf-8")
+    except UnicodeEncodeError:  # JSON can write half of a surrogate pair
+        raise DataError(f"The words of a tokenizer are text; {path} holds what is none. Restore a copy.") from None
     return kind(stored.words, stored.normalisation)
 
 

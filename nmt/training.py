@@ -9,6 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import tensorflow as tf
 from nmt import runtime
 from nmt.batches import batch_dataset, grouped, plan_epoch
 from nmt.checkpoint import (
+    Content,
     Saved,
     Standing,
     average_weights,
@@ -112,6 +114,7 @@ class Trainer:
         self.validations = [one for one in records if isinstance(one, StepValidation | EpochMetrics)]
         self._saved: Standing | None = restored.standing if restored else None
         self._saved_at = time.monotonic()
+        self._saving: Future[None] | None = None
 
     # --- where it stands
 
@@ -120,7 +123,7 @@ class Trainer:
         """Where training stands between two steps."""
         return Standing(
             epoch=self.epoch, step=self.step, steps_in_epoch=self.steps_in_epoch, seconds=self.seconds,
-            totals=tuple(self.totals.read()), logged=tuple(self.logged), made_with=runtime.build(),
+            totals=(*self.totals.read(),), logged=(*self.logged,), made_with=runtime.build(),
         )  # fmt: skip
 
     def _take(self, standing: Standing) -> None:
@@ -187,17 +190,20 @@ class Trainer:
         self.check = check
         sweep(self.run)
         self.run.restore_metrics(self._metrics)
-        try:
-            if self._saved is None and self.config.training.start_from:
-                self._save()  # the other run may change before this one has a state
-            while not self.is_trained:
-                self._train_epoch(progress)
-            if not self.is_finished:
-                progress.end_average(self._average())
-        except Departed:
-            if self._saved != self.standing:
-                self._save()
-            raise
+        with ThreadPoolExecutor(1) as self._saver:  # however this ends, what is being saved is saved
+            try:
+                if self._saved is None and self.config.training.start_from:
+                    self._save()  # the other run may change before this one has a state
+                while not self.is_trained:
+                    self._train_epoch(progress)
+                self._wait_for_saving()
+                if not self.is_finished:
+                    progress.end_average(self._average())
+            except Departed:
+                if self._saved != self.standing:
+                    self._save()
+                self._wait_for_saving()
+                raise
 
     def _train_epoch(self, progress: TrainingProgress) -> None:
         settings = self.config.training
@@ -224,6 +230,8 @@ class Trainer:
                 self._validate_amid(progress)
             if self._is_save_due():
                 self._save()
+            elif self._saving and self._saving.done():
+                self._wait_for_saving()  # or a disk that refuses would be told of at the next save
             self.check()
             now = time.perf_counter()
         self._end_epoch(epoch, progress)
@@ -254,7 +262,6 @@ class Trainer:
         self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
         self.totals.set(Sums())
         self._save(saved)
-        self._rotate()
         progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
 
     def _validate_amid(self, progress: TrainingProgress) -> None:
@@ -283,10 +290,6 @@ class Trainer:
     def _is_best(self, metrics: EpochMetrics | StepValidation) -> bool:
         return best_of(self.validations, self.config.training.best_by) is metrics
 
-    def _rotate(self) -> None:
-        best = best_of(self.validations, self.config.training.best_by)
-        rotate_weights(self.run, self.weights_to_keep, weights_name(best) if best else None)
-
     def _average(self) -> AverageMetrics:
         weights = average_weights(self.run, self.epochs_to_average)
         loss, accuracy, decoded = self._validate(weights, others=True)
@@ -307,11 +310,26 @@ class Trainer:
         return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
 
     def _save(self, saved: Saved | None = None) -> None:
-        """Save the state between two steps; ``saved`` is a file with the same weights."""
+        """Save the state between two steps, while training goes on; ``saved`` is a file with the same weights."""
         self._read_totals()
-        standing = self.standing
-        save_state(self.run, standing, self._own_weights(), self.train_step, saved)
-        self._saved, self._saved_at = standing, time.monotonic()
+        self._wait_for_saving()
+        metrics = self.run.metrics_path.read_bytes()
+        content = Content(self.standing, metrics, self._own_weights(), self.train_step.state())
+        best = best_of(self.validations, self.config.training.best_by)
+        kept = self.weights_to_keep, weights_name(best) if best else None
+
+        def write() -> None:
+            save_state(self.run, content, saved)
+            rotate_weights(self.run, *kept)  # not before there is a state that can do without them
+
+        self._saving = self._saver.submit(write)
+        self._saved, self._saved_at = content.standing, time.monotonic()
+
+    def _wait_for_saving(self) -> None:
+        """Wait until the last state is saved; raises NmtError if the disk refused it."""
+        if self._saving:
+            self._saving.result()
+        self._saving = None
 
     def _own_weights(self) -> Arrays:
         """Return the weights that steps change.

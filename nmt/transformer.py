@@ -30,6 +30,7 @@ from nmt.layers import (
     TokenEmbedding,
     WordDropout,
 )
+from nmt.operations import sizes
 
 
 class Memory(NamedTuple):
@@ -65,7 +66,8 @@ class Cache(NamedTuple):
 
     def keep(self, sentences: tf.Tensor, room: tf.Tensor | int) -> "Cache":
         """Return the cache of these sentences, int32 [B'], alone, M raised to ``room``."""
-        new = room * tf.shape(self.past)[1] - tf.shape(self.past)[2]
+        _, beams, columns = sizes(self.past)
+        new = room * beams - columns
 
         def kept(part: tf.Tensor) -> tf.Tensor:
             return tf.pad(tf.gather(part, sentences), [[0, 0], [0, 0], [0, new], [0, 0]])
@@ -75,7 +77,7 @@ class Cache(NamedTuple):
 
     def next_past(self) -> tf.Tensor:
         """Return ``past`` with the column that each beam writes next."""
-        beams, columns = tf.unstack(tf.shape(self.past)[1:])
+        _, beams, columns = sizes(self.past)
         own = self.length * beams + tf.range(beams)
         return self.past | tf.equal(tf.range(columns), own[:, tf.newaxis])
 
@@ -193,11 +195,11 @@ class Transformer(keras.Model):
             Logits; the new cache, if one is given; for each layer the weights [B, H, T, S], T being K with a cache.
         """
         if cache is None:
-            length = tf.shape(tokens)[1]
+            length = sizes(tokens)[1]
             index, mask = 0, look_ahead_mask(length, length)
         else:
-            packing, past = Grid(tf.shape(tokens), cache.length), cache.next_past()
-            index, mask = cache.length * tf.shape(tokens)[1], past[:, tf.newaxis]
+            packing, past = Grid(tokens, cache.length), cache.next_past()
+            index, mask = cache.length * sizes(tokens)[1], past[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, packing)
         x = self.target_dropout(x, dropout_seed)
@@ -232,7 +234,7 @@ class Transformer(keras.Model):
         """Ids [B, L] -> [B, L, D], or packed [N, D]."""
         if packing is not None:
             return positions(embedding(packing.pack(ids)), packing.positions)
-        return positions(embedding(ids), tf.range(tf.shape(ids)[1]))
+        return positions(embedding(ids), tf.range(sizes(ids)[1]))
 
     def new_cache(self, batch: tf.Tensor | int, room: tf.Tensor | int, beams: int = 1) -> Cache:
         """Return an empty cache for K beams of B sentences, with room for M target tokens of each."""

@@ -13,7 +13,7 @@ import tensorflow as tf
 from nmt import runtime
 from nmt.batches import pad_rows
 from nmt.beam_search import beam
-from nmt.checkpoint import choose_epoch, load_weights
+from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
@@ -104,27 +104,34 @@ class Translator:
         self._compiled: dict[tuple[How, bool], Callable[..., Found]] = {}
 
     @classmethod
-    def load(cls, run: Run, epoch: str | None = None, decoding: DecodingConfig | None = None) -> "Translator":
+    def load(
+        cls,
+        run: Run,
+        epoch: str | None = None,
+        decoding: DecodingConfig | None = None,
+        weights: WeightsFile | None = None,
+    ) -> "Translator":
         """Return the translator of a run at an epoch: a number, "last", or by default the best.
 
         Args:
             run: a run with weights.
             epoch: which of them.
             decoding: other settings of search than the run's own.
+            weights: those of that epoch, if somebody has begun to read them.
 
         Raises:
             NotFoundError: if that epoch's weights are not there.
             DataError: if a part of the run is damaged.
         """
-        chosen = choose_epoch(run, epoch)
+        weights = weights or WeightsFile(run, choose_epoch(run, epoch))
         config = run.config()
         if decoding is not None:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         precision = runtime.resolve_precision(config.decoding.precision)
         model = build_model(config.model, source.size, target.size, precision, trained=True)
-        load_weights(run, model, chosen)
-        return cls(model, source, target, config, chosen)
+        weights.load(model)
+        return cls(model, source, target, config, weights.epoch)
 
     def translate(
         self, texts: list[str], names: list[str] | None = None, how: How = GREEDY, prefix: str = ""

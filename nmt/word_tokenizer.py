@@ -36,6 +36,11 @@ class WordTokenizer:
         limit = None if config.vocabulary_size is None else config.vocabulary_size - FIRST_WORD
         return cls([word for _, word in kept[:limit]], config.normalisation)
 
+    @staticmethod
+    def is_piece(text: str) -> bool:
+        """Return whether text can stand in the vocabulary: a word is not empty and holds no white space."""
+        return text.split() == [text]
+
     @property
     def size(self) -> int:
         """Number of ids, the special ones included."""
@@ -80,6 +85,11 @@ class CharacterTokenizer(WordTokenizer):
     kind: ClassVar = "char"
     unit: str = "characters"
     joint: ClassVar = ""
+
+    @staticmethod
+    def is_piece(text: str) -> bool:
+        """Return whether text can stand in the vocabulary: one character, and of white space the space alone."""
+        return len(text) == 1 and (text == " " or not text.isspace())
 
     @staticmethod
     def _split(normal: str) -> Iterable[str]:

@@ -24,7 +24,7 @@ ROOMS: dict[str, set[str]] = {
     "normalisation": set(),
     "text_files": {"files", "errors"},
     "readers": {"text_files", "safe_pickle", "config", "errors"},
-    "spool": {"readers"},
+    "spool": {"readers", "errors"},
     "corpus": {"spool", "readers", "text_files", "normalisation", "config", "errors"},
     "splitting": {"corpus", "config", "errors"},
     "doctor": {"readers"},
@@ -50,9 +50,9 @@ ROOMS: dict[str, set[str]] = {
     "divergence": set(),
     "operations": set(),
     "layers": {"operations", "positions", "tokenizer"},
-    "attention": {"layers", "tokenizer"},
+    "attention": {"layers", "operations", "tokenizer"},
     "blocks": {"attention", "layers"},
-    "transformer": {"blocks", "layers", "attention", "config"},
+    "transformer": {"blocks", "layers", "attention", "operations", "config"},
     "models": {"transformer", "attention", "config", "errors"},
     "losses": {"tokenizer"},
     "optimizer": {"config"},
@@ -97,6 +97,7 @@ ROOMS: dict[str, set[str]] = {
 COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
 SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS
 WITHOUT_TENSORFLOW = [
+    "checkpoint",
     "config",
     "corpus",
     "dataset",

@@ -183,7 +183,7 @@ PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]
 def test_packing_names_the_places_of_tokens_row_by_row() -> None:
     packing = Packing.of(IDS)
     assert [[place // 4, place % 4] for place in packing.places.numpy().tolist()] == PLACES
-    assert packing.tokens.numpy().tolist() == [0, 1, 2, 9, 3, 4, 9, 9, 9, 9, 9, 9, 5, 6, 7, 8]
+    assert packing.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
     assert packing.positions.numpy().tolist() == [column for _, column in PLACES]
     assert packing.pack(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
 
@@ -270,8 +270,8 @@ def test_written_at_keeps_shapes_that_are_unknown_while_tracing() -> None:
         assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
         return result
 
-    old, new = (KeysValues(normal(1, 2, 3, n, 4), normal(2, 2, 3, n, 4)) for n in (5, 2))
-    for traced, eager in zip(written(old, 1, new), KeysValues(*map(tf.constant, old)).written_at(1, new), strict=True):
+    old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
+    for traced, eager in zip(written(old, 1, new), old.written_at(1, new), strict=True):
         np.testing.assert_array_equal(traced, eager)
 
 

@@ -19,11 +19,12 @@ import tensorflow as tf
 
 from nmt import plots
 from nmt.checkpoint import (
+    Content,
     Standing,
     State,
+    WeightsFile,
     average_weights,
     choose_epoch,
-    load_weights,
     restore,
     rotate_weights,
     save_state,
@@ -105,7 +106,8 @@ def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, 1.0))
-    save_state(run, standing(step), weights_of(model), optimizer, saved)
+    content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+    save_state(run, content, saved)
 
 
 @pytest.fixture(scope="module")
@@ -335,7 +337,7 @@ def test_weights_of_another_model_are_refused(
     model = build_model(TINY.model_copy(update=changes), *vocabularies)
     path = copy.weights_path(3)
     with pytest.raises(DataError) as caught:
-        load_weights(copy, model, 3)
+        WeightsFile(copy, 3).load(model)
     assert str(caught.value).startswith(f"{path} does not hold the weights of this model: ")
     assert "\n" not in str(caught.value)
 
@@ -346,7 +348,7 @@ def test_weights_that_cannot_be_read_are_refused(
 ) -> None:
     damage_file(copy.weights_path(3), damage)
     with pytest.raises((DataError, NotFoundError), match=r"epoch-0003\.safetensors is (damaged|missing)"):
-        load_weights(copy, blank[0], 3)
+        WeightsFile(copy, 3).load(blank[0])
 
 
 def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndOptimizer) -> None:

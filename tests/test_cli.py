@@ -1,6 +1,7 @@
 """The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
 
 import gzip
+import io
 import json
 import os
 import pickle
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import ROOT, SMALLEST, nmt, small_pairs, write_pickle
+
+from nmt.errors import DataError
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -482,3 +485,13 @@ def test_commands_before_there_is_anything_say_what_to_do_first(arguments: tuple
     refused = nmt(*arguments, cwd=tmp_path, code=2)
     assert re.search(r"Train first, for example: nmt train|Make one with: nmt prepare FILE", refused.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_input_that_is_not_utf_8_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.commands.translate import _standard_input
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\r\nh\xffi\n")))
+    with pytest.raises(DataError, match=r"^Text must be UTF-8; standard input, line 2 holds the byte 0xff"):
+        _standard_input()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("go\r\ngrößer".encode())))
+    assert _standard_input() == ["go", "größer"]

@@ -1,16 +1,21 @@
 """The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nmt import corpus as corpus_module
 from nmt.config import DataConfig
 from nmt.corpus import Corpus, Sources, duplicates, read_corpus, resolve_auto, text_hash
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.readers import Pair
 from nmt.spool import Spool, SpoolWriter
 from nmt.text_files import TextFile
@@ -184,3 +189,50 @@ def test_what_is_said_is_not_resolved(tmp_path: Path) -> None:
     said = DataConfig(tokenizer="char", normalisation="none", joint_vocabulary=True)
     assert resolve_auto(Sources.of(path), said) == said
     assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
+
+
+def test_a_spool_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
+    pair = Pair("x" * 2**20, "y" * 2**20)
+    with SpoolWriter(tmp_path) as spool:
+        for number in range(30):
+            spool.append(number, pair)
+        assert (tmp_path / "text").stat().st_size >= 40 * 2**20
+    with Spool(tmp_path) as read:
+        assert read[29] == pair
+        portions = list(read.portions(np.arange(30)[::-1], 8 * 2**20))
+    assert [len(portion) for portion in portions] == [4] * 7 + [2]
+    np.testing.assert_array_equal(np.concatenate(portions), np.arange(30)[::-1])
+
+
+def test_a_spool_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10_000))
+    with SpoolWriter(tmp_path) as spool:
+        spool.append(1, Pair("x" * 5_000, "y" * 5_000))
+    with (
+        pytest.raises(NmtError, match=r"twice the disk space .* after 10,001 bytes of text, 10,000 bytes are free"),
+        SpoolWriter(tmp_path) as spool,
+    ):
+        spool.append(1, Pair("x" * 5_000, "y" * 5_001))
+
+
+def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\nfrom pathlib import Path\nfrom nmt.errors import NmtError\n"
+        "from nmt.spool import Pair, SpoolWriter\nresource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))\n"
+        "try:\n    with SpoolWriter(Path(sys.argv[1])) as spool:\n"
+        "        while True:\n            spool.append(1, Pair('x' * 10**4, 'y'))\n"
+        "except NmtError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert "Preparing takes twice the disk space" in done.stdout
+    assert "File too large" in done.stdout
+
+
+def test_few_long_lines_decide_what_auto_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand lines of a megabyte would fill the memory."""
+    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 100)
+    path = tmp_path / "a.tsv"
+    path.write_text("go on\tgeh\n" * 13 + "Größer!\tBigger!\n" * 100)
+    assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "word"
+    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 1000)
+    assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "subword"

@@ -21,6 +21,7 @@ from nmt import dataset as dataset_module
 from nmt.config import DataConfig
 from nmt.dataset import Dataset, Sequences, find_dataset, open_dataset, prepare, read_manifest
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.files import sha256
 from nmt.readers import Pair
 
 SPLITS = ("train", "validation", "test")
@@ -395,8 +396,23 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
         lambda values: values["splits"]["test"].update(pairs="many"),
         lambda values: values["settings"].update(seed=-1),
         lambda values: values["settings"].update(dataset="../x"),
+        lambda values: values["splits"].pop("train"),
+        lambda values: values["splits"].update(more=values["splits"]["train"]),
+        lambda values: values["splits"]["test"]["tokens"].pop("target"),
+        lambda values: values["splits"]["test"].update(pairs=-1),
+        lambda values: values["splits"]["test"].update(pairs=2**70),
+        lambda values: values["splits"]["test"].update(percentiles={"source": {}}),
+        lambda values: values["vocabulary"].pop("source"),
+        lambda values: values["vocabulary"].update(source=0),
+        lambda values: values["vocabulary"].update(source=2**40),
+        lambda values: values["corpus"].update(sha256="../../x"),
+        lambda values: values["files"].update({"train.source.tokens.npy": "x"}),
     ],
-    ids=["no splits", "no format", "format a word", "newer format", "more", "no number", "bad seed", "bad name"],
+    ids=[
+        *("no splits", "no format", "format a word", "newer format", "more", "no number", "bad seed", "bad name"),
+        *("no training", "another split", "one side", "negative", "huge", "percentiles of a side", "vocabulary of one"),
+        *("no ids", "endless ids", "no checksum", "no checksum of a file"),
+    ],
 )
 def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
@@ -405,6 +421,25 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
         DataError, match=r"^A dataset's manifest is as nmt prepare writes it; data/small/manifest\.json"
     ):
         open_dataset("small")
+
+
+def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
+    path = folder / os.fsdecode(b"\xff\x1b[2J.tsv")
+    try:
+        path.write_bytes(write_corpus([*make_pairs(20), *make_pairs(20)]).read_bytes())
+    except OSError:
+        pytest.skip("this file system names files in UTF-8 alone")
+    manifest = prepare(path, words_config(), "small")[0].manifest
+    assert manifest.corpus.name == r"\udcff\x1b[2J.tsv"
+    assert manifest.report.places["duplicates"][0].startswith(r"\udcff\x1b[2J.tsv, line ")
+
+
+def test_a_message_about_a_manifest_stays_short() -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    damage_json(lambda values: values["settings"].update({"x" * 100_000: 1}))
+    with pytest.raises(DataError) as caught:
+        open_dataset("small")
+    assert len(str(caught.value)) < 1000
 
 
 def test_a_cut_manifest_is_refused() -> None:
@@ -453,7 +488,99 @@ def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
         assert not Path("ran").exists()
 
 
+def sign(dataset: Dataset, file: str) -> Dataset:
+    """Put the checksum of a file into the manifest, as one who forges a dataset does."""
+    damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
+    return open_dataset(dataset.name)
+
+
+FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
+    "floats": ("tokens", lambda ids: ids.astype(float), "tokens are float64"),
+    "wider integers": ("tokens", lambda ids: ids.astype("u8"), "tokens are uint64"),
+    "other byte order": ("offsets", lambda ends: ends.astype(">i8"), "offsets are >i8"),
+    "two dimensions": ("tokens", lambda ids: ids[:, None], "of shape"),
+    "a scalar": ("offsets", lambda ends: ends[0], "of shape"),
+    "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of uint8"),
+    "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of int64"),
+    "objects": ("tokens", lambda ids: np.array([Attack()], dtype=object), "Python objects"),
+    "an archive": ("tokens", lambda ids: {"a": ids}, "magic string is not correct"),
+    "an id beyond the vocabulary": ("tokens", lambda ids: np.where(ids == ids.max(), 255, ids), "an id 255"),
+    "fewer tokens": ("tokens", lambda ids: ids[:-1], "tokens instead of"),
+    "fewer sequences": ("offsets", lambda ends: ends[:-1], "sequences of"),
+    "no first": ("offsets", lambda ends: np.r_[1, ends[1:]], "do not rise from 0"),
+    "beyond the end": ("offsets", lambda ends: np.r_[ends[:-1], ends[-1] + 1], "do not rise from 0"),
+    "falling": ("offsets", lambda ends: np.r_[ends[0], ends[1:-1][::-1], ends[-1]], "do not rise from 0"),
+    "wrapping around": ("offsets", lambda ends: np.r_[0, 2**63 - 1, -(2**63), ends[3:]], "do not rise from 0"),
+    "a longer one": ("offsets", lambda ends: np.r_[0, ends[1:-1] * 0, ends[-1]], "do not rise from 0"),
+}
+
+
+@pytest.mark.parametrize(("part", "forge", "said"), FORGED.values(), ids=FORGED)
+def test_an_array_that_was_forged_with_its_checksum_is_refused(
+    part: str, forge: Callable[[np.ndarray], Any], said: str
+) -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / f"train.source.{part}.npy"
+    forged = forge(np.load(path))
+    with path.open("wb") as file:
+        np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
+    with pytest.raises(DataError, match="is not the one in its manifest"):
+        dataset.split("train")
+    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{said}"):
+        sign(dataset, path.name).split("train")
+    assert not Path("ran").exists()
+
+
+HEADERS = [
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}",
+    "{'descr': '|V0', 'fortran_order': False, 'shape': (4,)}",
+    "{'descr': '<U0', 'fortran_order': False, 'shape': (4,)}",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+    "__import__('pathlib').Path('ran').mkdir()",
+    "{'descr': __import__('pathlib').Path('ran').mkdir()}",
+    "(" * 5000,
+    "'\0'",
+    "{'descr'",
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
+def test_a_header_that_was_forged_is_refused_unrun(header: str) -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / "train.target.offsets.npy"
+    text = header.encode("latin1") + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + bytes(64))
+    with pytest.raises(DataError, match=r"^Dataset 'small' is damaged: .* hold no sentences"):
+        sign(dataset, path.name).split("train")
+    assert not Path("ran").exists()
+
+
+def test_a_changed_tokenizer_is_refused() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / "tokenizer.target.json"
+    values = json.loads(path.read_text())
+    (dataset.folder / "tokenizer.target.json.old").write_text("mine")
+    assert dataset.tokenizers()[1].size == dataset.manifest.vocabulary["target"]
+    path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json is not the one"):
+        dataset.tokenizers()
+    with pytest.raises(DataError, match=r"its tokenizers have \{.* ids, its manifest says"):
+        sign(dataset, path.name).tokenizers()
+
+
 # --- subwords
+
+
+def test_changed_training_text_is_not_sampled() -> None:
+    dataset = prepare_pairs(make_pairs(), tokenizer="subword", normalisation="nfkc", subword_sampling=True).dataset
+    path = dataset.text("train", "target")
+    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/train\.target\.txt is not the one"):
+        dataset.resampled(1, 1)
+    with pytest.raises(DataError, match=r"a line for each of its \d+ sentences; .*train\.target\.txt ends after \d+"):
+        sign(dataset, path.name).resampled(1, 1)
 
 
 def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:

@@ -291,7 +291,7 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(folder: Path) -> None:
         read_lines(folder / "a.txt")
     assert str(caught.value) == (
         f"Text must be UTF-8; {folder / 'a.txt'}, line 3 holds the byte 0xf6. "
-        "Convert the file, for example with: iconv -f latin1 -t utf-8"
+        "Convert it, for example with: iconv -f latin1 -t utf-8"
     )
 
 

@@ -1,12 +1,13 @@
 """Normalisation: what becomes of examples, and what holds for any text."""
 
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.normalisation import NORMALISERS, ascii_words, collapse_white_space, nfkc
+from nmt.normalisation import NORMALISERS, Normaliser, ascii_words, collapse_white_space, nfkc, stream_safe
 
 TEXTS = st.text() | st.text(st.sampled_from("aÄé ß5'!\t\n\u00a0\u2028\u0308¨ﬁ½\uff21"))
 QUICK = settings(deadline=None)
@@ -104,3 +105,28 @@ def test_nfkc_gives_text_in_that_form(text: str) -> None:
 def test_ascii_words_is_the_same_for_composed_and_decomposed_text(text: str) -> None:
     composed, decomposed = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
     assert ascii_words(composed) == ascii_words(decomposed)
+
+
+MARKS = st.text(st.sampled_from("a\u0301\u0316\u0344\u0323\u034f"), min_size=20, max_size=60)
+
+
+@pytest.mark.parametrize("normalise", [nfkc, ascii_words])
+def test_half_a_million_marks_on_a_letter_are_normalised_before_the_day_is_over(normalise: Normaliser) -> None:
+    """In the square of their number they would take minutes for each such line."""
+    assert normalise("b" + "\u0301\u0316" * 250_000 + " c").split()[-1] == "c"
+
+
+@given(st.lists(MARKS, min_size=20, max_size=30).map("".join))
+@settings(deadline=None, max_examples=50)
+def test_no_row_of_marks_is_longer_than_the_stream_safe_format_has_it(text: str) -> None:
+    text += "a" * 1000
+    safe = stream_safe(text)
+    rows = re.split(r"[a\u034f]", safe)
+    assert max(map(len, rows)) <= 30
+    assert safe.replace("\u034f", "") == text.replace("\u034f", "")
+    assert stream_safe(safe) == safe
+
+
+@given(st.text(max_size=1000))
+def test_short_text_is_normalised_as_unicode_has_it(text: str) -> None:
+    assert nfkc(text) == " ".join(unicodedata.normalize("NFKC", text).split())

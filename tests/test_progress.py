@@ -75,3 +75,14 @@ def test_figures_are_read_only_when_they_will_be_shown() -> None:
         due.append(progress.is_due())
         progress.step((1.0, 1.0, 1.0) if due[-1] else None, 1.0)
     assert sum(due) == 10
+
+
+def test_a_sample_is_shown_when_its_translation_is_new() -> None:
+    stream = io.StringIO()
+    progress = TrainingProgress(epochs=3, log_every=2, stream=stream)
+    changed = [SAMPLES[0].model_copy(update={"translation": "ich bin nass"}), SAMPLES[1]]
+    for samples in (SAMPLES, SAMPLES, changed, SAMPLES):
+        progress.end_epoch(METRICS, samples, best=False)
+    shown = [line.strip() for line in stream.getvalue().splitlines() if line.startswith("    ")]
+    wrong, right = "im wet  ->  ich bin durstig  (reference: ich bin nass)", "im thirsty  ->  ich bin durstig"
+    assert shown == [wrong, right, "im wet  ->  ich bin nass", wrong]

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import pickle
+import random
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -294,6 +295,13 @@ def test_fields_are_called_by_name(corpus: Writer) -> None:
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
+        ('{"a":' * 100_000, "is not JSON"),
+        ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"source": "a", "target": "b"} {}', "is not JSON"),
+        ('{"source": "a\0", "target": "b"}', "is not JSON"),
+        ('{"source": "a", "target": 1e999}', "holds something else than text"),
+        ('{"source": "a", "target": "b", "target": ["c"]}', "holds something else than text"),
+        ("{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}", "has k0, k1"),
         ("", "is not JSON"),
         ("[]", "has a list"),
         ('"text"', "has a str"),
@@ -309,6 +317,11 @@ def test_a_line_that_is_no_pair_is_named(corpus: Writer, line: str, received: st
     (message,) = faults(path)
     assert f"{path}, line 2 {received}" in message
     assert pairs_of(path)[0] == ("go", "geh")
+
+
+def test_of_two_values_for_a_field_the_last_counts_as_everywhere_in_json(corpus: Writer) -> None:
+    path = corpus("a.jsonl", '{"source": "a", "target": "b", "source": "c", "n": 1e999}\n')
+    assert pairs_of(path) == [("c", "b")]
 
 
 # --- TMX
@@ -352,13 +365,37 @@ HOSTILE = {
     "parameter entity": '<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://localhost/x.dtd"> %x;]>' + a_tmx(),
     "entity of a DTD": '<!DOCTYPE tmx SYSTEM "http://localhost/tmx14.dtd">'
     + a_tmx(unit(("en", "&nbsp;"), ("de", "x"))),
+    "attributes by default": f"<!DOCTYPE tmx [<!ATTLIST tuv x CDATA '{'x' * 1000}'>]>" + a_tmx("<tuv/>" * 1000),
+    "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}",
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_a_tmx_with_entities_of_its_own_is_refused(corpus: Writer, text: str) -> None:
-    with pytest.raises(DataError, match=r"declares no entities of its own.*line 1 has '"):
+    with pytest.raises(DataError, match=r"declares no entities or attributes of its own.*line 1 has '"):
         read(corpus("a.tmx", text))
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ("<!--" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu a='" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu>" * 200_000, "at most 100 deep inside each other; .* line 1 goes deeper"),
+        ("".join(f"<a{n}/>" for n in range(20_000)), "fifty different tags and attributes; .* more than 10,000"),
+        (unit(*((f"l{n}", "") for n in range(200_000))), "A unit of a TMX has at most 1,048,576 characters"),
+    ],
+    ids=["comment", "attribute", "depth", "names", "languages"],
+)
+def test_what_expat_would_keep_without_a_bound_is_refused(corpus: Writer, inside: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(corpus("a.tmx", f"<tmx><body>{inside}</body></tmx>"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-7", "utf-32", "rot13", "idna", "undefined", "nonsense"])
+def test_an_encoding_that_expat_cannot_read_is_told(corpus: Writer, encoding: str) -> None:
+    with pytest.raises(DataError, match=r"A TMX is in UTF-8, UTF-16 or .*; .*a\.tmx is not: "):
+        read(corpus("a.tmx", f"<?xml version='1.0' encoding='{encoding}'?>" + a_tmx()))
 
 
 @pytest.mark.parametrize("text", ["", "<tmx>", "<tmx></body></tmx>", "&x;", "plain", a_tmx(unit(("en", "a & b")))])
@@ -448,6 +485,49 @@ def test_a_member_with_a_password_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(content)
     with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked: .*Unpack it first"):
         list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path, kind: int) -> None:
+    """A thousand bytes of it can become hundreds of megabytes in a single step."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", kind) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n")
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is packed in a way that is not read here\. Unpack it first"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "FREE_EXPANSION", 1)
+    monkeypatch.setattr(text_files, "MAX_EXPANSION", 2)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n" * 2**18)
+        archive.writestr("_more", random.Random(0).randbytes(2**19))
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    place = content.index(b"PK\x01\x02") + 20
+    content[place : place + 4] = (2**31).to_bytes(4, "little")  # the packed size, in the directory
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match="grows to at most 2 times its size"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize(("place", "value"), [(-6, 2**31 - 1), (-6, 2**32 - 1), (-10, 2**31)])
+def test_a_directory_that_points_nowhere_is_refused_in_words(tmp_path: Path, place: int, value: int) -> None:
+    path = packed(tmp_path / "a.tsv", b"go\tgeh\n", "zip").path
+    content = bytearray(path.read_bytes())
+    content[len(content) + place : len(content) + place + 4] = value.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"A packed file must be whole; .*a\.zip.* is damaged or cut off"):
+        list(read_pairs([find_text_file(str(path), [])], DataConfig()))
+
+
+def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("\x1b[2J.tsv", "go\tgeh\n")
+        archive.writestr(zipfile.ZipInfo("\0"), "go\tgeh\n")  # a name that ends where it begins
+        archive.writestr("a.tsv", "go\tgeh\n")
+    assert find_text_file(str(tmp_path / "a.zip"), []).member == "a.tsv"
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,56 @@ MALFORMED = {
     "another byte order": described(order="|"),
     "only a name": b"cnumpy\nndarray\n.",
     "only a dtype": pickle.dumps(np.dtype("U5")),
+    "NEXT_BUFFER": b"\x80\x05\x97.",
+    "READONLY_BUFFER": b"\x80\x05N\x98.",
+    "EXT4 of a negative code": b"\x80\x02\x84\xff\xff\xff\xff.",
+    "DUP": described()[:-1] + b"2.",
+    "DUP of nothing": b"\x80\x032.",
+    "POP of nothing": b"\x80\x030.",
+    "POP_MARK of nothing": b"\x80\x031.",
+    "values popped for ever": b"\x80\x03" + b"N0" * 1_000_000 + b".",
+    "a list that holds itself": b"\x80\x03]q\x00h\x00a.",
+    "a dict that holds itself": b"\x80\x03}q\x00" + string("x") + b"h\x00s.",
+    "a tuple that holds itself": b"\x80\x03]q\x00h\x00\x85a.",
+    "APPENDS": b"\x80\x03](" + b"N" * 50 + b"e.",
+    "SETITEMS": b"\x80\x03}(NNu.",
+    "ADDITEMS": b"\x80\x04\x8f(N\x90.",
+    "FROZENSET": b"\x80\x04(N\x91.",
+    "LIST": b"(Nl.",
+    "DICT": b"(NNd.",
+    "billion laughs of lists": b"\x80\x03]q\x00" + b"](h\x00h\x00h\x00eq\x00" * 40 + b".",
+    "billion laughs of tuples": b"\x80\x03)q\x00" + b"h\x00h\x00h\x00\x87q\x00" * 18 + b".",
+    "text of doubled tuples": described(text=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
+    "a shape of doubled tuples": described(shape=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
+    "a memo of negative index": b"\x80\x03Np-1\ng-2\n.",
+    "a memo index of many digits": b"Np" + b"9" * 100_000 + b"\n.",
+    "a FRAME longer than the file": b"\x80\x04\x95" + size(2**62) + described()[2:],
+    "a FRAME of the largest size": b"\x80\x04\x95" + size(2**64 - 1) + described()[2:],
+    "a FRAME cut off": b"\x80\x04\x95\x01\x02",
+    "only frames": b"\x80\x04" + (b"\x95" + size(0)) * 1_000 + b".",
+    "only protocols": b"\x80\x04" * 1_000 + b".",
+    "SHORT_BINUNICODE beyond the end": b"\x80\x04\x8c\xffab.",
+    "SHORT_BINBYTES beyond the end": described(text=b"C\xffab"),
+    "LONG1 beyond the end": b"\x80\x02\x8a\xff\x01.",
+    "LONG4 of a million digits": b"\x80\x02\x8b" + (10**6).to_bytes(4, "little") + b"\x7f" * 10**6 + b".",
+    "LONG1 as a size": described(shape=b"\x8a\x08" + b"\x7f" * 8 + b"K\x02\x86"),
+    "BINSTRING of negative length": b"T\xff\xff\xff\xffab.",
+    "BINSTRING beyond the end": b"T\xff\xff\xff\x7fab.",
+    "STRING of an open quote": b"S'ab\n.",
+    "FLOAT of words": b"Fnan(x)\n.",
+    "BINFLOAT cut off": b"G\x00\x00.",
+    "UNICODE with a broken escape": b"V\\u12\n.",
+    "UNICODE of half a pair": described(text=b"V\\ud800\n"),
+    "text of half a pair": described(text=b"X\x03\0\0\0\xed\xa0\x80"),
+    "void of no size": described(code="V0", text=b"C\x00"),
+    "objects by another name": described(code="object", text=b"C\x08" + bytes(8)),
+    "a pointer": described(code="P", text=b"C\x08" + bytes(8)),
+    "dates": described(code="M8[ns]", text=b"C\x10" + bytes(16)),
+    "long doubles": described(code="g", text=b"C\x20" + bytes(32)),
+    "a dtype of a dtype": described().replace(string("U2"), b"cnumpy\ndtype\n" + string("U2") + b"\x85R"),
+    "a state of the wrong version": described().replace(b"(K\x03X", b"(K\x09X"),
+    "an array of the wrong version": described().replace(b"(K\x01K", b"(K\x09K"),
+    "an array in the order 2": described().replace(b"tb\x89C", b"tbK\x02C"),
     "a name with a line break": b"\x80\x04" + string("os\n") + string("system\x1b[2J") + b"\x93.",
     "a name of numbers": b"\x80\x04K\x01K\x02\x93.",
     "a very long name": b"c" + b"a" * 1_000_000 + b"\nb\n.",
@@ -449,6 +499,19 @@ def test_a_file_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
     with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has {len(ARRAY)}"):
         read_string_array(path)
+
+
+def test_no_frame_hides_what_follows_it(read: Callable[[bytes], np.ndarray]) -> None:
+    """A frame is a hint on how much to read ahead; one that ends elsewhere changes nothing."""
+    for length in (0, 1, len(described()) - 3):
+        content = b"\x80\x04\x95" + size(length) + described()[2:]
+        assert read(content).tolist() == [["aa", "aa"]]
+
+
+def test_unpacked_content_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
+    with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has more than {len(ARRAY) - 1}"):
+        read_string_array(tmp_path / "corpus.pkl", ARRAY)
 
 
 def test_too_little_memory(read: Callable[[bytes], np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,6 +174,17 @@ def test_bytes_that_are_no_model_are_refused(model: bytes) -> None:
         SubwordTokenizer(model, "none", "unigram")
 
 
+@pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
+def test_a_model_with_pieces_that_are_no_text_is_refused(algorithm: str) -> None:
+    """Loaded, it would fail at the first translation that has such a piece."""
+    config = DataConfig(tokenizer="subword", normalisation="none", subword_model=algorithm, vocabulary_size=300)
+    model = fit_tokenizer(["größer und größer", "am größten"], config).model
+    damaged = model.replace("ö".encode(), b"\xc3\xc3")
+    assert damaged != model
+    with pytest.raises(DataError, match=r"are UTF-8; this model has some that are not"):
+        SubwordTokenizer(damaged, "none", algorithm)
+
+
 # --- characters
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from nmt import files
 from nmt.config import DataConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.normalisation import NORMALISERS
@@ -189,6 +190,44 @@ def test_a_file_that_repeats_a_word_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load_tokenizer(path)
     assert str(caught.value) == f"Each word of a tokenizer stands in it once; {path} repeats some. Restore a copy."
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "said"),
+    [
+        ("word", "", r"of words holds words; .* holds ''"),
+        ("word", "a b", "of words holds words; .* holds 'a b'"),
+        ("word", "a\u2028", r"of words holds words; .* holds 'a\\u2028'"),
+        ("char", "ab", "of characters holds characters; .* holds 'ab'"),
+        ("char", "\n", r"of characters holds characters; .* holds '\\n'"),
+        ("word", "\ud800", "are text; .* holds what is none"),
+        ("char", "\udfff", "are text; .* holds what is none"),
+    ],
+)
+def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: str, word: str, said: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({**GOOD, "kind": kind, "words": ["a", word]}))
+    with pytest.raises(DataError, match=said):
+        load_tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 200_000, '{"kind":' * 100_000, "9" * 5000, "1e9999", '"\\ud800"', '{"kind": "word"', "\0", "NaN"]
+)
+def test_json_that_is_no_tokenizer_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(DataError, match=r"^A tokenizer "):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_json_too_long_to_be_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(GOOD))
+    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size)
+    assert load_tokenizer(path).size == 6
+    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size - 1)
+    with pytest.raises(DataError, match=r"A tokenizer has at most \d+ bytes; .*tokenizer\.json has more"):
+        load_tokenizer(path)
 
 
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:

@@ -374,7 +374,7 @@ def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     config = Config.model_validate({**tiny().model_dump(), "data": settings})
     dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
     whole = train("whole", config, dataset)
-    cut = [whole._epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
+    cut = [whole.epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
     assert cut[0] != cut[1] == cut[2]
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=6)

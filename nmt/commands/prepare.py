@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.commands.options import ConfigOption, SetOption
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConflictError, NmtError, printable
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
@@ -147,14 +147,14 @@ def describe(manifest: "Manifest") -> str:
     dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
     of_both = " for both sides" if settings.joint_vocabulary is True else ""
     taken = f" of run {manifest.tokenizer_of}" if manifest.tokenizer_of else ""
-    return "\n".join([
+    return printable("\n".join([
         f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}",
         _table(manifest),
         f"{manifest.unit}, normalisation {settings.normalisation}; vocabulary{taken}{of_both}: "
         f"{manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids, of which 4 are "
         "pad, unk, bos and eos",
         *_findings(manifest),
-    ])  # fmt: skip
+    ]))  # fmt: skip
 
 
 def _table(manifest: "Manifest") -> str:
@@ -162,7 +162,7 @@ def _table(manifest: "Manifest") -> str:
     rows = [["", *manifest.splits], ["pairs", *(f"{split.pairs:,}" for split in splits)]]
     for side in ("source", "target"):
         rows.append([f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)])
-        if splits[0].percentiles:
+        if all(split.percentiles for split in splits):
             percents = "/".join(splits[0].percentiles[side])
             rows.append(
                 [
@@ -174,7 +174,7 @@ def _table(manifest: "Manifest") -> str:
         rows.append(
             [f"unknown {side} {unit}", *(f"{_share(split.unknown[side], split.tokens[side])}" for split in splits)]
         )
-        if splits[0].characters:
+        if all(split.characters for split in splits):
             per_token = (split.characters[side] / max(1, split.tokens[side]) for split in splits)
             rows.append([f"characters per {side} token", *(f"{one:.1f}" for one in per_token)])
     rows.append(["pairs whose source is in training", "-", *(f"{split.sources_in_training:,}" for split in splits[1:])])
@@ -193,13 +193,13 @@ def _findings(manifest: "Manifest") -> Iterator[str]:
             f"{report.most_translations:,}"
         )
     for reason, count in manifest.dropped.items():
-        yield from _with_places(f"Dropped: {count:,} x {reason}", report.places[reason] if report.places else [])
+        yield from _with_places(f"Dropped: {count:,} x {reason}", report.places.get(reason))
     for reason, count in report.noticed.items():
         looked_at = f" (of {report.columns_looked_at:,} looked at)" if "look" in reason else ""
-        yield from _with_places(f"Kept, but look: {count:,} x {reason}{looked_at}", report.places[reason])
+        yield from _with_places(f"Kept, but look: {count:,} x {reason}{looked_at}", report.places.get(reason))
 
 
-def _with_places(headline: str, places: list[str]) -> Iterator[str]:
+def _with_places(headline: str, places: list[str] | None) -> Iterator[str]:
     yield headline
-    for place in places:
+    for place in places or []:
         yield f"    {place}"

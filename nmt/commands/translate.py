@@ -79,10 +79,14 @@ def translate(
             f"{decoding.beam_size}. Give --beam {n_best} or more."
         )
 
+    from nmt.checkpoint import WeightsFile, choose_epoch
+
+    weights = WeightsFile(chosen, choose_epoch(chosen, epoch))  # they come while TensorFlow starts
+
     from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
     from nmt.translation import How, Translator
 
-    translator = Translator.load(chosen, epoch, decoding)
+    translator = Translator.load(chosen, decoding=decoding, weights=weights)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names):
             typer.echo(f"{value:.4f}")
@@ -128,9 +132,11 @@ def _read(sentences: list[str] | None, path: Path | None) -> tuple[list[str], li
 
 
 def _standard_input() -> list[str]:
+    from nmt.files import text_lines
+
     if sys.stdin.isatty():
         typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
-    return [line.rstrip("\r\n") for line in sys.stdin]
+    return text_lines(sys.stdin.buffer.read(), "standard input")
 
 
 def _pair(line: str, name: str) -> tuple[str, str]:
