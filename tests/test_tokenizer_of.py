@@ -141,6 +141,7 @@ def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> N
     assert "There is no run 'frist' in checkpoints/ (did you mean 'first'?)" in missing
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_on_for_another_corpus(project: Path) -> None:
     write_tsv(str(project / "mine.tsv"), small_pairs(343)[243:])
     nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project)
