@@ -23,7 +23,8 @@ def average(run: Run, epochs: list[int], dataset: Dataset | None) -> AverageMetr
     """
     weights = average_weights(run, epochs)
     # Training that goes on after this line outdates it: `Run.averages` goes by their order.
-    metrics = AverageMetrics(epochs=epochs, step=run.validations()[-1].step)
+    step = max((one.step for one in run.validations()), default=0)
+    metrics = AverageMetrics(epochs=epochs, step=step)
     if dataset:
         metrics = metrics.model_copy(update=_validate(run, weights, dataset))
     run.mend_metrics()

@@ -91,6 +91,7 @@ def test_after_a_line_that_was_cut_the_average_is_known(dataset: Dataset) -> Non
 
 
 def test_averaged_weights_are_validated_named_and_translated_with(project: Path) -> None:
+    (project / "checkpoints/base/metrics.jsonl").unlink()  # it translates without, and so is averaged without
     asked = nmt("average", "--run", "base", "--last", "2", cwd=project)
     assert asked.stdout == (
         "Written to checkpoints/base/weights/average.safetensors; nmt translate --run base uses it now.\n"

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from conftest import small_pairs, write_pickle
 
-from nmt import runtime  # noqa: F401 - starts TensorFlow
+from nmt import runtime
 from nmt.batches import pad_rows, plan_epoch
 from nmt.checkpoint import average_weights, choose_epoch, weights_of
+from nmt.commands.train import run_training
 from nmt.config import Config
 from nmt.continuation import resume_run, start_run
 from nmt.dataset import Dataset, prepare
@@ -288,6 +289,29 @@ def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     in_two = train("in-two", tiny(epochs=4), dataset)
     assert digest(in_two) == digest(at_once)
     assert in_two.run.config().training.epochs == 4
+
+
+def test_going_on_under_another_tensorflow_is_noted_once(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train("run", tiny(epochs=1), dataset)
+    now = runtime.build()
+    monkeypatch.setattr(runtime, "build", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
+    run_training("run", tiny(epochs=2, samples=0), "pairs")
+    note = (
+        f"Note: run run goes on where not all is as it was: tensorflow {now['tensorflow']} before, 9.9 now; device "
+        f"{now['device']} before, 8 GPU(s) now. Its result may differ in the last bits from that of an uninterrupted "
+        "run.\n"
+    )
+    assert note in capsys.readouterr().out
+    run_training("run", tiny(epochs=3, samples=0), "pairs")
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_a_loss_that_is_no_number_is_told_with_the_key_that_lowers_the_rate(dataset: Dataset) -> None:
+    config = tiny(schedule="inverse_sqrt", peak_learning_rate=1e30)
+    with pytest.raises(NmtError, match=r"--set training\.peak_learning_rate=5e\+29, with more"):
+        train("run", config, dataset)
 
 
 def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset: Dataset) -> None:
