@@ -81,6 +81,18 @@ def _digest(standing: Standing, files: dict[str, str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+class Content(NamedTuple):
+    """What a state holds."""
+
+    standing: Standing
+    metrics: bytes
+    """The metrics file, as it is to be gone on with."""
+    weights: Arrays
+    """The model's, those that the next step changes."""
+    learner: Arrays
+    """What else the next step changes."""
+
+
 @dataclass(frozen=True)
 class Restored:
     """Where a resumed run stands, and what had to be passed over to get there."""
@@ -201,25 +213,21 @@ def rotate_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> Non
 # --- states
 
 
-def save_state(run: Run, standing: Standing, weights: Arrays, learner: Stateful, saved: Saved | None = None) -> None:
+def save_state(run: Run, content: Content, saved: Saved | None = None) -> None:
     """Write what training needs to go on from here, and drop older states and such as lie ahead of it.
 
     Args:
-        run: the run, its metrics file as it is to be gone on with.
-        standing: where it stands.
-        weights: the model's, those that the next step changes.
-        learner: what else the next step changes.
+        run: the run.
+        content: where it stands, and all that the next step changes.
         saved: a file with the same weights, to share their place on the disk.
     """
+    standing = content.standing
     with whole_folder(run.state_path(standing.step), replace=True) as aside:
-        if run.metrics_path.exists():
-            shutil.copyfile(run.metrics_path, aside / METRICS)
-        else:
-            (aside / METRICS).touch()
+        (aside / METRICS).write_bytes(content.metrics)
         files = {
             METRICS: sha256(aside / METRICS),
-            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, weights),
-            LEARNER: write_arrays(aside / LEARNER, learner.state()),
+            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, content.weights),
+            LEARNER: write_arrays(aside / LEARNER, content.learner),
         }
         write_json(aside / STANDING, State.of(standing, files).model_dump(mode="json"))
     older = [step for step in run.state_steps if step < standing.step]
@@ -261,15 +269,6 @@ def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | Non
             "they are whole, still translate; to train, start another run with --run NAME."
         )
     return None
-
-
-class Content(NamedTuple):
-    """What a state holds."""
-
-    standing: Standing
-    metrics: bytes
-    weights: Arrays
-    learner: Arrays
 
 
 def read_state(folder: Path, step: int) -> Content:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from nmt.commands.average import average
 from nmt.commands.bench import bench
 from nmt.commands.evaluate import evaluate
 from nmt.commands.prepare import prepare
+from nmt.commands.samples import samples
 from nmt.commands.train import run_training, train
 from nmt.commands.translate import translate
 from nmt.commands.usage import UsageError, in_words
@@ -66,7 +68,7 @@ app.command()(train)
 
 @app.command()
 def plot(
-    figure: Annotated[str, typer.Argument(help="losses, accuracy, schedule or positions.", metavar="FIGURE")],
+    figure: Annotated[str, typer.Argument(help="losses, accuracy, bleu, schedule or positions.", metavar="FIGURE")],
     run: RunOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Another path; its suffix names the format.")
@@ -77,6 +79,8 @@ def plot(
     typer.echo(_plot(figure, _find_run(run), output, show=show))
 
 
+app.command()(samples)
+app.command()(average)
 app.command()(translate)
 app.command()(evaluate)
 
@@ -86,6 +90,7 @@ def info(run: RunOption = None) -> None:
     """Say what a run is: its model layer by layer, data, configuration and best epoch."""
     from nmt.commands.prepare import describe
     from nmt.dataset import read_manifest
+    from nmt.epochs import in_ranges
     from nmt.run import best_of, weights_name
 
     chosen = _find_run(run)
@@ -104,12 +109,14 @@ def info(run: RunOption = None) -> None:
             f"Best epoch: {weights_name(best)}, validation accuracy {best.validation_accuracy:.3f}, "
             f"loss {best.validation_loss:.3f}"
         )
-    average = chosen.average()
-    if average:
-        typer.echo(
-            f"Average of epochs {average.epochs[0]}-{average.epochs[-1]}: validation accuracy "
-            f"{average.validation_accuracy:.3f}, loss {average.validation_loss:.3f}; nmt translate uses it"
+    mean = chosen.average()
+    if mean:
+        figures = (
+            "not validated"
+            if mean.validation_loss is None
+            else f"validation accuracy {mean.validation_accuracy:.3f}, loss {mean.validation_loss:.3f}"
         )
+        typer.echo(f"Average of epochs {in_ranges(mean.epochs)}: {figures}; nmt translate uses it")
     typer.echo("\nConfiguration:\n" + config.to_yaml().rstrip())
 
 

@@ -195,6 +195,7 @@ class ModelConfig(Documented):
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
+BATCH_SIZES = {"sentences": 64, "tokens": 2048}
 
 
 class TrainingConfig(Documented):
@@ -205,7 +206,8 @@ class TrainingConfig(Documented):
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
     batch_size: int = Field(64, ge=1, le=2**24)
-    """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens."""
+    """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens.
+    null: 64 sentences, or 2,048 tokens, which ``batch_type`` decides."""
     sort_by_length: bool = False
     """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
     one length alone learns worse where batches are small."""
@@ -235,8 +237,7 @@ class TrainingConfig(Documented):
     the model and ``warmup_steps`` decide (equation 3 of the paper); ``inverse_sqrt``: the same from
     ``peak_learning_rate``; ``cosine``: along half a cosine (Loshchilov and Hutter 2017); ``linear``: straight."""
     peak_learning_rate: float | None = Field(None, gt=0)
-    """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out. Like the
-    rest of the schedule it is then multiplied by ``learning_rate_scale``."""
+    """Learning rate at the end of the rise, which every schedule but ``paper`` needs and ``paper`` works out."""
     warmup_steps: int = Field(4000, ge=1, le=2**40)
     """Steps over which the learning rate rises before it falls."""
     decay_steps: int | None = Field(None, ge=1, le=2**40)
@@ -245,7 +246,7 @@ class TrainingConfig(Documented):
     final_learning_rate: float = Field(0.0, ge=0)
     """Learning rate to which ``cosine`` and ``linear`` fall."""
     learning_rate_scale: float = Field(1.0, gt=0)
-    """Factor on the whole schedule, whichever it is: on a ``peak_learning_rate`` too."""
+    """Factor on schedule ``paper``; for the others it is 1, since ``peak_learning_rate`` is their peak."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)
@@ -290,6 +291,13 @@ class TrainingConfig(Documented):
     log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and two lines where there is no terminal."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_batch_size(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("batch_size") is not None:
+            return values
+        return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.best_by in {"bleu", "chrf"} and not self.decode_validation:
@@ -317,6 +325,12 @@ class TrainingConfig(Documented):
             raise ValueError(
                 f"schedule {self.schedule} needs a peak_learning_rate; received null. Set it, for example to 0.0005, "
                 "or schedule to paper, which works it out"
+            )
+        if self.schedule != "paper" and self.learning_rate_scale != 1:
+            raise ValueError(
+                "learning_rate_scale goes with schedule paper alone, the others have their peak_learning_rate as peak; "
+                f"received learning_rate_scale {self.learning_rate_scale:g} with schedule {self.schedule}. Set "
+                "training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate"
             )
         of_fall = {"decay_steps": self.decay_steps, "final_learning_rate": self.final_learning_rate or None}
         received = " and ".join(f"{key} {value:g}" for key, value in of_fall.items() if value is not None)

@@ -98,7 +98,7 @@ def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
         ConflictError: if the run's tokenizers are not those of the dataset.
     """
     theirs = {file.name: sha256(file) for file in dataset.tokenizer_files}
-    ours = {file.name: sha256(file) for file in sorted(run.folder.glob("tokenizer.*"))}
+    ours = {file.name: sha256(file) for file in run.tokenizer_files}
     if theirs != ours:
         raise ConflictError(
             f"Weights know the words of their own vocabulary alone; the tokenizers of run {run.name!r} are not those "

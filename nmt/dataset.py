@@ -13,7 +13,17 @@ from nmt.encoding import SIDES, Side, resample
 from nmt.errors import ConflictError, DataError, NotFoundError, printable
 from nmt.files import check_name, nearest, sha256, whole_folder, write_json
 from nmt.manifest import Manifest, Sequences, SourceFile, Split, SplitCounts, read_manifest
-from nmt.preparation import assign, count, examine, fit_tokenizers, workshop, write_splits
+from nmt.preparation import (
+    assign,
+    copy_tokenizers,
+    count,
+    examine,
+    fit_tokenizers,
+    settings_of_tokenizers,
+    workshop,
+    write_splits,
+)
+from nmt.run import Run
 from nmt.spool import Spool
 from nmt.text_files import TextFile
 from nmt.tokenizer import Tokenizer, load_tokenizer
@@ -115,11 +125,13 @@ class Dataset:
 
 
 def prepare(
-    corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None
-) -> tuple[Dataset, bool]:
+    corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
+    tokenizer_of: Run | None = None,
+) -> tuple[Dataset, bool]:  # fmt: skip
     """Write ``data/<name>`` from a file of pairs, or from several. Returns the dataset, and whether it had to be made.
 
-    The same files with the same settings are not prepared twice. ``report`` is told how far it is.
+    The same files with the same settings are not prepared twice. ``report`` is told how far it is. With
+    ``tokenizer_of`` the tokenizers are those of a run, whatever ``config`` says of them.
 
     Raises:
         ConflictError: if a different dataset stands under that name and ``overwrite`` is false.
@@ -134,13 +146,15 @@ def prepare(
         for file in role_files
     ]
     settings = config.model_copy(update={"dataset": name})
+    if tokenizer_of:
+        settings = settings_of_tokenizers(tokenizer_of, settings)
     if folder.exists() and not (folder / "manifest.json").is_file():
         raise ConflictError(
             f"A dataset is written to a folder of its own; {folder} exists and is no dataset. Give another --name."
         )
     if folder.exists() and not overwrite:
         existing = open_dataset(name)
-        different = _differences(existing.manifest, files, settings)
+        different = _differences(existing.manifest, files, settings, tokenizer_of)
         if not different:
             return existing, False
         raise ConflictError(
@@ -153,11 +167,15 @@ def prepare(
         read = read_corpus(sources, settings, desk, report)
         spool = opened.enter_context(Spool(desk))
         splits = assign(read, sources, settings, spool)
-        report("finding the vocabulary", 0, None)
-        tokenizers = fit_tokenizers(spool, splits["train"], settings)
+        if not tokenizer_of:
+            report("finding the vocabulary", 0, None)
+            tokenizers = fit_tokenizers(spool, splits["train"], settings)
         with whole_folder(folder, replace=overwrite) as aside:
-            for side, tokenizer in tokenizers.items():
-                tokenizer.save(aside / f"tokenizer.{side}.json")
+            if tokenizer_of:
+                tokenizers = copy_tokenizers(tokenizer_of, aside)
+            else:
+                for side, tokenizer in tokenizers.items():
+                    tokenizer.save(aside / f"tokenizer.{side}.json")
             written = write_splits(aside, desk, splits, tokenizers, settings, report)
             findings = examine(read, sources, written, spool, report)
             manifest = Manifest(
@@ -171,6 +189,7 @@ def prepare(
                 vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
                 splits={name: count(name, written, read.sources) for name in written},
                 report=findings,
+                tokenizer_of=tokenizer_of.name if tokenizer_of else None,
                 unit=tokenizers["source"].unit,
                 files={file.name: sha256(file) for file in sorted(aside.iterdir())},
             )
@@ -182,17 +201,28 @@ def _silent(what: str, done: int, total: int | None) -> None:
     """Progress to nobody."""
 
 
-def _differences(manifest: Manifest, files: list[SourceFile], settings: DataConfig) -> list[str]:
+def _differences(
+    manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_of: Run | None
+) -> list[str]:
     """What of the files and settings is not as the manifest has it; "auto" is as it was decided then."""
     different = [
         f"{key} {before!r} there, {getattr(settings, key)!r} here"
         for key, before in manifest.settings.model_dump().items()
         if getattr(settings, key) not in {before, "auto"}
     ]
+    theirs = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
+    if tokenizer_of and theirs != {file.name: sha256(file) for file in tokenizer_of.tokenizer_files}:
+        different.append(f"tokenizers {_origin(manifest.tokenizer_of)} there, {_origin(tokenizer_of.name)} here")
+    elif manifest.tokenizer_of and not tokenizer_of:
+        different.append(f"tokenizers {_origin(manifest.tokenizer_of)} there, {_origin(None)} here")
     there, here = (
         [(file.role, file.sha256) for file in some] for some in ([manifest.corpus, *manifest.more_files], files)
     )
     return different if there == here else ["other content", *different]
+
+
+def _origin(run: str | None) -> str:
+    return f"of run {run!r}" if run else "fitted on its training split"
 
 
 def open_dataset(name: str) -> Dataset:

@@ -79,6 +79,8 @@ class Manifest(Section):
     """Ids by side, the four special ones included."""
     splits: dict[str, SplitCounts]
     report: Report = Report()
+    tokenizer_of: str | None = None
+    """The run whose tokenizers were taken; None: they were fitted on the training split."""
     unit: str = "words"
     """What a token is: "words", "characters" or "subwords"."""
     files: dict[str, Sha256]

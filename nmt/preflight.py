@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt import runtime
-from nmt.batches import padded_sizes, plan_epoch
+from nmt.batches import padded_sizes
 from nmt.checkpoint import STATES_KEPT, weights_of
 from nmt.dataset import Split
 from nmt.errors import NmtError
@@ -79,10 +79,7 @@ def forecast(trainer: Trainer) -> Forecast:
             f"--set training.max_to_keep=2 --set training.average_last=1"
         )
     plan = trainer.plan(trainer.epoch + 1)
-    validation = plan_epoch(
-        trainer.validation_split, settings.batch_size, seed=0, epoch=0, sort_by_length=True,
-        batch_type=settings.batch_type,
-    )  # fmt: skip
+    validation = trainer.validation.plan
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
     longest = _longest(trainer.epoch_split(trainer.epoch + 1), plan)
     # The first steps of a process also trace, and make room; only the last count.

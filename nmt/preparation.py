@@ -13,13 +13,18 @@ from nmt.corpus import EXAMPLES, SPLITS, Corpus, Findings, Progress, Sources, Sp
 from nmt.doctor import LOOKED_AT, LOOKED_AT_BYTES, foreign_columns, many_translations
 from nmt.encoding import SIDES, Side, Written, encoding, write_split
 from nmt.errors import DataError
-from nmt.manifest import Report, SplitCounts
+from nmt.manifest import Report, SplitCounts, read_manifest
+from nmt.run import Run
 from nmt.splitting import deal_out
 from nmt.spool import Spool
-from nmt.tokenizer import Tokenizer, fit_tokenizer
+from nmt.tokenizer import Tokenizer, fit_tokenizer, load_tokenizer
 
 SAMPLE = 30_000_000  # characters that a subword vocabulary is found in, which takes less than a GB of memory
 PERCENTILES = (50, 90, 99)
+# Of the section data: what tokenizers are fitted by, and so no choice any more where those of a run are taken.
+OF_TOKENIZERS = (
+    "tokenizer", "normalisation", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -102,6 +107,28 @@ def fit_tokenizers(spool: Spool, train: np.ndarray, config: DataConfig) -> dict[
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(spool, train, wanted, config), config, len(train)) for wanted in columns]
     return {"source": fitted[0], "target": fitted[-1]}
+
+
+def settings_of_tokenizers(run: Run, config: DataConfig) -> DataConfig:
+    """Return the configuration with the settings that a run's tokenizers were fitted with.
+
+    Raises:
+        DataError: if the run's copy of its dataset's manifest is damaged.
+    """
+    theirs = read_manifest(run.dataset_path).settings
+    return config.model_copy(update={key: getattr(theirs, key) for key in OF_TOKENIZERS})
+
+
+def copy_tokenizers(run: Run, folder: Path) -> dict[Side, Tokenizer]:
+    """Copy the tokenizers of a run to ``folder``, byte for byte, so that its weights know the ids they give.
+
+    Raises:
+        NotFoundError, DataError: if one is missing or damaged.
+    """
+    tokenizers: dict[Side, Tokenizer] = {side: load_tokenizer(run.tokenizer_path(side)) for side in SIDES}
+    for file in run.tokenizer_files:
+        shutil.copyfile(file, folder / file.name)
+    return tokenizers
 
 
 def _texts(spool: Spool, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+from nmt.epochs import in_ranges
 from nmt.run import AverageMetrics, EpochMetrics, Sample, StepValidation, Validation
 
 REFRESH_SECONDS = 0.5
@@ -85,8 +86,8 @@ class TrainingProgress:
         self._show(samples)
 
     def end_average(self, metrics: AverageMetrics) -> None:
-        """Say in a line what the mean of the last epochs' weights brought."""
-        self._line(f"average of epochs {metrics.epochs[0]}-{metrics.epochs[-1]}: {_validated(metrics)}")
+        """Say in a line what the mean of several epochs' weights brought."""
+        self._line(f"average of epochs {in_ranges(metrics.epochs)}: {_validated(metrics)}")
 
     def _show(self, samples: Iterable[Sample]) -> None:
         samples = list(samples)
@@ -110,7 +111,9 @@ class TrainingProgress:
         self.stream.flush()
 
 
-def _validated(metrics: Validation) -> str:
+def _validated(metrics: Validation | AverageMetrics) -> str:
+    if metrics.validation_loss is None:
+        return "not validated"
     text = f"validation loss {metrics.validation_loss:.3f}, accuracy {metrics.validation_accuracy:.3f}"
     if metrics.validation_bleu is None:
         return text

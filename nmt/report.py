@@ -34,7 +34,7 @@ def system_line(system: System) -> str:
         return f"translations of {system.hypothesis}"
     parts = [
         f"run {system.run}",
-        "average of the last epochs" if system.epoch == "average" else f"epoch {system.epoch}",
+        "average of several epochs" if system.epoch == "average" else f"epoch {system.epoch}",
     ]
     decoding = system.decoding
     if decoding is not None:

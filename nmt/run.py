@@ -1,5 +1,6 @@
 """The run directory ``checkpoints/<run>/``: every path in it, the resolved configuration, the metrics file."""
 
+import itertools
 import json
 import shutil
 from collections.abc import Iterable
@@ -67,11 +68,18 @@ class EpochMetrics(Validation):
     """Of training, validation and saving left out."""
 
 
-class AverageMetrics(Validation):
-    """A line of the metrics file about the mean of the weights of several epochs."""
+class AverageMetrics(Section):
+    """A line of the metrics file about the mean of the weights of several epochs; of figures see ``Validation``."""
 
     kind: Literal["average"] = "average"
     epochs: list[int] = Field(min_length=1)
+    step: int
+    validation_loss: float | None = None
+    """None if there was no dataset to measure it on."""
+    validation_accuracy: float | None = None
+    """The same."""
+    validation_bleu: float | None = None
+    validation_chrf: float | None = None
 
 
 class Sample(Section):
@@ -127,6 +135,11 @@ class Run:
     def tokenizer_path(self, side: str) -> Path:
         """The tokenizer of "source" or "target", so that the run translates without ``data/``."""
         return self.folder / f"tokenizer.{side}.json"
+
+    @property
+    def tokenizer_files(self) -> list[Path]:
+        """The files that the tokenizers are made of."""
+        return sorted(self.folder.glob("tokenizer.*"))
 
     @property
     def metrics_path(self) -> Path:
@@ -185,6 +198,20 @@ class Run:
         """Add a line to the metrics file."""
         append_line(self.metrics_path, metrics.model_dump_json(exclude_none=True))
 
+    def mend_metrics(self) -> None:
+        """Take off what a process that was killed has left of a last line, so that lines can be added after it."""
+        try:
+            content = self.metrics_path.read_bytes()
+        except FileNotFoundError:
+            return
+        if not content.endswith(b"\n"):
+            whole = content + b"\n"
+            try:
+                parse_metrics(whole, self.metrics_path)
+            except DataError:
+                whole = content[: content.rfind(b"\n") + 1]
+            self.restore_metrics(whole)
+
     def metrics(self) -> list[Metrics]:
         """Return the lines of the metrics file; none if there is no file yet.
 
@@ -203,9 +230,16 @@ class Run:
 
     def average(self) -> AverageMetrics | None:
         """Return what is known of the averaged weights; None if there are none, or of before training went on."""
-        records = [record for record in self.metrics() if not isinstance(record, StepMetrics)]
-        last = records[-1] if records else None
-        return last if isinstance(last, AverageMetrics) and self.weights_path("average").exists() else None
+        averages = self.averages()
+        return averages[-1] if averages else None
+
+    def averages(self) -> list[AverageMetrics]:
+        """Return the lines about averages since training last went on, in order; none if the weights are gone."""
+        if not self.weights_path("average").exists():
+            return []
+        backwards = (record for record in reversed(self.metrics()) if not isinstance(record, StepMetrics))
+        since = itertools.takewhile(lambda record: isinstance(record, AverageMetrics), backwards)
+        return [record for record in since if isinstance(record, AverageMetrics)][::-1]
 
     def validations(self) -> list[StepValidation | EpochMetrics]:
         """Return the lines about validations, averages left out, in order."""

@@ -23,18 +23,17 @@ def learning_rate(step: int, d_model: int, training: TrainingConfig, total_steps
     if step < 1:
         raise ValueError(f"steps count from 1; received {step}")
     peak, final, warmup_steps = training.peak_learning_rate, training.final_learning_rate, training.warmup_steps
-    scale = training.learning_rate_scale
     if training.schedule == "paper" or peak is None:
-        return warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+        return warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=training.learning_rate_scale)
     if training.schedule == "inverse_sqrt":
-        return scale * inverse_sqrt_rate(step, peak=peak, warmup_steps=warmup_steps)
+        return inverse_sqrt_rate(step, peak=peak, warmup_steps=warmup_steps)
     decay_steps = training.decay_steps
     if decay_steps is None:
         if total_steps is None:
             raise ValueError(f"schedule {training.schedule} to the end of the run needs the steps of the run")
         decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its rise never falls
     falling = cosine_rate if training.schedule == "cosine" else linear_rate
-    return scale * falling(step, peak=peak, final=final, warmup_steps=warmup_steps, decay_steps=decay_steps)
+    return falling(step, peak=peak, final=final, warmup_steps=warmup_steps, decay_steps=decay_steps)
 
 
 def warmup_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:

@@ -5,9 +5,11 @@ Shapes: B batch, S source length, T target length.
 
 import contextlib
 import functools
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +18,7 @@ import tensorflow as tf
 from nmt import runtime
 from nmt.batches import batch_dataset, grouped, plan_epoch
 from nmt.checkpoint import (
+    Content,
     Saved,
     Standing,
     average_weights,
@@ -49,8 +52,9 @@ from nmt.run import (
     weights_name,
 )
 from nmt.schedule import ends_with_run, learning_rate, steps_of_run
-from nmt.steps import Sums, Totals, TrainStep, make_validation_step
+from nmt.steps import Sums, Totals, TrainStep
 from nmt.tensor_file import Arrays
+from nmt.validation_pass import ValidationPass
 
 # Weights of early epochs lie too far apart for their mean to be any good.
 EPOCHS_FOR_EACH_AVERAGED = 4
@@ -93,15 +97,16 @@ class Trainer:
         if config.training.start_from and not run.state_steps:
             load_start(config.training.start_from, self.model, dataset)
         self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
-        self.totals, self.validation_totals = Totals(), Totals()
+        self.totals = Totals()
         self.train_step = TrainStep(self.model, self.optimizer, self.totals, config.training)
-        self.validation_step = make_validation_step(self.model, self.validation_totals)
+        self.validation = ValidationPass(self.model, config, self.validation_split)
         self.check: Callable[[], None] = _stay
 
         self.epoch, self.step, self.steps_in_epoch, self.seconds, self.logged = 0, 0, 0, 0.0, Sums()
         self._metrics = b""
         restored = restore(run, self.model, self.train_step)
         self.damaged = restored.damaged if restored else []
+        self.made_with = restored.standing.made_with if restored else runtime.build()
         if restored:
             self._take(restored.standing)
             self._metrics = restored.metrics
@@ -109,6 +114,7 @@ class Trainer:
         self.validations = [one for one in records if isinstance(one, StepValidation | EpochMetrics)]
         self._saved: Standing | None = restored.standing if restored else None
         self._saved_at = time.monotonic()
+        self._saving: Future[None] | None = None
 
     # --- where it stands
 
@@ -124,6 +130,12 @@ class Trainer:
         self.epoch, self.step, self.steps_in_epoch = standing.epoch, standing.step, standing.steps_in_epoch
         self.seconds, self.logged = standing.seconds, Sums(*standing.logged)
         self.totals.set(Sums(*standing.totals))
+
+    @property
+    def differences_of_machine(self) -> list[str]:
+        """In words: what of versions and processor is not as it was when the state gone on from was saved."""
+        before, now = self.made_with, runtime.build()
+        return [f"{what} {old} before, {now.get(what)} now" for what, old in before.items() if old != now.get(what)]
 
     @property
     def stopped_early(self) -> bool:
@@ -158,9 +170,10 @@ class Trainer:
         """Whether nothing is left to do, neither epochs nor their average."""
         if not self.is_trained:
             return False
-        average, kept = self.run.average(), set(self.run.weights_epochs)
+        kept = set(self.run.weights_epochs)
         wanted = self.epochs_to_average if self.epoch <= self.config.training.epochs else []
-        return not wanted or not kept.issuperset(wanted) or bool(average and average.epochs == wanted)
+        averaged = any(one.epochs == wanted for one in self.run.averages())  # others by nmt average came after it
+        return not wanted or not kept.issuperset(wanted) or averaged
 
     # --- the loop
 
@@ -177,17 +190,20 @@ class Trainer:
         self.check = check
         sweep(self.run)
         self.run.restore_metrics(self._metrics)
-        try:
-            if self._saved is None and self.config.training.start_from:
-                self._save()  # the other run may change before this one has a state
-            while not self.is_trained:
-                self._train_epoch(progress)
-            if not self.is_finished:
-                progress.end_average(self._average())
-        except Departed:
-            if self._saved != self.standing:
-                self._save()
-            raise
+        with ThreadPoolExecutor(1) as self._saver:  # however this ends, what is being saved is saved
+            try:
+                if self._saved is None and self.config.training.start_from:
+                    self._save()  # the other run may change before this one has a state
+                while not self.is_trained:
+                    self._train_epoch(progress)
+                self._wait_for_saving()
+                if not self.is_finished:
+                    progress.end_average(self._average())
+            except Departed:
+                if self._saved != self.standing:
+                    self._save()
+                self._wait_for_saving()
+                raise
 
     def _train_epoch(self, progress: TrainingProgress) -> None:
         settings = self.config.training
@@ -214,6 +230,8 @@ class Trainer:
                 self._validate_amid(progress)
             if self._is_save_due():
                 self._save()
+            elif self._saving and self._saving.done():
+                self._wait_for_saving()  # or a disk that refuses would be told of at the next save
             self.check()
             now = time.perf_counter()
         self._end_epoch(epoch, progress)
@@ -244,7 +262,6 @@ class Trainer:
         self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
         self.totals.set(Sums())
         self._save(saved)
-        self._rotate()
         progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
 
     def _validate_amid(self, progress: TrainingProgress) -> None:
@@ -273,10 +290,6 @@ class Trainer:
     def _is_best(self, metrics: EpochMetrics | StepValidation) -> bool:
         return best_of(self.validations, self.config.training.best_by) is metrics
 
-    def _rotate(self) -> None:
-        best = best_of(self.validations, self.config.training.best_by)
-        rotate_weights(self.run, self.weights_to_keep, weights_name(best) if best else None)
-
     def _average(self) -> AverageMetrics:
         weights = average_weights(self.run, self.epochs_to_average)
         loss, accuracy, decoded = self._validate(weights, others=True)
@@ -297,11 +310,26 @@ class Trainer:
         return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
 
     def _save(self, saved: Saved | None = None) -> None:
-        """Save the state between two steps; ``saved`` is a file with the same weights."""
+        """Save the state between two steps, while training goes on; ``saved`` is a file with the same weights."""
         self._read_totals()
-        standing = self.standing
-        save_state(self.run, standing, self._own_weights(), self.train_step, saved)
-        self._saved, self._saved_at = standing, time.monotonic()
+        self._wait_for_saving()
+        metrics = self.run.metrics_path.read_bytes()
+        content = Content(self.standing, metrics, self._own_weights(), self.train_step.state())
+        best = best_of(self.validations, self.config.training.best_by)
+        kept = self.weights_to_keep, weights_name(best) if best else None
+
+        def write() -> None:
+            save_state(self.run, content, saved)
+            rotate_weights(self.run, *kept)  # not before there is a state that can do without them
+
+        self._saving = self._saver.submit(write)
+        self._saved, self._saved_at = content.standing, time.monotonic()
+
+    def _wait_for_saving(self) -> None:
+        """Wait until the last state is saved; raises NmtError if the disk refused it."""
+        if self._saving:
+            self._saving.result()
+        self._saving = None
 
     def _own_weights(self) -> Arrays:
         """Return the weights that steps change.
@@ -340,16 +368,17 @@ class Trainer:
         before = self.standing, weights_of(self.model), self.train_step.state()
         seconds = []
         try:
-            for kind, split, plan in (("train", self.train_split, train), ("check", self.validation_split, validation)):
-                for source, target in self._batches(split, plan):
-                    started = time.perf_counter()
-                    if kind == "train":
-                        self._learn([(source, target)], self.learning_rate(self.step + 1))
-                    else:
-                        self.validation_step(source, target)
-                    self.totals.read()  # waits for the step
-                    seconds.append(time.perf_counter() - started)
-                    self.check()
+            training = ((batch, True) for batch in self._batches(self.train_split, train))
+            validating = ((batch, False) for batch in self.validation.batches(validation))
+            for batch, learning in itertools.chain(training, validating):
+                started = time.perf_counter()
+                if learning:
+                    self._learn([batch], self.learning_rate(self.step + 1))
+                else:
+                    self.validation.step(*batch)
+                self.totals.read()  # waits for the step
+                seconds.append(time.perf_counter() - started)
+                self.check()
         finally:
             self._take(before[0])
             set_weights(self.model, before[1])
@@ -411,37 +440,26 @@ class Trainer:
     def _diverged(self, what: str) -> NmtError:
         saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
         settings = self.config.training
+        key = "learning_rate_scale" if settings.schedule == "paper" else "peak_learning_rate"
         return NmtError(
             f"Loss, gradients and weights must stay finite numbers; in epoch {self.epoch + 1} {what}; {saved}. Start "
-            f"another run with a lower rate, such as --set training.learning_rate_scale="
-            f"{settings.learning_rate_scale / 2:g}, with more training.warmup_steps or with --set training.clip_norm=1."
+            f"another run with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
+            "training.warmup_steps or with --set training.clip_norm=1."
         )
 
     def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
         """Return mean loss, accuracy, and what translating brought, with these weights: the model's own, or others."""
-        settings = self.config.training
-        plan = plan_epoch(
-            self.validation_split,
-            settings.batch_size,
-            seed=0,
-            epoch=0,
-            sort_by_length=True,
-            batch_type=settings.batch_type,
-        )
-        self.validation_totals.set(Sums())
         with self._wearing(weights if others else None):
-            for source, target in self._batches(self.validation_split, plan):
-                self.validation_step(source, target)
-                self.check()
+            loss, accuracy = self.validation.measure(self.check)
         decoded = self.decode(weights, self.check) if self.decode else Decoded(None, None, [])
-        return *self.validation_totals.read().means, decoded
+        return loss, accuracy, decoded
 
     def _batches(self, split: Split, plan: list[np.ndarray]) -> tf.data.Dataset:
         return batch_dataset(
             split,
             plan,
             source_bos=self.config.model.source_bos,
-            pad_to_longest=self.config.training.pad_to_longest and split is not self.validation_split,
+            pad_to_longest=self.config.training.pad_to_longest,
         )
 
     def learning_rate(self, step: int) -> float:

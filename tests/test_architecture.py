@@ -13,6 +13,7 @@ from conftest import ROOT
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
+    "epochs": {"errors"},
     "config": {"files", "errors"},
     "safe_pickle": {"errors"},
     "fetch": {"files", "errors"},
@@ -34,10 +35,10 @@ ROOMS: dict[str, set[str]] = {
     "manifest": {"config", "files", "errors"},
     "encoding": {"manifest", "tokenizer", "spool", "readers", "text_files", "corpus", "config", "errors"},
     "preparation": {
-        "manifest", "encoding", "tokenizer", "doctor", "splitting", "spool", "corpus", "config", "errors",
+        "manifest", "encoding", "tokenizer", "doctor", "splitting", "spool", "corpus", "run", "config", "errors",
     },
     "dataset": {
-        "preparation", "manifest", "encoding", "spool", "tokenizer", "text_files", "corpus", "config", "files",
+        "preparation", "manifest", "encoding", "spool", "tokenizer", "text_files", "corpus", "run", "config", "files",
         "errors",
     },
     "demo_corpus": set(),
@@ -57,11 +58,12 @@ ROOMS: dict[str, set[str]] = {
     "optimizer": {"config"},
     "steps": {"models", "losses", "optimizer", "divergence", "config"},
     "checkpoint": {"tensor_file", "run", "config", "files", "errors"},
-    "progress": {"run"},
+    "progress": {"run", "epochs"},
+    "validation_pass": {"steps", "batches", "dataset", "config"},
     "continuation": {"checkpoint", "run", "schedule", "dataset", "runtime", "config", "files", "errors"},
     "training": {
         "continuation", "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "tensor_file",
-        "progress", "run", "departure", "runtime", "config", "errors",
+        "validation_pass", "progress", "run", "departure", "runtime", "config", "errors",
     },
     "preflight": {"training", "batches", "dataset", "checkpoint", "runtime", "errors"},
     "search_loop": set(),
@@ -75,6 +77,9 @@ ROOMS: dict[str, set[str]] = {
     "validation": {
         "translation", "training", "models", "checkpoint", "tensor_file", "dataset", "run", "config", "files",
     },
+    "averaging": {
+        "validation", "validation_pass", "models", "checkpoint", "tensor_file", "dataset", "run", "runtime",
+    },
     "evaluation_set": {"dataset", "text_files", "files", "errors"},
     "overlap": {"dataset", "manifest", "tokenizer"},
     "evaluation": {"config", "errors"},
@@ -87,7 +92,7 @@ ROOMS: dict[str, set[str]] = {
         "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search_loop", "search",
         "beam_search", "tokenizer", "translation", "runtime", "config",
     },
-    "plots": {"run", "tensor_file", "positions", "schedule", "config", "files", "errors"},
+    "plots": {"run", "epochs", "tensor_file", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
 SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS

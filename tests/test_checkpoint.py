@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from nmt import plots
 from nmt.checkpoint import (
+    Content,
     Standing,
     State,
     WeightsFile,
@@ -105,7 +106,8 @@ def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, 1.0))
-    save_state(run, standing(step), weights_of(model), optimizer, saved)
+    content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+    save_state(run, content, saved)
 
 
 @pytest.fixture(scope="module")

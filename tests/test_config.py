@@ -116,7 +116,7 @@ def training_configs(draw: st.DrawFn) -> TrainingConfig:
         peak_learning_rate=peak,
         decay_steps=draw(st.none() | COUNTS) if falls else None,
         final_learning_rate=draw(st.floats(0, peak)) if falls and peak else 0.0,
-        learning_rate_scale=draw(POSITIVE),
+        learning_rate_scale=draw(POSITIVE) if schedule == "paper" else 1.0,
         adam_beta_1=draw(FRACTIONS),
         adam_epsilon=draw(POSITIVE),
         weight_decay=draw(st.floats(0, allow_infinity=False)),
@@ -181,8 +181,9 @@ def test_the_defaults_are_those_of_the_base_model_of_the_paper() -> None:
     )
 
 
-# Where base.yaml is fitted to its corpus and batches, and not the paper to the letter.
-TUNED_IN_BASE = {"training.learning_rate_scale": 0.5, "training.seed": 2}
+# Where base.yaml is fitted to its corpus and batches, and not the paper to the letter; the size of a batch is left to
+# its type.
+TUNED_IN_BASE = {"training.batch_size": None, "training.learning_rate_scale": 0.5, "training.seed": 2}
 
 
 def test_base_spells_out_every_key_with_its_default() -> None:
@@ -198,6 +199,8 @@ def test_base_spells_out_every_key_with_its_default() -> None:
 def test_every_file_in_configs_loads(path: Path) -> None:
     config = load_config(path)
     said = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if path.name == "base.yaml":
+        said["training"]["batch_size"] = 64  # null there, which is replaced
     assert {section: {key: getattr(getattr(config, section), key) for key in said[section]} for section in said} == said
 
 
@@ -237,6 +240,25 @@ def test_the_size_of_a_head_is_the_one_set_or_an_equal_share() -> None:
     assert ModelConfig(d_model=512, heads=8).size_per_head == 64
     assert ModelConfig(d_model=512, heads=8, head_size=5).size_per_head == 5
     assert ModelConfig(d_model=512, heads=7, head_size=5).size_per_head == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "size"),
+    [
+        ("", [], 64),
+        ("training: {batch_type: tokens}", [], 2048),
+        ("training: {batch_type: tokens, batch_size: 64}", [], 64),
+        ("training: {batch_size: null}", ["training.batch_type=tokens"], 2048),
+        ("training: {batch_type: tokens, batch_size: 100}", ["training.batch_type=sentences"], 100),
+    ],
+)
+def test_the_size_of_a_batch_not_set_is_one_for_its_type(text: str, overrides: list[str], size: int) -> None:
+    assert load(text, *overrides).training.batch_size == size
+
+
+def test_base_takes_batches_by_tokens_without_more_ado() -> None:
+    config = load_config(CONFIGS / "base.yaml", ["training.batch_type=tokens"])
+    assert config.training.batch_size == 2048
 
 
 def test_a_configuration_cannot_be_changed() -> None:
@@ -364,6 +386,12 @@ WRONG = {
         "training:\n  schedule: linear\n  peak_learning_rate: 0.001\n  final_learning_rate: 0.01\n",
         "{path}, line 1: training: the learning rate falls from peak_learning_rate to final_learning_rate; received "
         "a peak of 0.001 below the final 0.01. Lower final_learning_rate.",
+    ),
+    "scale on a peak that is given": (
+        "training:\n  schedule: cosine\n  peak_learning_rate: 0.001\n  learning_rate_scale: 0.5\n",
+        "{path}, line 1: training: learning_rate_scale goes with schedule paper alone, the others have their "
+        "peak_learning_rate as peak; received learning_rate_scale 0.5 with schedule cosine. Set "
+        "training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate.",
     ),
     "average that never moves": (
         "training:\n  ema_decay: 1.0\n",

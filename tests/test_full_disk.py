@@ -13,7 +13,7 @@ import pytest
 from nmt import runtime
 
 # isort: split
-from nmt.checkpoint import Standing, restore, save_state, save_weights, weights_of
+from nmt.checkpoint import Content, Standing, restore, save_state, save_weights, weights_of
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import NmtError
 from nmt.files import write_text
@@ -84,7 +84,8 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
     def save(step: int) -> None:
         saved = save_weights(run, weights_of(model), step)
         run.append_metrics(a_step(step))
-        save_state(run, standing(step), weights_of(model), optimizer, saved)
+        content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+        save_state(run, content, saved)
 
     for step in (1, 2):
         for weight in model.weights:

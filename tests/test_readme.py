@@ -36,6 +36,9 @@ def test_the_commands_work_in_the_order_of_the_readme(tmp_path: Path) -> None:
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in part).encode()
             (tmp_path / "data" / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
+    for name, rows in (("letters", small_pairs(250)), ("notices", small_pairs(343)[250:])):
+        for side, language in enumerate(("en", "de")):
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{row[side]}\n" for row in rows))
     bin_ = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
     outputs = {}

@@ -193,6 +193,24 @@ def test_the_best_validation_is_that_by_the_configured_measure(folder: Path, by:
     assert run.best() == best
 
 
+@QUICK
+@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES, min_size=1, max_size=4), STEPS, st.data())
+def test_lines_are_added_after_a_last_one_cut_anywhere(
+    records: list[Metrics], added: Metrics, data: st.DataObject
+) -> None:
+    run = Run(Path("checkpoints/cut"))
+    run.folder.mkdir(parents=True, exist_ok=True)
+    run.metrics_path.unlink(missing_ok=True)
+    for record in records:
+        run.append_metrics(record)
+    content = run.metrics_path.read_bytes()
+    run.restore_metrics(content[: data.draw(st.integers(0, len(content)))])
+    whole = run.metrics()
+    run.mend_metrics()
+    run.append_metrics(added)
+    assert run.metrics() == [*whole, added]
+
+
 def test_metrics_are_made_what_they_were(run: Run) -> None:
     run.append_metrics(an_epoch(1))
     before = run.metrics_path.read_bytes()

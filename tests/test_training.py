@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from conftest import small_pairs, write_pickle
 
-from nmt import runtime  # noqa: F401 - starts TensorFlow
+from nmt import runtime
 from nmt.batches import pad_rows, plan_epoch
 from nmt.checkpoint import average_weights, choose_epoch, weights_of
+from nmt.commands.train import run_training
 from nmt.config import Config
 from nmt.continuation import resume_run, start_run
 from nmt.dataset import Dataset, prepare
@@ -290,6 +291,29 @@ def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     assert in_two.run.config().training.epochs == 4
 
 
+def test_going_on_under_another_tensorflow_is_noted_once(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train("run", tiny(epochs=1), dataset)
+    now = runtime.build()
+    monkeypatch.setattr(runtime, "build", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
+    run_training("run", tiny(epochs=2, samples=0), "pairs")
+    note = (
+        f"Note: run run goes on where not all is as it was: tensorflow {now['tensorflow']} before, 9.9 now; device "
+        f"{now['device']} before, 8 GPU(s) now. Its result may differ in the last bits from that of an uninterrupted "
+        "run.\n"
+    )
+    assert note in capsys.readouterr().out
+    run_training("run", tiny(epochs=3, samples=0), "pairs")
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_a_loss_that_is_no_number_is_told_with_the_key_that_lowers_the_rate(dataset: Dataset) -> None:
+    config = tiny(schedule="inverse_sqrt", peak_learning_rate=1e30)
+    with pytest.raises(NmtError, match=r"--set training\.peak_learning_rate=5e\+29, with more"):
+        train("run", config, dataset)
+
+
 def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset: Dataset) -> None:
     falling = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2}
     batches = {"batch_type": "tokens", "batch_size": 100, "accumulate": 2}
@@ -350,7 +374,7 @@ def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     config = Config.model_validate({**tiny().model_dump(), "data": settings})
     dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
     whole = train("whole", config, dataset)
-    cut = [whole._epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
+    cut = [whole.epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
     assert cut[0] != cut[1] == cut[2]
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=6)
@@ -372,7 +396,7 @@ def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
     plan = plan_epoch(trainer.train_split, 32, seed=1, epoch=1, sort_by_length=False)
     assert len({len(batch) for batch in plan}) > 1, "the corpus must give batches of different shapes"
     assert trainer.train_step.step.experimental_get_tracing_count() == 1
-    assert trainer.validation_step.experimental_get_tracing_count() == 1
+    assert trainer.validation.step.experimental_get_tracing_count() == 1
 
 
 def test_validation_metrics_are_exact_means_over_tokens(dataset: Dataset) -> None:

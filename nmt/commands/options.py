@@ -17,7 +17,7 @@ SetOption = Annotated[
 # Of searching for translations: what is not given is as in the section decoding of the run's configuration.
 EpochOption = Annotated[
     str | None,
-    typer.Option(help="A number, best, last or average; by default the average, where the run ended with one."),
+    typer.Option(help="A number, best, last or average; by default the average, where there is one."),
 ]
 BeamOption = Annotated[int | None, typer.Option(help="Beginnings kept at each step; 1 is greedy search.")]
 LengthPenaltyOption = Annotated[

@@ -1,6 +1,7 @@
 """The command that turns files of sentence pairs into a dataset, and what it says about them."""
 
 import contextlib
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.commands.options import ConfigOption, SetOption
-from nmt.errors import NmtError, printable
+from nmt.errors import ConflictError, NmtError, printable
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
     from nmt.corpus import Sources
     from nmt.dataset import Dataset, Manifest
+    from nmt.run import Run
     from nmt.text_files import TextFile
 
 APART = "Pairs for {} alone, instead of a share of the others: one file, or the option twice for two sides."
@@ -37,6 +39,12 @@ def prepare(
         str | None, typer.Option(help="Name of the dataset; by default the config's, else the file's.")
     ] = None,
     overrides: SetOption = None,
+    tokenizer_of: Annotated[
+        str | None,
+        typer.Option(
+            "--tokenizer-of", help="Take the tokenizers of a run, to train on from its weights.", metavar="RUN"
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a different dataset of that name.")] = False,
 ) -> None:
     """Turn sentence pairs into a dataset: clean, split, tokenize, and say what was found."""
@@ -45,7 +53,29 @@ def prepare(
 
     settings = load_config(find_config(config), overrides).data
     sources = Sources(_find(files, "FILE"), _find(validation or [], "--validation"), _find(test or [], "--test"))
-    run_prepare(sources, settings, name or settings.dataset or sources.corpus[0].stem, overwrite=overwrite)
+    lender = _lender(tokenizer_of, settings, overrides or []) if tokenizer_of else None
+    name = name or settings.dataset or sources.corpus[0].stem
+    run_prepare(sources, settings, name, overwrite=overwrite, tokenizer_of=lender)
+
+
+def _lender(name: str, settings: "DataConfig", overrides: list[str]) -> "Run":
+    """The run whose tokenizers are taken, and a word about what that settles."""
+    from nmt.preparation import OF_TOKENIZERS, settings_of_tokenizers
+    from nmt.run import find_run
+
+    run = find_run(name)
+    theirs = settings_of_tokenizers(run, settings)
+    said = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
+    for key in OF_TOKENIZERS:
+        asked, given = getattr(settings, key), getattr(theirs, key)
+        if key in said and asked not in ("auto", given):
+            raise ConflictError(
+                f"With --tokenizer-of, text becomes ids as in the run; data.{key} of run {name!r} is {given!r}, "
+                f"received {asked!r}. Leave out --set data.{key}, or --tokenizer-of to fit new tokenizers."
+            )
+    in_force = (f"{key} {json.dumps(getattr(theirs, key))}" for key in OF_TOKENIZERS)
+    typer.echo(f"Tokenizers of run {name}, whatever the configuration says: {', '.join(in_force)}")
+    return run
 
 
 def _find(names: list[str], what: str) -> "list[TextFile]":
@@ -60,13 +90,22 @@ def _find(names: list[str], what: str) -> "list[TextFile]":
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
-def run_prepare(sources: "Sources", settings: "DataConfig", name: str, *, overwrite: bool = False) -> "Dataset":
+def run_prepare(
+    sources: "Sources",
+    settings: "DataConfig",
+    name: str,
+    *,
+    overwrite: bool = False,
+    tokenizer_of: "Run | None" = None,
+) -> "Dataset":
     """Prepare a corpus with a bar on a terminal, and print what it is."""
     from nmt.dataset import prepare as prepare_dataset
 
     started = time.perf_counter()
     with _progress() as report:
-        dataset, made = prepare_dataset(sources, settings, name, overwrite=overwrite, report=report)
+        dataset, made = prepare_dataset(
+            sources, settings, name, overwrite=overwrite, report=report, tokenizer_of=tokenizer_of
+        )
     seconds = time.perf_counter() - started
     typer.echo(describe(dataset.manifest))
     if made:
@@ -107,10 +146,11 @@ def describe(manifest: "Manifest") -> str:
     settings = manifest.settings
     dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
     of_both = " for both sides" if settings.joint_vocabulary is True else ""
+    taken = f" of run {manifest.tokenizer_of}" if manifest.tokenizer_of else ""
     return printable("\n".join([
         f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}",
         _table(manifest),
-        f"{manifest.unit}, normalisation {settings.normalisation}; vocabulary{of_both}: "
+        f"{manifest.unit}, normalisation {settings.normalisation}; vocabulary{taken}{of_both}: "
         f"{manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids, of which 4 are "
         "pad, unk, bos and eos",
         *_findings(manifest),

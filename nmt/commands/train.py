@@ -113,6 +113,11 @@ def _train(run: "Run", config: "Config", dataset: "Dataset", *, dry_run: bool = 
             f"Going on with run {run.name} after step {trainer.step:,}, in epoch {trainer.epoch + 1} of "
             f"{config.training.epochs}"
         )
+    if differences := trainer.differences_of_machine:
+        typer.echo(
+            f"Note: run {run.name} goes on where not all is as it was: {'; '.join(differences)}. Its result may differ "
+            "in the last bits from that of an uninterrupted run."
+        )
     typer.echo(
         f"{trainer.model.count_params():,} parameters, {dataset.manifest.splits['train'].pairs:,} training pairs, "
         f"{runtime.device()}, {trainer.precision}"
