@@ -135,6 +135,13 @@ $ nmt prepare pairs.tsv --name english-german-both
 nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (other
      content). Give another --name, or --overwrite.
 
+$ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
+nmt: With --tokenizer-of, text becomes ids as in the run; data.tokenizer of run 'base' is 'word', received 'char'.
+     Leave out --set data.tokenizer, or --tokenizer-of to fit new tokenizers.
+
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 
 $ touch empty.pkl
@@ -547,6 +554,12 @@ $ nmt train --set training.schedule=cosine
 nmt: configs/base.yaml, line 3, with --set training.schedule=cosine: training: schedule cosine needs a
      peak_learning_rate; received null. Set it, for example to 0.0005, or schedule to paper, which works it out.
 
+$ nmt train --set training.schedule=cosine --set training.peak_learning_rate=1 --set training.learning_rate_scale=2
+nmt: configs/base.yaml, line 3, with --set training.schedule=cosine --set training.peak_learning_rate=1 --set
+     training.learning_rate_scale=2: training: learning_rate_scale goes with schedule paper alone, the others have
+     their peak_learning_rate as peak; received learning_rate_scale 2 with schedule cosine. Set
+     training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate.
+
 $ nmt train --set training.decay_steps=100
 nmt: configs/base.yaml, line 3, with --set training.decay_steps=100: training: decay_steps and final_learning_rate go
      with schedule cosine or linear alone; received decay_steps 100 with schedule paper. Leave them out, or set
@@ -743,7 +756,7 @@ nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of s
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
 $ nmt plot loss
-nmt: There is no figure 'loss' (did you mean 'losses'?). Known: losses, accuracy, schedule, positions.
+nmt: There is no figure 'loss' (did you mean 'losses'?). Known: losses, accuracy, bleu, schedule, positions.
 
 $ nmt plot losses --run bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
@@ -755,6 +768,10 @@ nmt: The suffix of a figure names its format; received 'curve.xyz'. Known: pdf, 
 $ nmt plot losses --output configs/base.yaml/curve.png
 nmt: configs/base.yaml/curve.png cannot be written: File exists. Nothing that was there before has changed; free some
      space or choose a folder that can be written, then repeat the command.
+
+$ nmt plot bleu
+nmt: BLEU is measured in training if training.decode_validation is not 0; run 'base' has none. Train with --set
+     training.decode_validation=500, or score the run with nmt evaluate.
 
 & leaves checkpoints/base/plots/losses.png
 $ nmt plot losses --show
@@ -786,6 +803,48 @@ nmt: Learned positions are drawn from a run's weights; run 'base' has none. Go o
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt plot positions
 nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions. Train that epoch again.
+
+# --- nmt samples, nmt average ----------------------------------------------------------------------------------------
+
+$ sed -i /samples/d checkpoints/base/metrics.jsonl
+$ nmt samples
+nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'base' has none.
+     Train with --set training.samples=3
+
+$ nmt average
+nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one
+     of them.
+
+$ nmt average --last 2 --epochs 1,2
+nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received both. Give one of
+     them.
+
+$ nmt average --last 1
+nmt: An average is of two epochs or more; received --last 1. Give more of them.
+
+$ nmt average --epochs 2
+nmt: An average is of two epochs or more; received --epochs 2. Give more of them.
+
+$ nmt average --epochs one
+nmt: Epochs are given as numbers and ranges, such as 12-16,20; received 'one' for run 'base'.
+
+$ nmt average --epochs 1-4
+nmt: An average needs the weights of each epoch; run 'base' has not those of 1-4. It has those of 1-2: give some of
+     them with --epochs.
+
+$ nmt average --last 3
+nmt: An average needs the weights of each epoch; run 'base' has not those of the last 3. It has those of 1-2: give
+     some of them with --epochs.
+
+$ rm checkpoints/base/weights/*
+$ nmt average --last 2
+nmt: Weights are kept once an epoch has ended; run 'base' has none yet. Go on with nmt train first.
+
+$ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
+$ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
+$ nmt average --run base --last 2
+nmt: Weights that are averaged are of one model; checkpoints/base/weights/epoch-0002.safetensors holds those of
+     another than epoch 1. Restore a copy of it.
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
 
@@ -1382,7 +1441,6 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
 
 # What no row can reach, by a file and how its message begins, and why.
 OUT_OF_REACH = {
-    ("checkpoint.py", "Weights that are averaged"): "only files that are exchanged while a run trains",
     ("config.py", "Check its permissions and its disk"): "a file without the permission to read it; root has it always",
     ("dataset.py", "Subwords are sampled"): "training samples from datasets alone whose manifest says that they can",
     ("encoding.py", "A process that tokenizes"): "the system has to run out of memory",
