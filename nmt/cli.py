@@ -63,7 +63,7 @@ app.command()(train)
 
 @app.command()
 def plot(
-    figure: Annotated[str, typer.Argument(help="losses, accuracy, schedule or positions.", metavar="FIGURE")],
+    figure: Annotated[str, typer.Argument(help="losses, accuracy, bleu, schedule or positions.", metavar="FIGURE")],
     run: RunOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Another path; its suffix names the format.")

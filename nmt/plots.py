@@ -125,6 +125,30 @@ def _accuracy(figure: Figure, run: Run) -> None:
     _curves(figure, run, "train_accuracy", "validation_accuracy", "target tokens predicted right")
 
 
+def _bleu(figure: Figure, run: Run) -> None:
+    """BLEU and chrF of validation translations against the minutes of training."""
+    minutes = np.cumsum([one.seconds for one in _epochs(run)]) / 60
+    scored = [(when, one) for when, one in zip(minutes, run.epochs(), strict=True) if one.validation_bleu is not None]
+    if not scored:
+        raise NotFoundError(
+            f"BLEU is measured in training if training.decode_validation is not 0; run {run.name!r} has none. Train "
+            "with --set training.decode_validation=500, or score the run with nmt evaluate."
+        )
+    axes = _axes(figure, f"Run {run.name}", "minutes of training", "score of validation translations")
+    times = [when for when, _ in scored]
+    for name, key, color in (("BLEU", "validation_bleu", VALIDATION), ("chrF", "validation_chrf", TRAINING)):
+        scores = [getattr(one, key) for _, one in scored]
+        axes.plot(times, scores, color=color, marker="o", markersize=4, linewidth=1.8, label=name)
+        average = run.average()
+        if average and getattr(average, key) is not None:
+            axes.plot(
+                times[-1], getattr(average, key), "D", markersize=7, color=color,
+                label=f"{name} of the average of epochs {in_ranges(average.epochs)}: {getattr(average, key):.1f}",
+            )  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+
+
 def _schedule(figure: Figure, run: Run) -> None:
     config = run.config()
     training, warmup = config.training, config.training.warmup_steps
@@ -179,4 +203,4 @@ def _learned_positions(run: Run) -> np.ndarray:
     return weights[LEARNED_POSITIONS]
 
 
-FIGURES = {"losses": _losses, "accuracy": _accuracy, "schedule": _schedule, "positions": _positions}
+FIGURES = {"losses": _losses, "accuracy": _accuracy, "bleu": _bleu, "schedule": _schedule, "positions": _positions}

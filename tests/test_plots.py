@@ -71,7 +71,9 @@ def vertical_lines(axes: Axes) -> list[float]:
 def test_an_unknown_figure_is_told_with_those_that_are_known(trained: Run, name: str, hint: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, trained)
-    assert str(caught.value) == (f"There is no figure {name!r}{hint}. Known: losses, accuracy, schedule, positions.")
+    assert str(caught.value) == (
+        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, positions."
+    )
 
 
 # --- curves
@@ -93,6 +95,18 @@ def test_accuracies_are_those_of_the_epochs(trained: Run) -> None:
     assert drawn["training (with dropout)"] == ([1, 2, 3], pytest.approx([0.2, 0.4, 0.6]))
     assert drawn["validation"] == ([1, 2, 3], ACCURACIES)
     assert axes.get_ylabel() == "target tokens predicted right"
+
+
+def test_scores_are_drawn_against_minutes_where_there_are_any(trained: Run) -> None:
+    with pytest.raises(NotFoundError, match="run 'first' has none"):
+        plots.draw("bleu", trained)
+    for epoch in (4, 5):
+        values = an_epoch(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
+        trained.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
+    (axes,) = plots.draw("bleu", trained).axes
+    drawn = lines(axes)
+    assert drawn["BLEU"] == (pytest.approx([62.25 / 60, 2.0]), [20.0, 25.0])
+    assert drawn["chrF"][1] == [40.0, 40.0]
 
 
 @pytest.mark.parametrize(("name", "height"), [("losses", 2.0), ("accuracy", 0.4)])
@@ -183,12 +197,17 @@ def test_a_run_that_ends_within_the_warm_up_is_drawn_beyond_its_end(trained: Run
 
 
 def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_known(trained: Run) -> None:
-    changes = {"schedule": "linear", "peak_learning_rate": 1e-3, "final_learning_rate": 1e-4}
+    changes = {
+        "learning_rate_scale": 1.0,
+        "schedule": "linear",
+        "peak_learning_rate": 1e-3,
+        "final_learning_rate": 1e-4,
+    }
     config = SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)})
     trained.write_config(config)
     axes, steps, rates = schedule_of(trained)
     assert (steps[0], steps[-1], steps[49]) == (1, 200, 50)
-    assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))  # scaled by 2
+    assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))
     np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
     assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([2e-3 * 30 / 50]))
     trained.metrics_path.unlink()
@@ -197,7 +216,7 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
 
 
 def test_a_fall_of_given_length_is_drawn_to_its_end(run: Run) -> None:
-    changes = {"schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
+    changes = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
     run.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)}))
     _, steps, rates = schedule_of(run)
     assert (steps[-1], rates[-1]) == (300, 0)
