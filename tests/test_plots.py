@@ -200,8 +200,8 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
     changes = {
         "learning_rate_scale": 1.0,
         "schedule": "linear",
-        "peak_learning_rate": 1e-3,
-        "final_learning_rate": 1e-4,
+        "peak_learning_rate": 2e-3,
+        "final_learning_rate": 2e-4,
     }
     config = SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)})
     trained.write_config(config)
