@@ -35,7 +35,9 @@ def locked(path: Path, what: str) -> Iterator[None]:
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         os.ftruncate(descriptor, 0)  # a process that was killed has left its name
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
-        yield
-        os.ftruncate(descriptor, 0)
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
