@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
@@ -191,7 +191,10 @@ def average_weights(run: Run, epochs: list[int]) -> Arrays:
         if not sums:
             sums = {name: np.zeros(array.shape, np.float64) for name, array in arrays.items()}
         if {name: one.shape for name, one in arrays.items()} != {name: one.shape for name, one in sums.items()}:
-            raise DataError(f"{run.weights_path(epoch)} holds the weights of another model than those before it.")
+            raise DataError(
+                f"Weights that are averaged are of one model; {run.weights_path(epoch)} holds those of another "
+                f"than epoch {epochs[0]}. Restore a copy of it."
+            )
         for name, array in arrays.items():
             sums[name] += array
     return {name: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
@@ -281,7 +284,8 @@ def read_state(folder: Path, step: int) -> Content:
     except FileNotFoundError:
         raise NotFoundError(f"{place} is missing.") from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{place} is damaged: {str(error).splitlines()[0]}.") from None
+        said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
+        raise DataError(f"{place} is damaged: {said}.") from None
     if not state.is_whole or state.standing.step != step or state.files.keys() != {WEIGHTS, LEARNER, METRICS}:
         raise DataError(f"{place} is damaged: it is not as it was saved.")
     try:

@@ -13,6 +13,7 @@ from nmt.commands.prepare import prepare
 from nmt.commands.samples import samples
 from nmt.commands.train import run_training, train
 from nmt.commands.translate import translate
+from nmt.commands.usage import UsageError, in_words
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
@@ -39,7 +40,11 @@ RunOption = Annotated[str | None, typer.Option("--run", help="A run in checkpoin
 def main() -> NoReturn:
     """Run the command line; what a user can mend becomes one message and exit code 2."""
     try:
-        app(standalone_mode=True)
+        code = app(prog_name="nmt", standalone_mode=False)
+    except UsageError as error:
+        if len(sys.argv) > 1:  # without any argument typer has shown the help
+            typer.echo(f"nmt: {in_words(error)}", err=True)
+        sys.exit(BAD_INPUT)
     except NmtError as error:
         typer.echo(f"nmt: {error}", err=True)
         sys.exit(BAD_INPUT)
@@ -52,7 +57,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         typer.echo("nmt: interrupted.", err=True)
         sys.exit(INTERRUPTED)
-    sys.exit(0)
+    sys.exit(code)
 
 
 app.command()(prepare)
@@ -117,7 +122,7 @@ def info(run: RunOption = None) -> None:
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="Name of a public corpus, such as english-german-both.")],
+    name: Annotated[str, typer.Argument(help="A public corpus, such as english-german-both.", metavar="NAME")],
 ) -> None:
     """Download a public corpus into data/: resumed where it stopped, checked, never half there."""
     from tqdm import tqdm

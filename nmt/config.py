@@ -8,10 +8,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from nmt.errors import ConfigError, NmtError
-from nmt.files import check_name, find_file, nearest
+from nmt.files import CONVERT, check_name, find_file, nearest
 
 PACKAGE_CONFIGS = Path(__file__).parent / "configs"  # where a wheel carries them
 MAX_BYTES = 2**17  # of a configuration; base.yaml has 6,000
+START_ANEW = "Start from one of the files in configs/."
 MAX_PROBLEMS = 10  # told at a time
 CHECKOUT_CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -105,7 +106,8 @@ class DataConfig(Documented):
         if abs(total - 1) > 1e-6:
             raise ValueError(
                 f"train_share, validation_share and test_share add up to 1; received "
-                f"{self.train_share} + {self.validation_share} + {self.test_share} = {total:g}"
+                f"{self.train_share} + {self.validation_share} + {self.test_share} = {total:g}. Change "
+                "another of them too"
             )
         if self.dataset is not None:
             try:
@@ -184,7 +186,10 @@ class ModelConfig(Documented):
                 f"{self.tie_embeddings!r}. Set tie_embeddings: none"
             )
         if self.share_decoder_norm and self.norm == "pre":
-            raise ValueError("share_decoder_norm goes with norm: post alone; received norm 'pre'")
+            raise ValueError(
+                "share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or "
+                "share_decoder_norm: false"
+            )
         return self
 
 
@@ -461,13 +466,17 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
-        text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"A configuration is a UTF-8 text file; {path} cannot be read: {error}.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
     if len(content) > MAX_BYTES:
+        raise ConfigError(f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. {START_ANEW}")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
         raise ConfigError(
-            f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. Start from a file in configs/."
-        )
+            f"A configuration is UTF-8 text; {path}, line {line} holds the byte 0x{byte:02x}. {CONVERT}."
+        ) from None
     lines: Lines = {}
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -475,17 +484,29 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
             _collect_lines(root, (), lines, path)
         values = yaml.load(text, Loader=_Loader)
     except RecursionError:
-        raise ConfigError(f"A configuration is four flat sections; {path} is nested far deeper.") from None
+        raise ConfigError(f"A configuration is four flat sections; {path} is nested deeper. {START_ANEW}") from None
     except _NOT_YAML as error:
-        said = str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is not what its tag says"
-        raise ConfigError(f"A configuration must be YAML; {path} is not: {' '.join(said.split())[:300]}") from None
+        place, problem = _in_yaml(error)
+        raise ConfigError(
+            f"A configuration is YAML; {path}{place} is not: {problem}. Mend it, or quote text."
+        ) from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
             f"A configuration holds the sections {', '.join(Config.model_fields)}; {path} holds none, but a "
-            f"{type(values).__name__}. Start from one of the files in configs/."
+            f"{type(values).__name__}. {START_ANEW}"
         )
     return {key: {} if value is None else value for key, value in values.items()}, lines
+
+
+def _in_yaml(error: Exception) -> tuple[str, str]:
+    """Where a text ceases to be YAML, as ", line 3, column 7" if that is known, and what is wrong there."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
+        mark = error.problem_mark
+        return f", line {mark.line + 1}, column {mark.column + 1}", error.problem[:200]
+    if isinstance(error, yaml.YAMLError | ValueError):
+        return "", " ".join(str(error).split())[:200]
+    return "", "a value is not what its tag says"
 
 
 def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], lines: Lines, path: Path) -> None:
@@ -494,7 +515,10 @@ def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], lines: Lines, pat
     for key, value in node.value:
         here = (*key_path, str(key.value))
         if here in lines:
-            raise ConfigError(f"A key is set once; {path}, line {key.start_mark.line + 1} sets {'.'.join(here)} again.")
+            raise ConfigError(
+                f"A key is set once; {path}, line {key.start_mark.line + 1} sets {'.'.join(here)} again. Remove one of "
+                "the two."
+            )
         lines[here] = f"line {key.start_mark.line + 1}"
         _collect_lines(value, here, lines, path)
 
@@ -540,7 +564,10 @@ def _in_words(error: Any, path: Path, lines: Lines) -> str:
     if error["type"] == "extra_forbidden":
         return f"{place}: unknown key {name!r}{_nearest_key(key_path)}."
     message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "value_error":
+    if error["type"] == "value_error":  # about several keys of a section
+        options = [option for keys, option in lines.items() if keys[:1] == key_path and option.startswith("--set")]
+        if options and place not in options:
+            place = f"{place}, with {' '.join(dict.fromkeys(options))}"
         return f"{place}: {name}: {message}."
     if error["type"] == "string_type":
         message += ", in quotes where it looks like something else"

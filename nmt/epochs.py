@@ -44,7 +44,7 @@ def last_epochs(count: int, there: list[int], of: str) -> list[int]:
 
 def _missing(what: str, there: list[int], of: str) -> NmtError:
     if not there:
-        return NmtError(f"Weights are kept once an epoch has ended; {of} has none yet. Train on first.")
+        return NmtError(f"Weights are kept once an epoch has ended; {of} has none yet. Go on with nmt train first.")
     return NmtError(
         f"An average needs the weights of each epoch; {of} has not those of {what}. It has those of "
         f"{in_ranges(there)}: give some of them with --epochs."

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from nmt.dataset import DATASETS, Dataset, Manifest, open_dataset
 from nmt.errors import ConflictError, DataError, NotFoundError
-from nmt.files import sha256
+from nmt.files import CONVERT, sha256
 from nmt.text_files import TextFile, Undecodable, find_text_file, numbered_lines
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
@@ -46,10 +46,7 @@ def read_sentences(file: TextFile) -> list[str]:
     sentences = []
     for number, line in numbered_lines(file):
         if isinstance(line, Undecodable):
-            raise DataError(
-                f"Text must be UTF-8; {file}, line {number} holds the byte 0x{line.byte:02x}. Convert the file, for "
-                "example with: iconv -f latin1 -t utf-8"
-            )
+            raise DataError(f"Text must be UTF-8; {file}, line {number} holds the byte 0x{line.byte:02x}. {CONVERT}.")
         sentences.append(line)
     return sentences
 

@@ -139,13 +139,18 @@ def _recorded_checksum(path: Path) -> str | None:
         return None
     matched = re.match(r"[0-9a-f]{64}\b", record.read_text(encoding="ascii", errors="replace"))
     if matched is None:
-        raise DataError(f"{record} begins with a SHA-256 of 64 hexadecimal digits; it holds none. Remove it to go on.")
+        raise DataError(
+            f"A record of a first download begins with a SHA-256 of 64 hexadecimal digits; {record} does not. "
+            "Remove it to go on."
+        )
     return matched[0]
 
 
 def _check_existing(path: Path, expected: str | None) -> None:
     if not path.is_file():
-        raise ConflictError(f"The corpus is to be the file {path}, and that is something else. Move it away.")
+        raise ConflictError(
+            f"A corpus is a file; {path} is something else. Move it away, and run the same command again."
+        )
     if expected is None:
         raise ConflictError(
             f"{path} exists already, and there is no published or recorded checksum to compare it with; it was left as "
@@ -283,7 +288,8 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 def _check_scheme(address: str, allowed: tuple[str, ...] = ("http", "https")) -> None:
     if urlsplit(address).scheme not in allowed:
         raise DataError(
-            f"A file is fetched over {' or '.join(allowed)}; the address is {address}. Nothing was fetched."
+            f"A file is fetched over {' or '.join(allowed)}; the address is {address}. Nothing was fetched; "
+            "look at the address in a browser."
         )
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 
 MAX_NEAREST = 200
+CONVERT = "Convert it, for example with iconv -f latin1 -t utf-8"
+RESTORE = "Restore a copy, or prepare the corpus again with --overwrite."
 MAX_JSON = 64 * 2**20  # bytes; four million words of a tokenizer
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -105,7 +107,7 @@ def whole_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         NmtError: if the disk refuses; ``path`` is then as it was.
     """
     if path.exists() and not replace:
-        raise ConflictError(f"{path} exists already and is not overwritten. Choose another name.")
+        raise ConflictError(f"What is there is not overwritten; {path} exists. Choose another name, or move it away.")
     with _disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))
@@ -177,14 +179,12 @@ def read_json(path: Path, what: str) -> Any:
         with path.open("rb") as file:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
-            raise DataError(f"{what} has at most {MAX_JSON:,} bytes; {path} has more. Restore a copy or make it again.")
+            raise DataError(f"{what} has at most {MAX_JSON:,} bytes; {path} has more. {RESTORE}")
         return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
-        raise NotFoundError(f"{what} is missing: {path} does not exist. Make it again or restore a copy.") from None
+        raise NotFoundError(f"{what} is missing: {path} does not exist. {RESTORE}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{what} must be JSON; {path} is damaged ({error}). Restore a copy or make it again."
-        ) from error
+        raise DataError(f"{what} is JSON; {path} is damaged ({error}). {RESTORE}") from error
 
 
 def read_lines(path: Path) -> list[str]:
@@ -214,8 +214,7 @@ def text_lines(content: bytes, name: str) -> list[str]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"Text must be UTF-8; {name}, line {line} holds the byte 0x{content[error.start]:02x}. "
-            "Convert it, for example with: iconv -f latin1 -t utf-8"
+            f"Text must be UTF-8; {name}, line {line} holds the byte 0x{content[error.start]:02x}. {CONVERT}."
         ) from error
     lines = text.split("\n")
     if lines[-1] == "":
@@ -241,4 +240,7 @@ def find_file(name: str, folders: Iterable[Path], what: str) -> Path:
             return place
     looked = ", ".join(str(place) for place in places)
     neighbours = sorted({entry.name for place in places if place.parent.is_dir() for entry in place.parent.iterdir()})
-    raise NotFoundError(f"There is no {what} {name!r}{nearest(said.name, neighbours)}. Looked for: {looked}.")
+    raise NotFoundError(
+        f"There is no {what} {name!r}{nearest(said.name, neighbours)}; looked for: {looked}. Check the name, or give "
+        "the full path."
+    )

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from nmt.config import DataConfig, Section
 from nmt.errors import DataError
-from nmt.files import read_json
+from nmt.files import RESTORE, read_json
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -89,7 +89,9 @@ class Manifest(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if set(self.splits) != SPLIT_NAMES:
-            raise ValueError(f"splits are {', '.join(sorted(SPLIT_NAMES))}")
+            raise ValueError(
+                f"splits are {', '.join(sorted(SPLIT_NAMES))}; there are {', '.join(self.splits) or 'none'}"
+            )
         by_side: list[dict[str, Any]] = [self.vocabulary]
         for split in self.splits.values():
             by_side += [split.tokens, split.longest, split.unknown]
@@ -175,7 +177,8 @@ def read_manifest(path: Path) -> Manifest:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))[:200]
+        said = problem["msg"].removeprefix("Value error, ")[:200]
         raise DataError(
             f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
-            f"{where}: {problem['msg'][:200]}. Prepare the corpus again with --overwrite."
+            f"{where}{': ' if where else ''}{said}. {RESTORE}"
         ) from None

@@ -85,7 +85,8 @@ def _epochs(run: Run) -> list[EpochMetrics]:
     epochs = run.epochs()
     if not epochs:
         raise NotFoundError(
-            f"Run {run.name!r} has no finished epoch to draw yet. Train on: the first point comes after an epoch."
+            f"The first point of a curve comes after an epoch; run {run.name!r} has not finished one. Go on with: "
+            f"nmt train --run {run.name}"
         )
     return epochs
 
@@ -196,7 +197,10 @@ def _learned_positions(run: Run) -> np.ndarray:
     """The trained matrix of the encoder, read from the best epoch's weights."""
     best = run.best()
     if best is None or not run.weights_path(best).exists():
-        raise NotFoundError(f"Run {run.name!r} has no weights yet, so no learned positions. Train an epoch first.")
+        raise NotFoundError(
+            f"Learned positions are drawn from a run's weights; run {run.name!r} has none. Go on with: "
+            f"nmt train --run {run.name}"
+        )
     weights = read_arrays(run.weights_path(best))
     if LEARNED_POSITIONS not in weights:
         raise DataError(f"{run.weights_path(best)} holds no learned positions. Train that epoch again.")

@@ -91,7 +91,10 @@ def assign(corpus: Corpus, sources: Sources, config: DataConfig, spool: Spool) -
         )
     for name, indices in given.items():
         if not len(indices):
-            raise DataError(f"Each of {', '.join(SPLITS)} needs a pair; the {name} file gives none. Give another.")
+            raise DataError(
+                f"Each of {', '.join(SPLITS)} needs a pair; of {' and '.join(map(str, dict(sources.roles())[name]))}, "
+                f"given for {name}, none is left. Give another file."
+            )
     dealt = {name: rest[indices] for name, indices in deal_out(corpus.sources[rest], config, names).items()}
     return {name: dealt[name] if name in dealt else given[name] for name in SPLITS}
 
@@ -158,8 +161,9 @@ def write_splits(
     for name, one in written.items():
         if not len(one.kept):
             raise DataError(
-                f"Each of {', '.join(SPLITS)} needs a pair; all of {name} are longer than data.max_tokens or "
-                "data.max_length_ratio allow. Raise them."
+                f"Each of {', '.join(SPLITS)} needs a pair; all of {name} are longer than data.max_tokens "
+                f"{config.max_tokens} or more uneven than data.max_length_ratio {config.max_length_ratio} allows. "
+                "Raise them, or set them to null."
             )
     return written
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from nmt.config import DataConfig
 from nmt.errors import DataError
+from nmt.files import CONVERT
 from nmt.safe_pickle import MAX_BYTES, read_string_array
 from nmt.text_files import TextFile, Undecodable, numbered_lines, open_bytes
 
@@ -121,8 +122,7 @@ def _column(file: TextFile, header: str | Undecodable, column: int | str) -> int
 
 def _not_utf8(what: str, file: TextFile, number: int, line: Undecodable) -> Fault:
     return Fault("not UTF-8", (
-        f"{what} is UTF-8 text; {file}, line {number} holds the byte 0x{line.byte:02x}. Convert it, for example with: "
-        "iconv -f latin1 -t utf-8"
+        f"{what} is UTF-8 text; {file}, line {number} holds the byte 0x{line.byte:02x}. {CONVERT}"
     ))  # fmt: skip
 
 
@@ -165,8 +165,9 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
             has = ", ".join(value) if isinstance(value, dict) else f"a {type(value).__name__}"
             yield number, _bad_json(file, number, fields, f"has {has[:100]}")
         else:
-            if not all(isinstance(text, str) and _is_unicode(text) for text in texts):
-                yield number, _bad_json(file, number, fields, "holds something else than text in them")
+            wrong = [text for text in texts if not (isinstance(text, str) and _is_unicode(text))]
+            if wrong:
+                yield number, _bad_json(file, number, fields, f"holds {wrong[0]!r:.60} in one of them")
             else:
                 yield number, Pair(*texts)
 

@@ -30,7 +30,9 @@ def check_format(suffix: str) -> None:
         NmtError: naming the formats.
     """
     if suffix not in FORMATS:
-        raise NmtError(f"The suffix of a report names its format, {' or '.join(FORMATS)}; received {suffix!r}.")
+        raise NmtError(
+            f"The suffix of a report names its format, {' or '.join(FORMATS)}; received {suffix!r}. Choose one."
+        )
 
 
 def write_report(evaluation: Evaluation, texts: Texts, suffix: str) -> str:

@@ -278,9 +278,16 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
                 break
             raise DataError(
                 f"Each line of a metrics file is as nmt train writes it; {path}, line {number} is damaged: "
-                f"{' '.join(str(error).split())[:120]}. Remove the line."
+                f"{_problem(error)}. Remove the line."
             ) from None
     return records
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:120]
+    return " ".join(str(error).split())[:120]
 
 
 def weights_name(validation: StepValidation | EpochMetrics) -> Epoch:

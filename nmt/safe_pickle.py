@@ -31,6 +31,7 @@ SAVE_IT_RIGHT = (
     "Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, "
     "a tab between the columns, in a file whose name ends in .tsv or .txt."
 )
+COPY_IT = "Copy it anew."
 
 _MARK = object()
 _CONSTANTS = {"MARK": _MARK, "NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
@@ -113,8 +114,9 @@ def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
     except MemoryError as error:
         raise DataError(f"{RULE}; {path} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
     except Exception as error:  # damaged bytes fail in every way: a missing mark, a bad number, text that is not UTF-8
-        state = "is damaged or cut off" if content[:1] == b"\x80" else "is not a pickle"
-        raise DataError(f"{RULE}; {path} {state} ({len(content)} bytes). Copy it anew. {SAVE_IT_RIGHT}") from error
+        cut_off = content[:1] == b"\x80"
+        state, remedy = ("is damaged or cut off", COPY_IT) if cut_off else ("is not a pickle", SAVE_IT_RIGHT)
+        raise DataError(f"{RULE}; {path} {state} ({len(content)} bytes). {remedy}") from error
 
 
 def _read(path: Path) -> bytes:
@@ -156,7 +158,7 @@ def _interpret(content: bytes) -> Any:
             raise EOFError("a frame longer than the file")
         if instruction.name == "STOP":
             if place is None or place + 1 != len(content):
-                raise _RefusedError(f"goes on after the end of the pickle, at byte {place}")
+                raise _RefusedError(f"goes on after the end of the pickle, at byte {place}", COPY_IT)
             return machine.stack.pop()
         if count >= MAX_INSTRUCTIONS:
             raise _RefusedError(f"has more than the {MAX_INSTRUCTIONS} instructions that such an array can need")
@@ -264,7 +266,7 @@ def _build(value: Any) -> np.ndarray:
             raise ValueError("not the dtype of an array of strings")
     raw = _as_bytes(data)
     if not all(type(size) is int and size >= 0 for size in shape) or 4 * length * math.prod(shape) != len(raw):
-        raise _RefusedError(f"is damaged: {len(raw)} bytes of text do not make the shape it states")
+        raise _RefusedError(f"is damaged: {len(raw)} bytes of text do not make the shape it states", COPY_IT)
     _check_characters(np.frombuffer(raw, dtype=f"{byte_order}u4"))
     array = np.frombuffer(raw, dtype=f"{byte_order}U{length}").reshape(shape, order="F" if order == "F" else "C")
     array = array.astype(f"=U{length}", copy=False)

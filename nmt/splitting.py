@@ -75,8 +75,12 @@ def deal_out(
     for name in names:
         if not len(splits[name]):
             raise DataError(
-                f"Each of {', '.join(names)} needs a pair of its own; with {len(sizes)} different sources the {name} "
-                "split stays empty. Give more pairs"
+                f"Each of {', '.join(names)} needs a pair of its own; {len(order)} pairs with "
+                f"{_sources(len(sizes))} leave the {name} split empty. Give more pairs"
                 + (", or set data.split=random." if config.split == "by_source" else ".")
             )
     return {name: splits[name] for name in names}
+
+
+def _sources(count: int) -> str:
+    return "one source" if count == 1 else f"{count} different sources"

@@ -44,7 +44,7 @@ class SubwordTokenizer:
         try:
             self._pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
         except (RuntimeError, ValueError, OSError) as error:
-            raise DataError(f"A subword tokenizer needs its sentencepiece model, which is damaged: {error}") from None
+            raise DataError(f"A subword tokenizer is a sentencepiece model; this one is damaged: {error}.") from None
         pieces = self._pieces
         if (pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id()) != (PAD, UNK, BOS, EOS):
             raise DataError("A subword tokenizer is one that nmt prepare trained; this model has other special ids.")
@@ -91,12 +91,11 @@ class SubwordTokenizer:
                 num_threads=TRAINER_THREADS, minloglevel=2,
             )  # fmt: skip
         except (RuntimeError, OSError) as error:
-            needed = characters + 1
+            reason = "are too few" if size <= characters else f"could not be trained ({_end(str(error))})"
             raise DataError(
                 f"A subword vocabulary holds at least every character of the corpus{_with_bytes(config)}, here "
-                f"{characters:,} ids with the special ones; {size:,} ids could not be trained "
-                f"({' '.join(str(error).split())[-120:]}). Set data.vocabulary_size={2 * needed} or so, or "
-                "data.tokenizer=char."
+                f"{characters:,} ids with the special ones; {size:,} {reason}. Set "
+                f"data.vocabulary_size={2 * (characters + 1)} or so, or data.tokenizer=char."
             ) from None
         return cls(model.getvalue(), config.normalisation, config.subword_model)
 
@@ -146,3 +145,7 @@ class SubwordTokenizer:
 
 def _with_bytes(config: DataConfig) -> str:
     return " and the 256 bytes" if config.byte_fallback else ""
+
+
+def _end(text: str) -> str:
+    return " ".join(text.split())[-120:]

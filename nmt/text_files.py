@@ -95,10 +95,10 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
         member for member in members if member.rsplit("/", 1)[-1][:1] not in {"_", "."} and "__MACOSX" not in member
     ]
     if len(data) != 1:
-        example = f"{path}/{data[0]}" if data else "a file that holds sentences"
+        remedy = f"Give for example {path}/{data[0]}" if data else "Give one that holds sentences."
         raise DataError(
-            f"Of an archive with several files one is named, as in archive.zip/member; {path} holds "
-            f"{_some(data) or 'none'}. Give for example {example}"
+            f"An archive holds one file of sentences, or one is named, as in archive.zip/member; {path} holds "
+            f"{_some(data) or 'none'}. {remedy}"
         )
     return TextFile(path, data[0])
 
@@ -135,9 +135,11 @@ def _damage_in_words(file: TextFile) -> Iterator[None]:
     try:
         yield
     except NotImplementedError:  # what zipfile raises for a compression that it does not know
-        raise DataError(f"{file} is packed in a way that is not read here. Unpack it first.") from None
+        raise DataError(
+            f"Zip members are stored or deflated; {file} is packed in another way. Unpack it first."
+        ) from None
     except RuntimeError as error:  # what zipfile raises for a member with a password
-        raise DataError(f"{file} cannot be unpacked: {error}. Unpack it first.") from None
+        raise DataError(f"{file} cannot be unpacked here: {error}. Unpack it first.") from None
     # Lengths and places that cannot be reach the system as they stand in the archive.
     except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt.config import DataConfig, Section
 from nmt.errors import DataError, NotFoundError
-from nmt.files import read_json, sha256
+from nmt.files import RESTORE, read_json, sha256
 from nmt.subword_tokenizer import SubwordTokenizer
 from nmt.vocabulary import BOS, EOS, FIRST_WORD, PAD, UNK, UNKNOWN, Tokenizer
 from nmt.word_tokenizer import CharacterTokenizer, WordTokenizer
@@ -49,8 +49,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         stored = _FILE.validate_python(read_json(path, "A tokenizer"))
     except ValidationError as error:
         raise DataError(
-            f"A tokenizer file holds kind, normalisation and vocabulary; {path} is damaged ({error.error_count()} "
-            f"problems, first: {error.errors()[0]['msg'][:200]}). Restore a copy or prepare the corpus again."
+            f"A tokenizer file holds kind, normalisation and vocabulary; {path} is damaged: "
+            f"{error.errors()[0]['msg'][:200]}. {RESTORE}"
         ) from None
     if isinstance(stored, _SubwordFile):
         model = path.with_suffix(".model")
@@ -58,7 +58,10 @@ def load_tokenizer(path: Path) -> Tokenizer:
             raise NotFoundError(f"A subword tokenizer is two files; {model} is missing beside {path}. Restore a copy.")
         if sha256(model) != stored.model_sha256:
             raise DataError(f"A tokenizer's model is as nmt prepare wrote it; {model} has changed. Restore a copy.")
-        return SubwordTokenizer(model.read_bytes(), stored.normalisation, stored.algorithm)
+        try:
+            return SubwordTokenizer(model.read_bytes(), stored.normalisation, stored.algorithm)
+        except DataError as error:
+            raise DataError(f"{model} cannot be used: {error} Restore a copy.") from None
     kind = CharacterTokenizer if stored.kind == "char" else WordTokenizer
     if len(set(stored.words)) < len(stored.words):
         raise DataError(f"Each word of a tokenizer stands in it once; {path} repeats some. Restore a copy.")

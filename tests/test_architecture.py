@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "departure": set(),
     "normalisation": set(),
     "text_files": {"files", "errors"},
-    "readers": {"text_files", "safe_pickle", "config", "errors"},
+    "readers": {"text_files", "files", "safe_pickle", "config", "errors"},
     "spool": {"readers", "errors"},
     "corpus": {"spool", "readers", "text_files", "normalisation", "config", "errors"},
     "splitting": {"corpus", "config", "errors"},

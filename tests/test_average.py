@@ -112,11 +112,17 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Which epochs to average is said by --last N or by --epochs 12-16,20; received neither."),
-        (["--last", "2", "--epochs", "1-2"], "is said by --last N or by --epochs 12-16,20; received both."),
-        (["--last", "1"], "An average is of two epochs or more; received --last 1."),
-        (["--last", "-1"], "An average is of two epochs or more; received --last -1."),
-        (["--epochs", "2,2"], "An average is of two epochs or more; received --epochs 2,2."),
+        (
+            [],
+            "Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one of them.",
+        ),
+        (
+            ["--last", "2", "--epochs", "1-2"],
+            "is said by --last N or by --epochs 12-16,20; received both. Give one of them.",
+        ),
+        (["--last", "1"], "An average is of two epochs or more; received --last 1. Give more of them."),
+        (["--last", "-1"], "An average is of two epochs or more; received --last -1. Give more of them."),
+        (["--epochs", "2,2"], "An average is of two epochs or more; received --epochs 2,2. Give more of them."),
         (["--last", "3"], "run 'base' has not those of the last 3. It has those of 1-2"),
         (["--epochs", "1-x"], "Epochs are given as numbers and ranges, such as 12-16,20; received '1-x'"),
         (["--run", "bse", "--last", "2"], "There is no run 'bse' in checkpoints/ (did you mean 'base'?)"),

@@ -504,7 +504,7 @@ def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
 
 def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
     save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
-    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds the weights of another model"):
+    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds those of another than epoch 1"):
         average_weights(copy, [1, 2])
 
 

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import os
-import pickle
 import re
 import shutil
 import subprocess
@@ -12,7 +11,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import ROOT, SMALLEST, nmt, small_pairs, write_pickle
 
@@ -375,107 +373,7 @@ def test_every_command_and_option_has_help(command: str, tmp_path: Path) -> None
         assert parameter.param_type_name == "argument" or parameter.opts[0] in done.stdout
 
 
-# --- bad input: one message, exit code 2, nothing written -------------------------------------------------------------
-
-HOSTILE = b"cos\nsystem\n(S'touch executed'\ntR."
-BAD_FILES: dict[str, bytes] = {
-    "empty.pkl": b"",
-    "truncated.pkl": pickle.dumps(np.array(small_pairs()))[:2000],
-    "hostile.pkl": HOSTILE,
-    "list.pkl": pickle.dumps(["a", "b"]),
-    "numbers.pkl": pickle.dumps(np.ones((5, 2))),
-    "columns.pkl": pickle.dumps(np.array([("a", "b", "c")] * 5)),
-    "no-tab.tsv": b"one\teins\ntwo zwei\nthree\tdrei\n",
-    "not-utf8.tsv": b"one\teins\ntwo\tzwei\nfive\tf\xfcnf\nsix\tsechs\n",
-    "empty-side.tsv": b"one\teins\n \tzwei\nthree\tdrei\nfour\tvier\n",
-    "empty.tsv": b"",
-    "two-pairs.tsv": b"one\teins\ntwo\tzwei\n",
-}
-PREPARE_SAYS = {
-    "missing.pkl": r"There is no file 'missing\.pkl'.* Looked for: missing\.pkl, data/missing\.pkl",
-    "empty.pkl": r"empty\.pkl is empty",
-    "truncated.pkl": r"truncated\.pkl is damaged or cut off",
-    "hostile.pkl": r"asks to load os\.system, which could run code; refused, and nothing was run",
-    "list.pkl": r"list\.pkl holds a list",
-    "numbers.pkl": r"dtype 'f8' instead of strings",
-    "columns.pkl": r"shape \(N, 2\), a pair a row; columns\.pkl holds one of shape \(5, 3\)",
-    "no-tab.tsv": r"no-tab\.tsv, line 2 has no tab: 'two zwei'",
-    "not-utf8.tsv": r"not-utf8\.tsv, line 3 holds the byte 0xfc",
-    "empty-side.tsv": r"empty-side\.tsv, line 2: the source is empty after 'ascii-words' normalisation: ' '",
-    "empty.tsv": r"needs at least 3 pairs.*empty\.tsv holds 0",
-    "two-pairs.tsv": r"needs at least 3 pairs.*two-pairs\.tsv holds 2",
-}
-
-
-@pytest.mark.parametrize("name", PREPARE_SAYS)
-def test_prepare_refuses_in_words_and_writes_nothing(name: str, tmp_path: Path) -> None:
-    if name in BAD_FILES:
-        (tmp_path / name).write_bytes(BAD_FILES[name])
-    before = files_in(tmp_path)
-    refused = nmt("prepare", name, cwd=tmp_path, code=2)
-    assert re.search(PREPARE_SAYS[name], refused.stderr)
-    assert refused.stderr.startswith("nmt: ") and refused.stderr.count("\n") == 1 and refused.stdout == ""
-    assert files_in(tmp_path) == before
-    assert not (tmp_path / "data").exists(), "not even an empty folder"
-
-
-TRAIN_SAYS = {
-    "training: {epoch: 3}": r"bad\.yaml, line 1: unknown key 'training\.epoch' \(did you mean 'epochs'\?\)",
-    "trainin: {epochs: 3}": r"unknown key 'trainin' \(did you mean 'training'\?\)",
-    "training: {epochs: many}": r"training\.epochs must be a valid integer; received 'many'",
-    "training: {epochs: 0}": r"training\.epochs must be greater than or equal to 1; received 0",
-    "model: {heads: 5}": r"heads must divide d_model .* received heads 5 with d_model 512\. Nearest that fits: heads 4",
-    "model: [1, 2": r"must be YAML",
-}
-
-
-@pytest.mark.parametrize("text", TRAIN_SAYS)
-def test_train_refuses_a_wrong_configuration(text: str, project: Path) -> None:
-    (project / "bad.yaml").write_text(text)
-    before = files_in(project)
-    refused = nmt("train", "--config", "bad.yaml", cwd=project, code=2)
-    assert re.search(TRAIN_SAYS[text], refused.stderr)
-    assert refused.stderr.startswith("nmt: ") and refused.stderr.count("\n") == 1
-    assert files_in(project) == before
-
-
-REFUSED = [
-    (("train", "--config", "bas.yaml"), r"no configuration 'bas\.yaml' \(did you mean 'base\.yaml'\?\)"),
-    (("train", "--config", "base.yaml", "--dataset", "english"), r"no prepared dataset 'english'"),
-    (("train", "--config", "base.yaml", "--run", "../up"), r"The name of a run starts with a letter or digit"),
-    (("train", "--config", "base.yaml", "--set", "epochs=1"), r"--set takes section\.key=value"),
-    (("train", "--config", "base.yaml", "--set", "model.heads=2"), r"model\.heads: 4 before, 2 now"),
-    (("translate", "--epoch", "9", "im thirsty"), r"no weights of epoch '9'.*Kept: 1, 2"),
-    (("translate", "--epoch", "bets", "im thirsty"), r"did you mean 'best'"),
-    (("translate", "--run", "bass", "im thirsty"), r"no run 'bass' .*did you mean 'base'"),
-    (("translate", "--input", "missing.txt"), r"no file missing\.txt"),
-    (("translate", "--input", "in.txt", "im thirsty"), r"not both"),
-    (("translate", "--n-best", "2", "im thirsty"), r"--n-best 2 with a beam of 1.*--beam 2"),
-    (("translate", "--beam", "0", "im thirsty"), r"--beam must be greater than or equal to 1; received 0"),
-    (("translate", "--sample", "--top-p", "1.5", "im thirsty"), r"--top-p must be less than or equal to 1"),
-    (("translate", "--top-p", "0.5", "im thirsty"), r"--top-p is about sampling.*--sample"),
-    (("translate", "--precision", "int8", "im thirsty"), r"--precision must be 'auto', 'float32' or 'bfloat16'"),
-    (("translate", "--sample", "--beam", "2", "im thirsty"), r"received --sample and --beam"),
-    (("translate", "--beam", "1", "--length-penalty", "1", "im thirsty"), r"--length-penalty is about beam search"),
-    (("translate", "--score", "--alignment", "a\tb"), r"--score looks at .* given .* received --alignment"),
-    (("translate", "--score", "im thirsty"), r"a sentence, a TAB and its translation; 'im thirsty' has 0 TABs"),
-    (("translate", "--prefix", "ich xyz", "im thirsty"), r"'ich xyz' has 'xyz'"),
-    (("plot", "loss"), r"no figure 'loss' \(did you mean 'losses'\?\)"),
-    (("plot", "losses", "--output", "curve.xyz"), r"suffix of a figure names its format"),
-    (("info", "--run", "none"), r"no run 'none'"),
-    (("fetch", "english-german"), r"did you mean 'english-german-both'"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "message"), REFUSED, ids=[" ".join(arguments) for arguments, _ in REFUSED])
-def test_what_does_not_exist_or_fit_is_refused_in_words(
-    arguments: tuple[str, ...], message: str, trained_project: Path
-) -> None:
-    before = files_in(trained_project)
-    refused = nmt(*arguments, cwd=trained_project, code=2)
-    assert re.search(message, refused.stderr)
-    assert refused.stdout == ""
-    assert files_in(trained_project) == before
+# --- bad input (see test_messages.py for all of it) -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

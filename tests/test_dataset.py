@@ -446,7 +446,7 @@ def test_a_cut_manifest_is_refused() -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = Path("data/small/manifest.json")
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"^A dataset's manifest must be JSON; data/small/manifest\.json is damaged"):
+    with pytest.raises(DataError, match=r"^A dataset's manifest is JSON; data/small/manifest\.json is damaged"):
         open_dataset("small")
 
 

@@ -60,5 +60,5 @@ def test_epochs_that_are_not_there_are_named_with_those_that_are(text: str, miss
 
 def test_before_the_first_epoch_there_is_nothing_to_give() -> None:
     for refused in (lambda: parse_epochs("1-2", [], "run 'a'"), lambda: last_epochs(2, [], "run 'a'")):
-        with pytest.raises(NmtError, match=r"run 'a' has none yet\. Train on first\."):
+        with pytest.raises(NmtError, match=r"run 'a' has none yet\. Go on with nmt train first\."):
             refused()

@@ -180,7 +180,9 @@ def test_an_existing_folder_is_not_overwritten_unasked(folder: Path) -> None:
     (folder / "set" / "a").write_text("old")
     with pytest.raises(ConflictError) as caught, whole_folder(folder / "set"):
         pytest.fail("the block must not be entered")
-    assert str(caught.value) == f"{folder / 'set'} exists already and is not overwritten. Choose another name."
+    assert str(caught.value) == (
+        f"What is there is not overwritten; {folder / 'set'} exists. Choose another name, or move it away."
+    )
     assert content(folder) == {"set/a": b"old"}
 
 
@@ -239,14 +241,15 @@ def test_missing_json_is_named_by_its_role(folder: Path) -> None:
     with pytest.raises(NotFoundError) as caught:
         read_json(folder / "a.json", "A tokenizer")
     assert str(caught.value) == (
-        f"A tokenizer is missing: {folder / 'a.json'} does not exist. Make it again or restore a copy."
+        f"A tokenizer is missing: {folder / 'a.json'} does not exist. Restore a copy, or prepare the corpus again with "
+        "--overwrite."
     )
 
 
 @pytest.mark.parametrize("damaged", [b"", b'{"a": 1', b"\xff\xfe", b"\x00" * 20, b"[" * 100_000])
 def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes) -> None:
     (folder / "a.json").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"^A tokenizer must be JSON; .*a\.json is damaged \("):
+    with pytest.raises(DataError, match=r"^A tokenizer is JSON; .*a\.json is damaged \("):
         read_json(folder / "a.json", "A tokenizer")
 
 
@@ -291,7 +294,7 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(folder: Path) -> None:
         read_lines(folder / "a.txt")
     assert str(caught.value) == (
         f"Text must be UTF-8; {folder / 'a.txt'}, line 3 holds the byte 0xf6. "
-        "Convert it, for example with: iconv -f latin1 -t utf-8"
+        "Convert it, for example with iconv -f latin1 -t utf-8."
     )
 
 
@@ -344,8 +347,8 @@ def test_a_missing_file_is_told_with_the_nearest_name_and_the_places_looked_in(f
     with pytest.raises(NotFoundError) as caught:
         find_file("bse.yaml", [Path("configs"), Path("absent")], "configuration")
     assert str(caught.value) == (
-        "There is no configuration 'bse.yaml' (did you mean 'base.yaml'?). "
-        "Looked for: bse.yaml, configs/bse.yaml, absent/bse.yaml."
+        "There is no configuration 'bse.yaml' (did you mean 'base.yaml'?); "
+        "looked for: bse.yaml, configs/bse.yaml, absent/bse.yaml. Check the name, or give the full path."
     )
 
 

@@ -143,7 +143,8 @@ def test_a_run_without_a_finished_epoch_has_no_curves(run: Run, name: str) -> No
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, run)
     assert str(caught.value) == (
-        "Run 'first' has no finished epoch to draw yet. Train on: the first point comes after an epoch."
+        "The first point of a curve comes after an epoch; run 'first' has not finished one. Go on with: "
+        "nmt train --run first"
     )
 
 
@@ -211,7 +212,7 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
     np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
     assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([2e-3 * 30 / 50]))
     trained.metrics_path.unlink()
-    with pytest.raises(NotFoundError, match="has no finished epoch to draw yet"):
+    with pytest.raises(NotFoundError, match="run 'first' has not finished one"):
         plots.draw("schedule", trained)
 
 
@@ -251,7 +252,9 @@ def test_learned_positions_need_weights(run: Run) -> None:
     run.write_config(Config(model=ModelConfig(positions="learned")))
     with pytest.raises(NotFoundError) as caught:
         plots.draw("positions", run)
-    assert str(caught.value) == "Run 'first' has no weights yet, so no learned positions. Train an epoch first."
+    assert str(caught.value) == (
+        "Learned positions are drawn from a run's weights; run 'first' has none. Go on with: nmt train --run first"
+    )
 
 
 @pytest.mark.parametrize("is_whole", [False, True])

@@ -203,7 +203,7 @@ def test_a_line_that_is_not_utf_8_is_named(corpus: Writer) -> None:
     path = corpus("a.tsv", b"go\tgeh\nbig\tgro\xdf\n")
     assert faults(path) == [
         f"A TSV corpus is UTF-8 text; {path}, line 2 holds the byte 0xdf. "
-        "Convert it, for example with: iconv -f latin1 -t utf-8"
+        "Convert it, for example with iconv -f latin1 -t utf-8"
     ]
 
 
@@ -299,17 +299,17 @@ def test_fields_are_called_by_name(corpus: Writer) -> None:
         ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "is not JSON"),
         ('{"source": "a", "target": "b"} {}', "is not JSON"),
         ('{"source": "a\0", "target": "b"}', "is not JSON"),
-        ('{"source": "a", "target": 1e999}', "holds something else than text"),
-        ('{"source": "a", "target": "b", "target": ["c"]}', "holds something else than text"),
+        ('{"source": "a", "target": 1e999}', "holds inf in one of them"),
+        ('{"source": "a", "target": "b", "target": ["c"]}', "holds ['c'] in one of them"),
         ("{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}", "has k0, k1"),
         ("", "is not JSON"),
         ("[]", "has a list"),
         ('"text"', "has a str"),
         ("5", "has a int"),
         ('{"source": "a"}', "has source"),
-        ('{"source": "a", "target": 5}', "holds something else than text"),
-        ('{"source": "a", "target": null}', "holds something else than text"),
-        ('{"source": "a", "target": "\\ud800"}', "holds something else than text"),
+        ('{"source": "a", "target": 5}', "holds 5 in one of them"),
+        ('{"source": "a", "target": null}', "holds None in one of them"),
+        ('{"source": "a", "target": "\\ud800"}', "holds '\\ud800' in one of them"),
     ],
 )
 def test_a_line_that_is_no_pair_is_named(corpus: Writer, line: str, received: str) -> None:
@@ -483,7 +483,7 @@ def test_a_member_with_a_password_is_refused_in_words(tmp_path: Path) -> None:
     content[6] |= 1  # "encrypted", in the local header and in the directory
     content[content.index(b"PK\x01\x02") + 8] |= 1
     (tmp_path / "a.zip").write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked: .*Unpack it first"):
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked here: .*Unpack it first"):
         list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
 
 
@@ -492,7 +492,7 @@ def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path
     """A thousand bytes of it can become hundreds of megabytes in a single step."""
     with zipfile.ZipFile(tmp_path / "a.zip", "w", kind) as archive:
         archive.writestr("a.tsv", "go\tgeh\n")
-    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is packed in a way that is not read here\. Unpack it first"):
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is packed in another way\. Unpack it first"):
         list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
 
 

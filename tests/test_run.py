@@ -279,7 +279,7 @@ def test_a_new_run_holds_its_configuration_and_what_translating_needs(folder: Pa
 def test_an_existing_run_is_not_created_again(run: Run) -> None:
     run.append_metrics(an_epoch(1))
     before = {file: file.read_bytes() for file in run.folder.iterdir()}
-    with pytest.raises(ConflictError, match="checkpoints/first exists already and is not overwritten"):
+    with pytest.raises(ConflictError, match="What is there is not overwritten; checkpoints/first exists"):
         create_run("first", Config(), [])
     assert {file: file.read_bytes() for file in run.folder.iterdir()} == before
 

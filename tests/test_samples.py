@@ -57,7 +57,7 @@ def test_validations_amid_epochs_are_named_by_their_step(run: Run, tmp_path: Pat
 def test_a_run_without_samples_says_what_makes_them(run: Run, tmp_path: Path) -> None:
     assert nmt("samples", cwd=tmp_path, code=2).stderr == (
         "nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'first' "
-        "has none yet.\n"
+        "has none. Train with --set training.samples=3\n"
     )
 
 

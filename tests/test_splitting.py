@@ -171,8 +171,8 @@ def test_too_few_sources_for_three_splits_are_told_with_their_number() -> None:
     with pytest.raises(DataError) as caught:
         split_pairs([Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")], DataConfig(), ASCII_WORDS)
     assert str(caught.value) == (
-        "Each of train, validation, test needs a pair of its own; with 2 different sources the train split stays "
-        "empty. Give more pairs, or set data.split=random."
+        "Each of train, validation, test needs a pair of its own; 3 pairs with 2 different sources leave the "
+        "train split empty. Give more pairs, or set data.split=random."
     )
 
 

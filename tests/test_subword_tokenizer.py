@@ -113,7 +113,7 @@ def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(fitted: dict) -> None:
 @MODELS
 def test_a_size_is_kept_or_refused_with_one_that_will_do(model: str) -> None:
     assert SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=300)).size == 300
-    with pytest.raises(DataError, match=r"at least every character .* 20 ids could not be trained.* Set data\.vocab"):
+    with pytest.raises(DataError, match=r"at least every character .* 20 are too few.* Set data\.vocab"):
         SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=20))
 
 

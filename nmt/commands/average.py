@@ -24,7 +24,10 @@ def average(
 
     if (last is None) == (epochs is None):
         received = "neither" if last is None else "both"
-        raise NmtError(f"Which epochs to average is said by --last N or by --epochs 12-16,20; received {received}.")
+        raise NmtError(
+            f"Which epochs to average is said by --last N or by --epochs 12-16,20; received {received}. Give one "
+            "of them."
+        )
     chosen = find_run(run)
     with locked(chosen.lock_path, f"Run {chosen.name!r}"):
         wanted = _wanted(chosen, last, epochs)
@@ -36,7 +39,7 @@ def _wanted(run: "Run", last: int | None, epochs: str | None) -> list[int]:
 
     there, of = run.weights_epochs, f"run {run.name!r}"
     received = f"--last {last}" if epochs is None else f"--epochs {epochs}"
-    few = f"An average is of two epochs or more; received {received}."
+    few = f"An average is of two epochs or more; received {received}. Give more of them."
     if last is not None and last < 2:
         raise NmtError(few)
     wanted = parse_epochs(epochs, there, of) if epochs is not None else last_epochs(last or 0, there, of)

@@ -56,10 +56,16 @@ def _data(
     from nmt.dataset import find_dataset
 
     if generated and name is not None:
-        raise NmtError(f"Sentences are generated or those of a dataset; received --generated and --dataset {name}.")
+        raise NmtError(
+            f"Sentences are generated or those of a dataset; received --generated and --dataset {name}. Leave one "
+            "of them out."
+        )
     if not generated:
         if vocabulary is not None:
-            raise NmtError("--vocabulary is the size of a generated one; add --generated, or leave it out.")
+            raise NmtError(
+                f"--vocabulary is the size of a generated one; received {vocabulary} without --generated. Add "
+                "--generated or leave it out."
+            )
         prepared = find_dataset(name or config.data.dataset)
 
         from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter

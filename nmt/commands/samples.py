@@ -29,7 +29,7 @@ def samples(
     if not history:
         raise NotFoundError(
             f"Sample translations are made in training, at each validation, if training.samples is not 0; run "
-            f"{chosen.name!r} has none yet."
+            f"{chosen.name!r} has none. Train with --set training.samples=3"
         )
     for number, source, reference in sorted(history):
         rows = [*_folded(history[number, source, reference])]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 def translate(
     sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="Sentences; without any, lines of standard input.", metavar="[SENTENCE]..."),
     ] = None,
     run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
     epoch: EpochOption = None,
@@ -111,7 +112,10 @@ def _refuse_contradictions(
         return next((option_name(name) for name in names if name in given), None)
 
     if score and (other := first(("sample", "n_best", "prefix", "alignment", *BEAM, *SAMPLING))):
-        raise NmtError(f"--score looks at translations that are given and searches for none; received {other} too.")
+        raise NmtError(
+            f"--score looks at translations that are given and searches for none; received {other} too. Leave one of "
+            "them out."
+        )
     if sample and (other := first(("n_best", *BEAM))):
         raise NmtError(f"Words are drawn or searched for; received --sample and {other}. Leave one of them out.")
     if not sample and (other := first(SAMPLING)):
