@@ -532,7 +532,7 @@ def test_a_step_whose_gradients_overflow_is_left_out_and_the_scale_halved(datase
 
 
 def test_weights_stay_float32_in_bfloat16(dataset: Dataset) -> None:
-    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).model
+    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).learner.model
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
