@@ -72,25 +72,26 @@ def forecast(trainer: Trainer) -> Forecast:
     settings = trainer.config.training
     needed, free = bytes_to_write(trainer), free_bytes(trainer.run.folder)
     if needed > free:
-        weights = sum(array.nbytes for array in weights_of(trainer.model).values())
+        weights = sum(array.nbytes for array in weights_of(trainer.learner.model).values())
         raise NmtError(
             f"A run is not begun that the disk cannot hold; {trainer.run.folder} needs {size(needed)} more, "
             f"{size(free)} are free. Free some, or keep fewer of its weights, {size(weights)} each: "
             f"--set training.max_to_keep=2 --set training.average_last=1"
         )
-    plan = trainer.plan(trainer.epoch + 1)
-    validation = trainer.validation.plan
+    learner = trainer.learner
+    plan, validation = learner.plan(trainer.epoch + 1), learner.validation.plan
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
-    longest = _longest(trainer.epoch_split(trainer.epoch + 1), plan)
+    longest = _longest(learner.split(trainer.epoch + 1), plan)
     # The first steps of a process also trace, and make room; only the last count.
-    seconds = trainer.rehearse([*longest, *ordinary], [*_longest(trainer.validation_split, validation), validation[0]])
+    validated = [*_longest(learner.validation_split, validation), validation[0]]
+    seconds = learner.rehearse([*longest, *ordinary], validated, trainer.check)
     step = float(np.median(seconds[len(longest) : len(longest) + TIMED_STEPS]))
     steps = -(-len(plan) // settings.accumulate)
     epoch_seconds = step * len(plan) + seconds[-1] * len(validation)
     epochs = settings.epochs - trainer.epoch
     done = trainer.steps_in_epoch / steps
     return Forecast(
-        parameters=trainer.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
+        parameters=learner.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
 
@@ -106,8 +107,8 @@ def _longest(split: Split, plan: list[np.ndarray]) -> list[np.ndarray]:
 def bytes_to_write(trainer: Trainer) -> int:
     """Return the most bytes that a run's folder will grow by until its end."""
     settings = trainer.config.training
-    weights = sum(array.nbytes for array in weights_of(trainer.model).values())
-    state = weights + sum(array.nbytes for array in trainer.train_step.state().values())
+    weights = sum(array.nbytes for array in weights_of(trainer.learner.model).values())
+    state = weights + sum(array.nbytes for array in trainer.learner.train_step.state().values())
     kept = (
         settings.epochs if trainer.weights_to_keep is None else trainer.weights_to_keep + 2
     )  # the best, and a new one

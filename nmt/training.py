@@ -1,22 +1,15 @@
-"""The training loop: one traced step, exact means, and states to go on from as if nothing had happened.
+"""The training loop: exact means, validation, and states to go on from as if nothing had happened."""
 
-Shapes: B batch, S source length, T target length.
-"""
-
-import contextlib
-import functools
-import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from nmt import runtime
-from nmt.batches import batch_dataset, grouped, plan_epoch
+from nmt.batches import grouped
 from nmt.checkpoint import (
     Content,
     Saved,
@@ -26,18 +19,14 @@ from nmt.checkpoint import (
     rotate_weights,
     save_state,
     save_weights,
-    set_weights,
     sweep,
-    weight_name,
     weights_of,
 )
 from nmt.config import Config
-from nmt.continuation import check_positions, load_start
-from nmt.dataset import Dataset, Split
+from nmt.dataset import Dataset
 from nmt.departure import Departed
 from nmt.errors import NmtError
-from nmt.models import build_model
-from nmt.optimizer import Adam
+from nmt.learner import Learner
 from nmt.progress import TrainingProgress
 from nmt.run import (
     AverageMetrics,
@@ -51,10 +40,8 @@ from nmt.run import (
     parse_metrics,
     weights_name,
 )
-from nmt.schedule import ends_with_run, learning_rate, steps_of_run
-from nmt.steps import Sums, Totals, TrainStep
+from nmt.steps import Sums
 from nmt.tensor_file import Arrays
-from nmt.validation_pass import ValidationPass
 
 # Weights of early epochs lie too far apart for their mean to be any good.
 EPOCHS_FOR_EACH_AVERAGED = 4
@@ -77,7 +64,7 @@ def _stay() -> None:
 
 
 class Trainer:
-    """A model in training: its steps, its batches, and where it stands."""
+    """A run in training, and where it stands."""
 
     def __init__(self, run: Run, config: Config, dataset: Dataset, decode: Decode | None = None) -> None:
         """Build the model from the configuration and load the run's newest state, if it has one; nothing is written.
@@ -87,24 +74,13 @@ class Trainer:
             DataError: if nothing that was saved can be used.
             NotFoundError, ConflictError: if it is to start from weights that are not there, or not of its vocabulary.
         """
-        runtime.start(config.training.seed)
-        self.run, self.config, self.dataset, self.decode = run, config, dataset, decode
-        self.train_split, self.validation_split = dataset.split("train"), dataset.split("validation")
-        check_positions(config.model, dataset.manifest)
-        vocabulary = dataset.manifest.vocabulary
-        self.precision = runtime.resolve_precision(config.training.precision)
-        self.model = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
-        if config.training.start_from and not run.state_steps:
-            load_start(config.training.start_from, self.model, dataset)
-        self.optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
-        self.totals = Totals()
-        self.train_step = TrainStep(self.model, self.optimizer, self.totals, config.training)
-        self.validation = ValidationPass(self.model, config, self.validation_split)
+        self.run, self.config, self.decode = run, config, decode
+        self.learner = Learner(config, dataset, fresh=not run.state_steps)
         self.check: Callable[[], None] = _stay
 
         self.epoch, self.step, self.steps_in_epoch, self.seconds, self.logged = 0, 0, 0, 0.0, Sums()
         self._metrics = b""
-        restored = restore(run, self.model, self.train_step)
+        restored = restore(run, self.learner.model, self.learner.train_step)
         self.damaged = restored.damaged if restored else []
         self.made_with = restored.standing.made_with if restored else runtime.build()
         if restored:
@@ -123,13 +99,13 @@ class Trainer:
         """Where training stands between two steps."""
         return Standing(
             epoch=self.epoch, step=self.step, steps_in_epoch=self.steps_in_epoch, seconds=self.seconds,
-            totals=(*self.totals.read(),), logged=(*self.logged,), made_with=runtime.build(),
+            totals=(*self.learner.totals.read(),), logged=(*self.logged,), made_with=runtime.build(),
         )  # fmt: skip
 
     def _take(self, standing: Standing) -> None:
         self.epoch, self.step, self.steps_in_epoch = standing.epoch, standing.step, standing.steps_in_epoch
         self.seconds, self.logged = standing.seconds, Sums(*standing.logged)
-        self.totals.set(Sums(*standing.totals))
+        self.learner.totals.set(Sums(*standing.totals))
 
     @property
     def differences_of_machine(self) -> list[str]:
@@ -208,20 +184,19 @@ class Trainer:
     def _train_epoch(self, progress: TrainingProgress) -> None:
         settings = self.config.training
         epoch = self.epoch + 1
-        plan = self.plan(epoch)
+        plan = self.learner.plan(epoch)
         steps = math.ceil(len(plan) / settings.accumulate)
         progress.start_epoch(epoch, steps, done=self.steps_in_epoch)
         if 0 < self.steps_in_epoch < steps:
             self._validate_amid(progress)  # if the run was left in the middle of that
         ahead = plan[self.steps_in_epoch * settings.accumulate :]
         now = time.perf_counter()
-        for batches in grouped(self._batches(self.epoch_split(epoch), ahead), settings.accumulate):
+        for batches in grouped(self.learner.batches(self.learner.split(epoch), ahead), settings.accumulate):
             self.step += 1
             self.steps_in_epoch += 1
-            learning_rate = self.learning_rate(self.step)
-            self._learn(batches, learning_rate)
+            self.learner.learn(self.step, batches)
             if self.step % settings.log_every == 0:
-                self._log(epoch, learning_rate)
+                self._log(epoch)
             figures = self._read_totals() if progress.is_due() else None
             before, now = now, time.perf_counter()
             self.seconds += now - before
@@ -236,31 +211,31 @@ class Trainer:
             now = time.perf_counter()
         self._end_epoch(epoch, progress)
 
-    def _log(self, epoch: int, learning_rate: float) -> None:
+    def _log(self, epoch: int) -> None:
         sums = self._read_totals()
         since, self.logged = sums.since(self.logged), sums
         if since.tokens:  # or all steps were left out
-            loss, right = since.means
+            (loss, right), rate = since.means, self.learner.learning_rate(self.step)
             self.run.append_metrics(
-                StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=learning_rate)
+                StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=rate)
             )
 
     def _end_epoch(self, epoch: int, progress: TrainingProgress) -> None:
         train = self._read_totals()
         train_loss, train_accuracy = train.means
-        weights = self._weights()
-        loss, accuracy, decoded = self._validate(weights, others=bool(self.train_step.averages))
+        weights = self._finite(self.learner.weights)
+        loss, accuracy, decoded = self._validate(weights, others=bool(self.learner.train_step.averages))
         metrics = EpochMetrics(
             epoch=epoch, step=self.step, train_loss=train_loss, train_accuracy=train_accuracy,
             validation_loss=loss, validation_accuracy=accuracy, validation_bleu=decoded.bleu,
             validation_chrf=decoded.chrf, target_tokens=int(train.tokens), seconds=self.seconds,
         )  # fmt: skip
         saved: Saved | None = save_weights(self.run, weights, epoch)
-        if self.train_step.averages:
+        if self.learner.train_step.averages:
             saved = None  # the state holds the weights that steps change
         self._note(metrics, decoded.samples)
         self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
-        self.totals.set(Sums())
+        self.learner.totals.set(Sums())
         self._save(saved)
         progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
 
@@ -270,8 +245,8 @@ class Trainer:
         if not every or self.step % every or any(one.step == self.step for one in self.validations):
             return
         self._read_totals()
-        weights = self._weights()
-        loss, accuracy, decoded = self._validate(weights, others=bool(self.train_step.averages))
+        weights = self._finite(self.learner.weights)
+        loss, accuracy, decoded = self._validate(weights, others=bool(self.learner.train_step.averages))
         metrics = StepValidation(
             epoch=self.epoch + 1, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
             validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
@@ -313,8 +288,8 @@ class Trainer:
         """Save the state between two steps, while training goes on; ``saved`` is a file with the same weights."""
         self._read_totals()
         self._wait_for_saving()
-        metrics = self.run.metrics_path.read_bytes()
-        content = Content(self.standing, metrics, self._own_weights(), self.train_step.state())
+        metrics, learner = self.run.metrics_path.read_bytes(), self.learner
+        content = Content(self.standing, metrics, self._finite(weights_of(learner.model)), learner.train_step.state())
         best = best_of(self.validations, self.config.training.best_by)
         kept = self.weights_to_keep, weights_name(best) if best else None
 
@@ -331,94 +306,7 @@ class Trainer:
             self._saving.result()
         self._saving = None
 
-    def _own_weights(self) -> Arrays:
-        """Return the weights that steps change.
-
-        Raises:
-            NmtError: if they are not numbers any more.
-        """
-        weights = weights_of(self.model)
-        for name, array in weights.items():
-            if not np.isfinite(array).all():
-                raise self._diverged(f"after step {self.step} some in {name} are not")
-        return weights
-
-    def _weights(self) -> Arrays:
-        """Return the weights to validate, save and translate with: their moving averages if there are any."""
-        weights, averages = self._own_weights(), self.train_step.averages
-        if averages:
-            for variable, average in zip(self.model.trainable_variables, averages, strict=True):
-                weights[weight_name(variable)] = average.numpy()
-        return weights
-
-    @contextlib.contextmanager
-    def _wearing(self, weights: Arrays | None) -> Iterator[None]:
-        """Let the model compute with other weights inside the block, if there are any."""
-        own = weights_of(self.model) if weights is not None else {}
-        if weights is not None:
-            set_weights(self.model, weights)
-        try:
-            yield
-        finally:
-            if weights is not None:
-                set_weights(self.model, own)
-
-    def rehearse(self, train: list[np.ndarray], validation: list[np.ndarray]) -> list[float]:
-        """Take the steps of some batches and validate others, forget it all, and return the seconds of each."""
-        before = self.standing, weights_of(self.model), self.train_step.state()
-        seconds = []
-        try:
-            training = ((batch, True) for batch in self._batches(self.train_split, train))
-            validating = ((batch, False) for batch in self.validation.batches(validation))
-            for batch, learning in itertools.chain(training, validating):
-                started = time.perf_counter()
-                if learning:
-                    self._learn([batch], self.learning_rate(self.step + 1))
-                else:
-                    self.validation.step(*batch)
-                self.totals.read()  # waits for the step
-                seconds.append(time.perf_counter() - started)
-                self.check()
-        finally:
-            self._take(before[0])
-            set_weights(self.model, before[1])
-            self.train_step.restore(before[2])
-        return seconds
-
-    # --- steps and batches
-
-    def plan(self, epoch: int) -> list[np.ndarray]:
-        """Return the batches of an epoch: a pure function of the configuration, the dataset and the epoch's number."""
-        settings = self.config.training
-        return plan_epoch(
-            self.epoch_split(epoch),
-            settings.batch_size,
-            seed=settings.seed,
-            epoch=epoch if settings.reshuffle else 1,
-            sort_by_length=settings.sort_by_length,
-            batch_type=settings.batch_type,
-        )
-
-    def epoch_split(self, epoch: int) -> Split:
-        """The training split, its text cut into other subwords every epoch if the dataset was prepared for that."""
-        if not self.dataset.manifest.settings.subword_sampling:
-            return self.train_split
-        if self._resampled is None or self._resampled[0] != epoch:
-            self._resampled = epoch, self.dataset.resampled(self.config.training.seed, epoch)
-        return self._resampled[1]
-
-    _resampled: tuple[int, Split] | None = None
-
-    def _learn(self, batches: list[tuple[tf.Tensor, tf.Tensor]], learning_rate: float) -> None:
-        """Take a step of the optimizer."""
-        rate, first = tf.constant(learning_rate, tf.float32), self.step * self.config.training.accumulate
-        seeds = [tf.constant([self.config.training.seed, first + number], tf.int64) for number in range(len(batches))]
-        if self.config.training.accumulate == 1:
-            self.train_step.step(*batches[0], rate, seeds[0])
-            return
-        for batch, seed in zip(batches, seeds, strict=True):
-            self.train_step.add(*batch, seed)
-        self.train_step.apply(rate)
+    # --- what training came to
 
     def _read_totals(self) -> Sums:
         """Return the epoch's sums so far.
@@ -426,16 +314,17 @@ class Trainer:
         Raises:
             NmtError: if training has diverged.
         """
-        trouble, settings = self.train_step.trouble(), self.config.training
-        if trouble.last_bad_batch is not None:
-            if not self.train_step.leaves_out:
-                raise self._diverged(f"those of step {trouble.first_bad_batch // settings.accumulate} are not")  # type: ignore[operator]
-            if trouble.skipped > settings.skip_nonfinite:
-                raise self._diverged(
-                    f"those of step {trouble.last_bad_batch // settings.accumulate} are not, after "
-                    f"{trouble.skipped - 1} steps that were left out for it"
-                )
-        return self.totals.read()
+        trouble = self.learner.trouble
+        if trouble:
+            raise self._diverged(trouble)
+        return self.learner.totals.read()
+
+    def _finite(self, weights: Arrays) -> Arrays:
+        """Return weights; raises NmtError if they are not numbers any more."""
+        for name, array in weights.items():
+            if not np.isfinite(array).all():
+                raise self._diverged(f"after step {self.step} some in {name} are not")
+        return weights
 
     def _diverged(self, what: str) -> NmtError:
         saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
@@ -449,27 +338,7 @@ class Trainer:
 
     def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
         """Return mean loss, accuracy, and what translating brought, with these weights: the model's own, or others."""
-        with self._wearing(weights if others else None):
-            loss, accuracy = self.validation.measure(self.check)
+        with self.learner.wearing(weights if others else None):
+            loss, accuracy = self.learner.validation.measure(self.check)
         decoded = self.decode(weights, self.check) if self.decode else Decoded(None, None, [])
         return loss, accuracy, decoded
-
-    def _batches(self, split: Split, plan: list[np.ndarray]) -> tf.data.Dataset:
-        return batch_dataset(
-            split,
-            plan,
-            source_bos=self.config.model.source_bos,
-            pad_to_longest=self.config.training.pad_to_longest,
-        )
-
-    def learning_rate(self, step: int) -> float:
-        """Return the rate of a step, the first being 1."""
-        return learning_rate(step, self.config.model.d_model, self.config.training, self.total_steps)
-
-    @functools.cached_property
-    def total_steps(self) -> int | None:
-        """What the schedule takes as the steps of the run; None if it does not need to know."""
-        settings = self.config.training
-        if not ends_with_run(settings):
-            return None
-        return steps_of_run(len(self.plan(1)), settings)

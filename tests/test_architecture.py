@@ -61,9 +61,13 @@ ROOMS: dict[str, set[str]] = {
     "progress": {"run", "epochs"},
     "validation_pass": {"steps", "batches", "dataset", "config"},
     "continuation": {"checkpoint", "run", "schedule", "dataset", "runtime", "config", "files", "errors"},
+    "learner": {
+        "continuation", "validation_pass", "steps", "optimizer", "schedule", "models", "batches", "dataset",
+        "checkpoint", "tensor_file", "runtime", "config",
+    },
     "training": {
-        "continuation", "batches", "dataset", "models", "steps", "optimizer", "schedule", "checkpoint", "tensor_file",
-        "validation_pass", "progress", "run", "departure", "runtime", "config", "errors",
+        "learner", "steps", "batches", "dataset", "checkpoint", "tensor_file", "progress", "run", "departure",
+        "runtime", "config", "errors",
     },
     "preflight": {"training", "batches", "dataset", "checkpoint", "runtime", "errors"},
     "search_loop": set(),

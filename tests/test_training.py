@@ -88,9 +88,9 @@ def train(
 def digest(trainer: Trainer) -> str:
     """Of everything that the next step depends on."""
     whole = hashlib.sha256()
-    for variable in trainer.model.variables:
+    for variable in trainer.learner.model.variables:
         whole.update(variable.value.numpy().tobytes())
-    for array in trainer.train_step.state().values():
+    for array in trainer.learner.train_step.state().values():
         whole.update(array.tobytes())
     return whole.hexdigest()
 
@@ -231,7 +231,7 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     config = tiny(epochs=1, start_from="first:1")
     started = Trainer(start_run("second", config, dataset), config, dataset)
     expected = read_arrays(first.run.weights_path(1))
-    assert all(np.array_equal(array, expected[name]) for name, array in weights_of(started.model).items())
+    assert all(np.array_equal(array, expected[name]) for name, array in weights_of(started.learner.model).items())
     whole = train("whole", config, dataset)
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=1)
@@ -264,7 +264,7 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     trainer = Trainer(run, config, dataset)
     ahead = forecast(trainer)
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
-    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.model.count_params())
+    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.learner.model.count_params())
     assert ahead.memory is None or ahead.memory > 10**8
     trainer.train(Silent(2))
     assert digest(trainer) == digest(whole)
@@ -319,10 +319,10 @@ def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset:
     batches = {"batch_type": "tokens", "batch_size": 100, "accumulate": 2}
     trainer = train("run", tiny(**falling, **batches, epochs=2, log_every=1), dataset)
     rates = [record.learning_rate for record in trainer.run.metrics() if record.kind == "step"]
-    total = trainer.total_steps
+    total = trainer.learner.total_steps
     assert total == 2 * trainer.run.epochs()[0].step
     np.testing.assert_allclose(rates[1:total], 1e-3 * np.arange(total - 2, -1, -1)[: len(rates) - 1] / (total - 2))
-    assert trainer.learning_rate(total) == trainer.learning_rate(total + 5) == 0
+    assert trainer.learner.learning_rate(total) == trainer.learner.learning_rate(total + 5) == 0
 
 
 def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: Dataset) -> None:
@@ -374,7 +374,7 @@ def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     config = Config.model_validate({**tiny().model_dump(), "data": settings})
     dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
     whole = train("whole", config, dataset)
-    cut = [whole.epoch_split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
+    cut = [whole.learner.split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
     assert cut[0] != cut[1] == cut[2]
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=6)
@@ -393,20 +393,20 @@ def test_training_learns(dataset: Dataset) -> None:
 
 def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
     trainer = train("run", tiny(), dataset)
-    plan = plan_epoch(trainer.train_split, 32, seed=1, epoch=1, sort_by_length=False)
+    plan = plan_epoch(trainer.learner.train_split, 32, seed=1, epoch=1, sort_by_length=False)
     assert len({len(batch) for batch in plan}) > 1, "the corpus must give batches of different shapes"
-    assert trainer.train_step.step.experimental_get_tracing_count() == 1
-    assert trainer.validation.step.experimental_get_tracing_count() == 1
+    assert trainer.learner.train_step.step.experimental_get_tracing_count() == 1
+    assert trainer.learner.validation.step.experimental_get_tracing_count() == 1
 
 
 def test_validation_metrics_are_exact_means_over_tokens(dataset: Dataset) -> None:
     """Against NumPy, sentence by sentence: uneven batches and padding must not matter."""
     trainer = train("run", tiny(epochs=1), dataset)
-    split, loss, right, tokens = trainer.validation_split, 0.0, 0, 0
+    split, loss, right, tokens = trainer.learner.validation_split, 0.0, 0, 0
     for index in range(len(split)):
         row = np.array([index])
         source, target = pad_rows(split.source, row, bos=True), pad_rows(split.target, row, bos=True)
-        logits = trainer.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
+        logits = trainer.learner.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
         log_softmax = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         expected = target[0, 1:]
         loss -= log_softmax[range(len(expected)), expected].sum()
@@ -427,8 +427,8 @@ def test_step_records_average_to_the_epoch_record(dataset: Dataset) -> None:
     """With a record every step and batches of one size in tokens, the means agree."""
     trainer = train("run", tiny(epochs=1, log_every=1, batch_size=1), dataset)
     steps = [one for one in trainer.run.metrics() if one.kind == "step"]
-    lengths = trainer.train_split.target.lengths + 1
-    plan = plan_epoch(trainer.train_split, 1, seed=1, epoch=1, sort_by_length=False)
+    lengths = trainer.learner.train_split.target.lengths + 1
+    plan = plan_epoch(trainer.learner.train_split, 1, seed=1, epoch=1, sort_by_length=False)
     weights = [int(lengths[batch[0]]) for batch in plan]
     mean = np.average([one.loss for one in steps], weights=weights)
     assert trainer.run.epochs()[0].train_loss == pytest.approx(mean, abs=1e-5)
@@ -459,7 +459,7 @@ def test_xla_and_packing_exclude_each_other() -> None:
 
 def test_dropout_is_off_in_validation(dataset: Dataset) -> None:
     trainer = train("run", tiny({"dropout": 0.5}, epochs=1), dataset)
-    weights = weights_of(trainer.model)
+    weights = weights_of(trainer.learner.model)
     first, second = trainer._validate(weights), trainer._validate(weights)
     assert first == second
 
@@ -500,39 +500,39 @@ def test_batches_added_up_are_as_one(dataset: Dataset) -> None:
     losses = [[record.loss for record in one.run.metrics() if record.kind == "step"] for one in runs]
     assert len(losses[0]) == len(losses[1]) > 10
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
-    step = runs[1].train_step
+    step = runs[1].learner.train_step
     assert [one.experimental_get_tracing_count() for one in (step.add, step.apply, step.step)] == [1, 1, 0]
 
 
 def test_float16_learns_as_float32_does_and_scales_its_loss(dataset: Dataset) -> None:
     settings = {"epochs": 12, "warmup_steps": 100}
     whole, half = (train(one, tiny(precision=one, **settings), dataset) for one in ("float32", "float16"))
-    assert half.model.compute_dtype == "float16"
+    assert half.learner.model.compute_dtype == "float16"
     curves = [[one.train_loss for one in trainer.run.epochs()] for trainer in (whole, half)]
     np.testing.assert_allclose(curves[1], curves[0], rtol=0.05)
-    assert half.train_step.state()["loss_scale"] >= 2.0**10
+    assert half.learner.train_step.state()["loss_scale"] >= 2.0**10
 
 
 def test_a_step_whose_gradients_overflow_is_left_out_and_the_scale_halved(dataset: Dataset) -> None:
     trainer = train("run", tiny(precision="float16", epochs=1), dataset)
-    scale, steps = trainer.train_step.loss_scale, trainer.optimizer.steps.numpy()
+    scale, steps = trainer.learner.train_step.loss_scale, trainer.learner.optimizer.steps.numpy()
     scale.value.assign(2.0**24)
-    before = [weight.numpy() for weight in trainer.model.weights]
-    source, target = next(iter(trainer._batches(trainer.train_split, [np.arange(32)])))
+    before = [weight.numpy() for weight in trainer.learner.model.weights]
+    source, target = next(iter(trainer.learner.batches(trainer.learner.train_split, [np.arange(32)])))
     rate, seed = np.float32(1e-3), np.array([1, 1])
-    trainer.train_step.step(source, target, rate, seed)
+    trainer.learner.train_step.step(source, target, rate, seed)
     assert scale.value.numpy() == 2.0**23
-    assert trainer.optimizer.steps.numpy() == steps
-    for weight, old in zip(trainer.model.weights, before, strict=True):
+    assert trainer.learner.optimizer.steps.numpy() == steps
+    for weight, old in zip(trainer.learner.model.weights, before, strict=True):
         np.testing.assert_array_equal(weight, old)
-    while trainer.optimizer.steps.numpy() == steps and scale.value.numpy() > 1:
-        trainer.train_step.step(source, target, rate, seed)
-    assert not np.array_equal(trainer.model.weights[0], before[0])
-    assert all(np.isfinite(weight).all() for weight in trainer.model.weights)
+    while trainer.learner.optimizer.steps.numpy() == steps and scale.value.numpy() > 1:
+        trainer.learner.train_step.step(source, target, rate, seed)
+    assert not np.array_equal(trainer.learner.model.weights[0], before[0])
+    assert all(np.isfinite(weight).all() for weight in trainer.learner.model.weights)
 
 
 def test_weights_stay_float32_in_bfloat16(dataset: Dataset) -> None:
-    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).model
+    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).learner.model
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
@@ -556,7 +556,7 @@ def test_embeddings_can_be_tied_across_sides_of_a_joint_vocabulary(dataset: Data
     joint_settings = Config.model_validate({"data": {"joint_vocabulary": True}}).data
     joint, _ = prepare(tmp_path / "pairs.pkl", joint_settings, "joint")
     trainer = train("joint", config, joint)
-    assert trainer.model.source_embedding is trainer.model.target_embedding
+    assert trainer.learner.model.source_embedding is trainer.learner.model.target_embedding
 
 
 def test_sentences_beyond_learned_positions_are_refused_before_training(dataset: Dataset) -> None:

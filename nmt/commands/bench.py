@@ -69,7 +69,7 @@ def _data(
         prepared = find_dataset(name or config.data.dataset)
 
         from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
-        from nmt.training import check_positions
+        from nmt.continuation import check_positions
 
         check_positions(config.model, prepared.manifest)
         return f"dataset {prepared.name}", prepared.manifest.vocabulary, prepared.split("train"), prepared.split("test")

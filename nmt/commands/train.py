@@ -118,10 +118,8 @@ def _train(run: "Run", config: "Config", dataset: "Dataset", *, dry_run: bool = 
             f"Note: run {run.name} goes on where not all is as it was: {'; '.join(differences)}. Its result may differ "
             "in the last bits from that of an uninterrupted run."
         )
-    typer.echo(
-        f"{trainer.model.count_params():,} parameters, {dataset.manifest.splits['train'].pairs:,} training pairs, "
-        f"{runtime.device()}, {trainer.precision}"
-    )
+    parameters, pairs = trainer.learner.model.count_params(), dataset.manifest.splits["train"].pairs
+    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {trainer.learner.precision}")
     progress = TrainingProgress(config.training.epochs, config.training.log_every)
     with Departure("Leaving after this step, saving first. Ctrl-C again leaves at once, without.") as departure:
         try:
@@ -162,7 +160,7 @@ def _left(trainer: "Trainer") -> str:
 
 def _finished(trainer: "Trainer") -> str:
     run = trainer.run
-    left_out = trainer.train_step.trouble().skipped
+    left_out = trainer.learner.train_step.trouble().skipped
     skipped = f" {left_out} steps were left out, whose loss or gradients were not finite." if left_out else ""
     average = run.average()
     early = (
