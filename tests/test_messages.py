@@ -1358,7 +1358,6 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
-        if path.name != "lock"  # who holds it writes his name into it, and stays in it if he is refused
     }
 
 
