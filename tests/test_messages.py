@@ -749,8 +749,8 @@ nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of s
 
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
-nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of step 5 are not, after 3 steps that were
-     left out for it; nothing has been saved. Start another run with a lower rate, such as --set
+nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of step 5 are not, after 3 steps left
+     out for the same; nothing has been saved. Start another run with a lower rate, such as --set
      training.learning_rate_scale=5e+29, with more training.warmup_steps or with --set training.clip_norm=1.
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
