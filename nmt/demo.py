@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from nmt.config import Config, find_config, load_config
+from nmt.config import Config
+from nmt.config_file import find_config, load_config
 from nmt.dataset import DATASETS
 from nmt.demo_corpus import sentence_pairs
 from nmt.files import write_text

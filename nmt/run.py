@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from nmt.config import BestBy, Config, Section, load_config
+from nmt.config import BestBy, Config, Section
+from nmt.config_file import load_config
 from nmt.errors import DataError, NotFoundError
 from nmt.files import append_line, check_name, nearest, whole_folder, write_bytes, write_text
 

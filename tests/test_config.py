@@ -10,16 +10,9 @@ import yaml
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from nmt import config as config_module
-from nmt.config import (
-    Config,
-    DataConfig,
-    DecodingConfig,
-    ModelConfig,
-    TrainingConfig,
-    find_config,
-    load_config,
-)
+from nmt import config_file as config_module
+from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TrainingConfig
+from nmt.config_file import find_config, load_config
 from nmt.errors import ConfigError, NotFoundError
 
 CONFIGS = Path(__file__).parent.parent / "configs"

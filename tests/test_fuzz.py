@@ -38,7 +38,8 @@ from hypothesis import strategies as st
 
 from nmt.checkpoint import Standing, State, read_state
 from nmt.commands.prepare import describe
-from nmt.config import Config, DataConfig, load_config
+from nmt.config import Config, DataConfig
+from nmt.config_file import load_config
 from nmt.dataset import Dataset, open_dataset, prepare
 from nmt.errors import DataError, NmtError
 from nmt.files import sha256

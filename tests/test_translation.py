@@ -11,7 +11,8 @@ from nmt import (
     runtime,  # noqa: F401 - starts TensorFlow
     translation,
 )
-from nmt.config import Config, change_decoding
+from nmt.config import Config
+from nmt.config_file import change_decoding
 from nmt.continuation import start_run
 from nmt.dataset import prepare
 from nmt.errors import DataError

@@ -41,7 +41,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Measure this machine: its dense matrix products, training and decoding with a configuration. Saves nothing."""
-    from nmt.config import find_config, load_config
+    from nmt.config_file import find_config, load_config
 
     settings = load_config(find_config(config), overrides)
     data, sizes, train, test = _data(settings, dataset, generated=generated, vocabulary=vocabulary)

@@ -145,7 +145,7 @@ class Plan(NamedTuple):
 def _plans(
     runs: list[str] | None, hypotheses: list[str] | None, epoch: str | None, figures: dict[str, Any]
 ) -> list[Plan]:
-    from nmt.config import change_decoding
+    from nmt.config_file import change_decoding
     from nmt.dataset import read_manifest
     from nmt.run import find_run
 

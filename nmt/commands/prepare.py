@@ -48,7 +48,7 @@ def prepare(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a different dataset of that name.")] = False,
 ) -> None:
     """Turn sentence pairs into a dataset: clean, split, tokenize, and say what was found."""
-    from nmt.config import find_config, load_config
+    from nmt.config_file import find_config, load_config
     from nmt.corpus import Sources
 
     settings = load_config(find_config(config), overrides).data

@@ -45,7 +45,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a model, or go on with a run that was interrupted or is to have more epochs."""  # fmt: skip
-    from nmt.config import find_config, load_config
+    from nmt.config_file import find_config, load_config
     from nmt.run import find_run, run_exists
 
     said = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]

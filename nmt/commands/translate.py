@@ -61,7 +61,7 @@ def translate(
     translation, separated by TABs. With --score a line is the log-probability of a given translation. What is not
     given here is as in the section decoding of the run's configuration.
     """
-    from nmt.config import change_decoding
+    from nmt.config_file import change_decoding
     from nmt.run import find_run
 
     figures: dict[str, Any] = {
