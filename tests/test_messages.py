@@ -1441,7 +1441,7 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
 
 # What no row can reach, by a file and how its message begins, and why.
 OUT_OF_REACH = {
-    ("config_file.py", "Check its permissions and its disk"): "a file without the permission to read it; root has it always",
+    ("config_file.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
     ("dataset.py", "Subwords are sampled"): "training samples from datasets alone whose manifest says that they can",
     ("encoding.py", "A process that tokenizes"): "the system has to run out of memory",
     (
