@@ -9,7 +9,7 @@ from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
-from nmt.files import sha256
+from nmt.files import sha256, write_bytes
 from nmt.run import Run, create_run, find_run
 from nmt.schedule import ends_with_run
 
@@ -55,8 +55,8 @@ def start_run(name: str, config: Config, dataset: Dataset) -> Run:
     return create_run(name, resolved(config, dataset), files)
 
 
-def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Check that going on with ``run`` continues the same experiment, and take over what may change.
+def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
+    """Make sure that going on with ``run`` continues the same experiment; nothing is written.
 
     Returns:
         In words the differences that make it another experiment; none unless ``allow_changes``.
@@ -86,9 +86,16 @@ def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: boo
             "--allow-changes."
         )
     check_tokenizers(run, dataset, "goes on with")
-    if before != now:
-        run.write_config(now)
     return differences
+
+
+def take_over_changes(run: Run, config: Config, dataset: Dataset) -> None:
+    """Store configuration and data as they are from now on, once they are known to be usable."""
+    now = resolved(config, dataset)
+    if run.config() != now:
+        run.write_config(now)
+    if read_manifest(run.dataset_path).fingerprint != dataset.manifest.fingerprint:
+        write_bytes(run.dataset_path, (dataset.folder / "manifest.json").read_bytes())
 
 
 def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:

@@ -98,6 +98,12 @@ def whole_file(path: Path) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def refuse_existing(path: Path) -> None:
+    """Raise ConflictError if ``path`` exists."""
+    if path.exists():
+        raise ConflictError(f"What is there is not overwritten; {path} exists. Choose another name, or move it away.")
+
+
 @contextlib.contextmanager
 def whole_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` when the block ends well.
@@ -106,8 +112,8 @@ def whole_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         ConflictError: if ``path`` exists and ``replace`` is false.
         NmtError: if the disk refuses; ``path`` is then as it was.
     """
-    if path.exists() and not replace:
-        raise ConflictError(f"What is there is not overwritten; {path} exists. Choose another name, or move it away.")
+    if not replace:
+        refuse_existing(path)
     with _disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))

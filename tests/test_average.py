@@ -11,7 +11,7 @@ from nmt import runtime  # noqa: F401 - starts TensorFlow
 from nmt.averaging import average
 from nmt.checkpoint import average_weights, choose_epoch
 from nmt.config import Config
-from nmt.continuation import resume_run, start_run
+from nmt.continuation import check_changes, start_run, take_over_changes
 from nmt.dataset import Dataset, prepare
 from nmt.lock import locked
 from nmt.progress import TrainingProgress
@@ -31,7 +31,8 @@ def settings(**changes: object) -> Config:
 def train(config: Config, dataset: Dataset) -> Run:
     run = Run(Path("checkpoints/run"))
     if run.config_path.exists():
-        resume_run(run, config, dataset)
+        check_changes(run, config, dataset)
+        take_over_changes(run, config, dataset)
     else:
         start_run("run", config, dataset)
     Trainer(run, config, dataset, ValidationDecoder(config, dataset)).train(TrainingProgress(8, 1000))

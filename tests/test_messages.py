@@ -589,26 +589,21 @@ nmt: A run goes on with the settings and data it began with; run 'base' differs 
      before, 'other' or new content now. Start another with --run NAME, undo the change, or, if it is meant, say
      --allow-changes.
 
-& leaves checkpoints/new
 $ nmt train --run new --set model.tie_embeddings=all
 nmt: model.tie_embeddings: all needs one vocabulary for both sides; the dataset has 13 ids on the source side and 14
      on the target side. Prepare it with --set data.joint_vocabulary=true, or set model.tie_embeddings=output.
 
-& leaves checkpoints/new
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5
 nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
      the train split needs 6. Set model.max_positions=6, or model.positions=sinusoidal.
 
-& leaves checkpoints/new
 $ nmt train --run new --from bass
-nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base, new.
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
-& leaves checkpoints/new
 $ nmt train --run new --from base:9
 nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
 
 & nmt.preflight.free_bytes = lambda folder: 1_000
-& leaves checkpoints/new
 $ nmt train --config base.yaml --run new
 nmt: A run is not begun that the disk cannot hold; checkpoints/new needs 1 MB more, 0 MB are free. Free some, or keep
      fewer of its weights, 0 MB each: --set training.max_to_keep=2 --set training.average_last=1
@@ -619,48 +614,41 @@ nmt: Run 'base' is written by one process at a time; process 4711 on atlas, sinc
      Wait for its end, or stop it.
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/state.json
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
      missing. Its weights, where they are whole, still translate; to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/state.json
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
      damaged: Invalid JSON: EOF while parsing a string at line 7 column 6. Its weights, where they are whole, still
      translate; to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && sed -i s/metrics/metric/ checkpoints/base/state/*/state.json
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
      damaged: it is not as it was saved. Its weights, where they are whole, still translate; to train, start another
      run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/metrics.jsonl
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl
      cannot be read: No such file or directory. Its weights, where they are whole, still translate; to train, start
      another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && echo >> checkpoints/base/state/*/metrics.jsonl
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl is
      damaged: its SHA-256 is not the one noted when it was saved. Its weights, where they are whole, still translate;
      to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/learner.safetensors
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
      is missing. Restore a copy of it. Its weights, where they are whole, still translate; to train, start another run
      with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/learner.safetensors
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
      is damaged: Error while deserializing header: invalid header length. Restore a copy of it. Its weights, where
@@ -668,14 +656,12 @@ nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/s
 
 $ rm -r checkpoints/base/state/*16
 $ cp checkpoints/base/weights/epoch-0002.safetensors checkpoints/base/state/*/weights.safetensors
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/weights.safetensors
      is not the file that was saved with those beside it. Restore a copy of it. Its weights, where they are whole,
      still translate; to train, start another run with --run NAME.
 
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
-& leaves checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000016 is the state of
      another model: decoder_1/feed_forward/inner/bias is [64] there and [32] in the model.
@@ -686,13 +672,11 @@ nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/s
 # The dataset
 
 $ truncate -s 100 data/english-german-both/train.source.tokens.npy
-& leaves checkpoints/new
 $ nmt train --run new
 nmt: Dataset 'english-german-both' is damaged: the SHA-256 of data/english-german-both/train.source.tokens.npy is not
      the one in its manifest. Prepare it again with nmt prepare --overwrite.
 
 $ rm data/english-german-both/train.source.tokens.npy
-& leaves checkpoints/new
 $ nmt train --run new
 nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.source.tokens.npy cannot be read: No
      such file or directory. Prepare it again with nmt prepare --overwrite.
@@ -726,14 +710,12 @@ nmt: A dataset's manifest has at most 1,000 bytes; data/english-german-both/mani
 $ python -c "import numpy as np; np.save('data/english-german-both/train.source.tokens.npy', np.zeros(3))"
 $ sha256sum data/*/train.source.tokens.npy | cut -c-64 > sum
 $ sed -i "/train.source.tokens/ s/: \".*\"/: \"$(cat sum)\"/" data/*/manifest.json
-& leaves checkpoints/new
 $ nmt train --run new
 nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.source.tokens.npy and
      train.source.offsets.npy hold no sentences (tokens are float64 of shape (3,) instead of uint8 in a row). Prepare
      it again with nmt prepare --overwrite.
 
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
-& leaves checkpoints/new
 $ nmt train --run new --from base --dataset characters
 nmt: Weights know the words of their own vocabulary alone; the tokenizers of run 'base' are not those of dataset
      'characters', which is to start from them. Prepare the data with its tokenizers: nmt prepare FILE --tokenizer-of

@@ -17,7 +17,7 @@ from nmt.batches import pad_rows, plan_epoch
 from nmt.checkpoint import average_weights, choose_epoch, weights_of
 from nmt.commands.train import run_training
 from nmt.config import Config
-from nmt.continuation import resume_run, start_run
+from nmt.continuation import check_changes, start_run, take_over_changes
 from nmt.dataset import Dataset, prepare
 from nmt.departure import Departed
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
@@ -39,6 +39,13 @@ def tiny(model: dict | None = None, **training: object) -> Config:
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     monkeypatch.chdir(tmp_path)
     return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")[0]
+
+
+def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
+    """Do what the command does before it goes on with a run."""
+    changes = check_changes(run, config, dataset, allow_changes=allow_changes)
+    take_over_changes(run, config, dataset)
+    return changes
 
 
 class Silent(TrainingProgress):

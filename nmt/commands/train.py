@@ -9,6 +9,8 @@ import typer
 from nmt.commands.options import SetOption
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nmt.config import Config
     from nmt.dataset import Dataset
     from nmt.run import Run
@@ -60,6 +62,7 @@ def run_training(
 ) -> "Run":
     """Train the run of that name, new or not, to its end, telling on the way what a person wants to know."""
     from nmt.dataset import find_dataset, read_manifest
+    from nmt.files import check_name, refuse_existing
     from nmt.run import RUNS, Run, find_run, run_exists
 
     going_on = run_exists(name)
@@ -67,47 +70,55 @@ def run_training(
         run = find_run(name)
         dataset_name = dataset_name or read_manifest(run.dataset_path).settings.dataset
     else:
-        run = Run(RUNS / name)
+        run = Run(RUNS / check_name(name, "run"))
+        refuse_existing(run.folder)
     dataset = find_dataset(dataset_name)
     _note_settings_not_in_force(config, dataset)
 
     from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
 
     # isort: split
-    from nmt.continuation import resume_run, start_run
+    from nmt.continuation import check_changes, start_run, take_over_changes
     from nmt.lock import locked
-
-    with contextlib.ExitStack() as stack:
-        if dry_run:
-            _train(run, config, dataset, dry_run=True)
-            return run
-        if not going_on:
-            run = start_run(name, config, dataset)
-            typer.echo(f"New run {run.name} in {run.folder}, on dataset {dataset.name}")
-        stack.enter_context(locked(run.lock_path, f"Run {run.name!r}"))
-        if going_on:
-            for difference in resume_run(run, config, dataset, allow_changes=allow_changes):
-                typer.echo(f"Changed, as allowed: {difference}")
-        _train(run, config, dataset)
-    return run
-
-
-def _train(run: "Run", config: "Config", dataset: "Dataset", *, dry_run: bool = False) -> None:
-    from nmt import runtime  # starts TensorFlow without its chatter
-
-    # isort: split
-    from nmt.departure import Departed, Departure
-    from nmt.preflight import forecast
-    from nmt.progress import TrainingProgress
     from nmt.training import Trainer
     from nmt.validation import ValidationDecoder
 
-    trainer = Trainer(run, config, dataset, ValidationDecoder(config, dataset))
-    for damage in trainer.damaged:
-        typer.echo(f"Passed over: {damage}", err=True)
-    if trainer.is_finished:
-        typer.echo(_nothing_to_do(trainer))
-        return
+    with contextlib.ExitStack() as stack:
+        changes: list[str] = []
+        if going_on:
+            if not dry_run:
+                stack.enter_context(locked(run.lock_path, f"Run {run.name!r}"))
+            changes = check_changes(run, config, dataset, allow_changes=allow_changes)
+
+        def begin() -> None:
+            """Write, now that all that can be refused has been looked at."""
+            if going_on:
+                take_over_changes(run, config, dataset)
+                return
+            start_run(name, config, dataset)
+            stack.enter_context(locked(run.lock_path, f"Run {run.name!r}"))
+            typer.echo(f"New run {run.name} in {run.folder}, on dataset {dataset.name}")
+
+        trainer = Trainer(run, config, dataset, ValidationDecoder(config, dataset))
+        for damage in trainer.damaged:
+            typer.echo(f"Passed over: {damage}", err=True)
+        if trainer.is_finished:
+            typer.echo(_nothing_to_do(trainer))
+            return run
+        for change in changes:
+            typer.echo(f"Changed, as allowed: {change}")
+        _train(trainer, None if dry_run else begin)
+    return run
+
+
+def _train(trainer: "Trainer", begin: "Callable[[], None] | None") -> None:
+    """Look ahead and train; ``begin`` makes the run ready to be written to, None: this is a dry run."""
+    from nmt import runtime
+    from nmt.departure import Departed, Departure
+    from nmt.preflight import forecast
+    from nmt.progress import TrainingProgress
+
+    run, config, learner = trainer.run, trainer.config, trainer.learner
     if trainer.step:
         typer.echo(
             f"Going on with run {run.name} after step {trainer.step:,}, in epoch {trainer.epoch + 1} of "
@@ -118,17 +129,18 @@ def _train(run: "Run", config: "Config", dataset: "Dataset", *, dry_run: bool = 
             f"Note: run {run.name} goes on where not all is as it was: {'; '.join(differences)}. Its result may differ "
             "in the last bits from that of an uninterrupted run."
         )
-    parameters, pairs = trainer.learner.model.count_params(), dataset.manifest.splits["train"].pairs
-    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {trainer.learner.precision}")
+    parameters, pairs = learner.model.count_params(), len(learner.train_split)
+    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {learner.precision}")
     progress = TrainingProgress(config.training.epochs, config.training.log_every)
     with Departure("Leaving after this step, saving first. Ctrl-C again leaves at once, without.") as departure:
         try:
             if not trainer.is_trained:
                 trainer.check = departure.check
                 typer.echo(forecast(trainer).text)
-            if dry_run:
+            if begin is None:
                 typer.echo("A dry run: nothing was written.")
                 return
+            begin()
             trainer.train(progress, departure.check)
         except Departed:
             progress.close()
