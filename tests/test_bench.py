@@ -92,7 +92,7 @@ def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
     [
         ("", "nmt prepare FILE"),
         ("--generated --dataset book", "received --generated and --dataset book"),
-        ("--vocabulary 100", "add --generated"),
+        ("--vocabulary 100", "Add --generated"),
         ("--generated --vocabulary 4", "--vocabulary"),
         ("--generated --seconds inf", "--seconds"),
         ("--generated --set model.positions=learned --set model.max_positions=50", "model.max_positions=102"),
