@@ -113,17 +113,18 @@ class Learner:
         return steps_of_run(len(self.plan(1)), settings) if ends_with_run(settings) else None
 
     @property
-    def trouble(self) -> str | None:
-        """In words: which step was the last straw, if training has diverged; None if it has not."""
-        trouble, settings = self.train_step.trouble(), self.config.training
+    def last_straw(self) -> tuple[int, int] | None:
+        """The number of the batch at which training diverged, and the steps left out before; None if it has not."""
+        trouble = self.train_step.trouble()
         if trouble.first_bad_batch is None or trouble.last_bad_batch is None:
             return None
         if not self.train_step.leaves_out:
-            return f"those of step {trouble.first_bad_batch // settings.accumulate} are not"
-        if trouble.skipped <= settings.skip_nonfinite:
-            return None
-        last = f"those of step {trouble.last_bad_batch // settings.accumulate} are not"
-        return last if trouble.skipped == 1 else f"{last}, after {trouble.skipped - 1} steps left out for the same"
+            return trouble.first_bad_batch, 0
+        return (
+            (trouble.last_bad_batch, trouble.skipped - 1)
+            if trouble.skipped > self.config.training.skip_nonfinite
+            else None
+        )
 
     def rehearse(self, train: list[np.ndarray], validation: list[np.ndarray], check: Callable[[], None]) -> list[float]:
         """Take the steps of some batches and validate others, forget it all, and return the seconds of each.

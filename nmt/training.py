@@ -314,16 +314,20 @@ class Trainer:
         Raises:
             NmtError: if training has diverged.
         """
-        trouble = self.learner.trouble
-        if trouble:
-            raise self._diverged(trouble)
+        straw = self.learner.last_straw
+        if straw:
+            accumulate = self.config.training.accumulate
+            step, number = divmod(straw[0], accumulate)
+            batch = (step - 1 - self.step + self.steps_in_epoch) * accumulate + number + 1
+            after = f" after {straw[1]} steps left out for the same," if straw[1] else ""
+            raise self._diverged(f"those of step {step}, batch {batch} of epoch {self.epoch + 1},{after} are not")
         return self.learner.totals.read()
 
     def _finite(self, weights: Arrays) -> Arrays:
         """Return weights; raises NmtError if they are not numbers any more."""
         for name, array in weights.items():
             if not np.isfinite(array).all():
-                raise self._diverged(f"after step {self.step} some in {name} are not")
+                raise self._diverged(f"some in {name} after step {self.step}, in epoch {self.epoch + 1}, are not")
         return weights
 
     def _diverged(self, what: str) -> NmtError:
@@ -331,8 +335,8 @@ class Trainer:
         settings = self.config.training
         key = "learning_rate_scale" if settings.schedule == "paper" else "peak_learning_rate"
         return NmtError(
-            f"Loss, gradients and weights must stay finite numbers; in epoch {self.epoch + 1} {what}; {saved}. Start "
-            f"another run with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
+            f"Loss, gradients and weights must stay finite numbers; {what}; {saved}. Start another run "
+            f"with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
             "training.warmup_steps or with --set training.clip_norm=1."
         )
 

@@ -725,15 +725,15 @@ nmt: Weights know the words of their own vocabulary alone; the tokenizers of run
 
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.precision=float32
-nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of step 2 are not; nothing has been saved.
-     Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29, with more
+nmt: Loss, gradients and weights must stay finite numbers; those of step 2, batch 2 of epoch 1, are not; nothing
+     has been saved. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29, with more
      training.warmup_steps or with --set training.clip_norm=1.
 
 $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
-nmt: Loss, gradients and weights must stay finite numbers; in epoch 1 those of step 5 are not, after 3 steps left out
-     for the same; nothing has been saved. Start another run with a lower rate, such as --set
+nmt: Loss, gradients and weights must stay finite numbers; those of step 5, batch 5 of epoch 1, after 3 steps
+     left out for the same, are not; nothing has been saved. Start another run with a lower rate, such as --set
      training.learning_rate_scale=5e+29, with more training.warmup_steps or with --set training.clip_norm=1.
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
