@@ -248,7 +248,7 @@ def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | Non
     """Load the newest undamaged state into model and learner; None if the run has none.
 
     Raises:
-        DataError: if there are states and none of them can be used.
+        DataError: if there are states and none of them can be used, or weights whose states are gone.
     """
     damaged: list[str] = []
     for step in reversed(run.state_steps):
@@ -267,6 +267,12 @@ def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | Non
         raise DataError(
             f"A run goes on from a whole state; none of run {run.name!r} is: {' '.join(damaged)} Its weights, where "
             "they are whole, still translate; to train, start another run with --run NAME."
+        )
+    if max(run.weights_epochs, default=0) > 1:  # those of epoch 1 may have come just before its state could
+        states = run.state_path(0).parent
+        raise DataError(
+            f"A run goes on from a state; run {run.name!r} has weights, but {states} holds none. Restore a copy of it, "
+            f"or begin another run with these weights: --run NAME --from {run.name}."
         )
     return None
 

@@ -669,6 +669,11 @@ nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/s
      there and [32] in the model. Its weights, where they are whole, still translate; to train, start another run with
      --run NAME.
 
+$ rm -r checkpoints/base/state
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a state; run 'base' has weights, but checkpoints/base/state holds none. Restore a copy of it,
+     or begin another run with these weights: --run NAME --from base.
+
 # The dataset
 
 $ truncate -s 100 data/english-german-both/train.source.tokens.npy
