@@ -131,7 +131,7 @@ def test_batches_by_tokens_hold_every_pair_once_and_keep_to_their_size(
 @given(LENGTHS, st.integers(1, 60))
 def test_no_pair_more_would_have_fitted_in_a_batch_by_tokens(lengths: list[tuple[int, int]], batch_size: int) -> None:
     plan = token_plan(split_of(lengths), batch_size)
-    # As they were cut: of batches that begin alike those of like pairs alone come first, and of these the last is short.
+    # As they were cut: of batches that begin alike those of like pairs come first, and of these the last is short.
     in_order = sorted(plan, key=lambda batch: (snake(lengths[batch[0]]), snake(lengths[batch[-1]]), -len(batch)))
     for batch, following in itertools.pairwise(in_order):
         more = [lengths[index] for index in [*batch, following[0]]]
