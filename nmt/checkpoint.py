@@ -200,14 +200,12 @@ def average_weights(run: Run, epochs: list[int]) -> Arrays:
     return {name: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
 
 
-def rotate_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
-    """Delete weights but those of the last ``max_to_keep`` epochs and the best; amid epochs, all but the best."""
+def superfluous_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> list[Path]:
+    """Return the weights but those of the last ``max_to_keep`` epochs and the best; amid epochs, all but the best."""
     epochs = run.weights_epochs
     kept: list[Epoch | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
     there: list[Epoch] = [*epochs, *run.weights_amid_epochs]
-    for epoch in there:
-        if epoch not in kept:
-            run.weights_path(epoch).unlink()
+    return [run.weights_path(epoch) for epoch in there if epoch not in kept]
 
 
 # --- states

@@ -16,9 +16,9 @@ from nmt.checkpoint import (
     Standing,
     average_weights,
     restore,
-    rotate_weights,
     save_state,
     save_weights,
+    superfluous_weights,
     sweep,
     weights_of,
 )
@@ -222,6 +222,8 @@ class Trainer:
 
     def _end_epoch(self, epoch: int, progress: TrainingProgress) -> None:
         train = self._read_totals()
+        if not train.tokens:
+            raise self._diverged(f"no step of epoch {epoch} had such, and all were left out")
         train_loss, train_accuracy = train.means
         weights = self._finite(self.learner.weights)
         loss, accuracy, decoded = self._validate(weights, others=bool(self.learner.train_step.averages))
@@ -291,11 +293,13 @@ class Trainer:
         metrics, learner = self.run.metrics_path.read_bytes(), self.learner
         content = Content(self.standing, metrics, self._finite(weights_of(learner.model)), learner.train_step.state())
         best = best_of(self.validations, self.config.training.best_by)
-        kept = self.weights_to_keep, weights_name(best) if best else None
+        # Looked up now: what is saved while this is written is none of its business.
+        superfluous = superfluous_weights(self.run, self.weights_to_keep, weights_name(best) if best else None)
 
         def write() -> None:
             save_state(self.run, content, saved)
-            rotate_weights(self.run, *kept)  # not before there is a state that can do without them
+            for path in superfluous:  # not before there is a state that can do without them
+                path.unlink(missing_ok=True)
 
         self._saving = self._saver.submit(write)
         self._saved, self._saved_at = content.standing, time.monotonic()

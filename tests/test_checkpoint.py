@@ -26,10 +26,10 @@ from nmt.checkpoint import (
     average_weights,
     choose_epoch,
     restore,
-    rotate_weights,
     save_state,
     save_weights,
     set_weights,
+    superfluous_weights,
     sweep,
     weights_of,
 )
@@ -37,7 +37,7 @@ from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models import build_model
 from nmt.optimizer import Adam
-from nmt.run import AverageMetrics, EpochMetrics, Run, create_run
+from nmt.run import AverageMetrics, Epoch, EpochMetrics, Run, create_run
 from nmt.tensor_file import checksum, read_arrays, write_arrays
 
 QUICK = settings(deadline=None, max_examples=50)
@@ -412,6 +412,12 @@ def test_a_state_knows_whether_it_was_changed() -> None:
 # --- which weights are kept, and which are taken
 
 
+def rotate(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
+    """Delete what is superfluous."""
+    for path in superfluous_weights(run, max_to_keep, best):
+        path.unlink()
+
+
 def pretend_epochs(run: Run, losses: list[float]) -> None:
     """Make a run look as if it had trained so many epochs."""
     run.weights_path(1).parent.mkdir(parents=True)
@@ -436,7 +442,7 @@ def test_the_last_weights_and_the_best_are_kept(
     run: Run, max_to_keep: int | None, losses: list[float], kept: list[int]
 ) -> None:
     pretend_epochs(run, losses)
-    rotate_weights(run, max_to_keep, run.best())
+    rotate(run, max_to_keep, run.best())
     assert run.weights_epochs == kept
 
 
@@ -444,10 +450,10 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
     pretend_epochs(run, [2, 3])
     for step in (5, 15, 25):
         run.weights_path(f"step-{step}").touch()
-    rotate_weights(run, None, "step-15")
+    rotate(run, None, "step-15")
     assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], ["step-15"])
     assert choose_epoch(run, "step-15") == "step-15"
-    rotate_weights(run, 1, 1)
+    rotate(run, 1, 1)
     assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], [])
 
 

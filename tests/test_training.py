@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from conftest import small_pairs, write_pickle
 
 from nmt import runtime
 from nmt.batches import pad_rows, plan_epoch
-from nmt.checkpoint import average_weights, choose_epoch, weights_of
+from nmt.checkpoint import Content, Saved, average_weights, choose_epoch, save_state, save_weights, weights_of
 from nmt.commands.train import run_training
 from nmt.config import Config
 from nmt.continuation import check_changes, start_run, take_over_changes
@@ -23,7 +24,7 @@ from nmt.departure import Departed
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.preflight import bytes_to_write, forecast
 from nmt.progress import TrainingProgress
-from nmt.run import Run, Sample
+from nmt.run import Epoch, Run, Sample
 from nmt.tensor_file import Arrays, read_arrays
 from nmt.training import Decode, Decoded, Trainer
 
@@ -231,6 +232,28 @@ def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     assert trainer.run.best() == "step-2"
     assert trainer.run.weights_amid_epochs == ["step-2"]
     assert choose_epoch(trainer.run, None) == "step-2"
+
+
+def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state of step 1 is written until the weights of step 2, then the best, are saved."""
+    saved = threading.Event()
+
+    def slowly(run: Run, content: Content, saved_weights: Saved | None = None) -> None:
+        if content.standing.step == 1:
+            assert saved.wait(60)
+        save_state(run, content, saved_weights)
+
+    def at_once(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
+        file = save_weights(run, weights, epoch)
+        saved.set()
+        return file
+
+    monkeypatch.setattr("nmt.training.save_state", slowly)
+    monkeypatch.setattr("nmt.training.save_weights", at_once)
+    config = tiny(epochs=1, validate_every=2, save_every=1, best_by="bleu", decode_validation=5)
+    with pytest.raises(Departed):
+        train("run", config, dataset, decode=scores(9, 1), leave=4)
+    assert Run(Path("checkpoints/run")).weights_amid_epochs == ["step-2"]
 
 
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
