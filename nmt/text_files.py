@@ -130,14 +130,16 @@ class _Bounded(io.RawIOBase):
         return len(content)
 
 
+def _packed_otherwise(file: TextFile) -> DataError:
+    return DataError(f"Zip members are stored or deflated; {file} is packed in another way. Unpack it first.")
+
+
 @contextlib.contextmanager
 def _damage_in_words(file: TextFile) -> Iterator[None]:
     try:
         yield
-    except NotImplementedError:  # what zipfile raises for a compression that it does not know
-        raise DataError(
-            f"Zip members are stored or deflated; {file} is packed in another way. Unpack it first."
-        ) from None
+    except NotImplementedError:  # what zipfile raises for a way of packing that it does not know
+        raise _packed_otherwise(file) from None
     except RuntimeError as error:  # what zipfile raises for a member with a password
         raise DataError(f"{file} cannot be unpacked here: {error}. Unpack it first.") from None
     # Lengths and places that cannot be reach the system as they stand in the archive.
@@ -163,7 +165,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
                 archive = opened.enter_context(zipfile.ZipFile(file.path))
                 entry = archive.getinfo(file.member)
                 if entry.compress_type not in _READABLE:
-                    raise NotImplementedError
+                    raise _packed_otherwise(file)
                 packed = min(packed, entry.compress_size)  # an archive can say that a member is longer than itself
                 stream = opened.enter_context(archive.open(file.member))
         if file.is_gzipped:
