@@ -18,7 +18,7 @@ from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, sha256, whole_file, whole_folder, write_json
 from nmt.run import Epoch, Run
-from nmt.tensor_file import Arrays, read_arrays, write_arrays
+from nmt.tensor_file import Arrays, read_arrays, value_of, write_arrays
 
 if TYPE_CHECKING:
     import keras
@@ -114,7 +114,7 @@ def weight_name(variable: "keras.Variable") -> str:
 
 def weights_of(model: "keras.Model") -> Arrays:
     """Return the weights of a model by their place in it."""
-    return {weight_name(weight): weight.numpy() for weight in model.weights}
+    return {weight_name(weight): value_of(weight.value) for weight in model.weights}
 
 
 def set_weights(model: "keras.Model", arrays: Arrays) -> None:
@@ -200,9 +200,12 @@ def average_weights(run: Run, epochs: list[int]) -> Arrays:
     return {name: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
 
 
-def superfluous_weights(run: Run, max_to_keep: int | None, best: Epoch | None) -> list[Path]:
-    """Return the weights but those of the last ``max_to_keep`` epochs and the best; amid epochs, all but the best."""
-    epochs = run.weights_epochs
+def superfluous_weights(run: Run, last: int, max_to_keep: int | None, best: Epoch | None) -> list[Path]:
+    """Return weights that can go once those of epoch ``last`` are there.
+
+    Those of the ``max_to_keep`` epochs up to it stay, and the best; of those amid epochs, the best alone.
+    """
+    epochs = sorted({*run.weights_epochs, last})
     kept: list[Epoch | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
     there: list[Epoch] = [*epochs, *run.weights_amid_epochs]
     return [run.weights_path(epoch) for epoch in there if epoch not in kept]

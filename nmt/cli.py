@@ -1,5 +1,6 @@
 """The command line: parse, compose, print. What computes is imported by the command that needs it."""
 
+import importlib.metadata
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -33,6 +34,23 @@ app = typer.Typer(
     nmt translate "im thirsty". In a hurry: nmt demo does all of it on a bundled corpus.
     """,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nmt {importlib.metadata.version('nmt')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
 
 RunOption = Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")]
 

@@ -22,7 +22,7 @@ from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.schedule import ends_with_run, learning_rate, steps_of_run
 from nmt.steps import Totals, TrainStep
-from nmt.tensor_file import Arrays
+from nmt.tensor_file import Arrays, value_of
 from nmt.validation_pass import ValidationPass
 
 
@@ -159,7 +159,7 @@ class Learner:
         weights, averages = weights_of(self.model), self.train_step.averages
         if averages:
             for variable, average in zip(self.model.trainable_variables, averages, strict=True):
-                weights[weight_name(variable)] = average.numpy()
+                weights[weight_name(variable)] = value_of(average)
         return weights
 
     @contextlib.contextmanager

@@ -5,10 +5,10 @@ Adam is on TensorFlow's fused kernel: one operation a variable reads and writes 
 
 from collections.abc import Iterable
 
-import numpy as np
 import tensorflow as tf
 
 from nmt.config import TrainingConfig
+from nmt.tensor_file import Arrays, value_of
 
 
 class Adam(tf.Module):
@@ -53,15 +53,15 @@ class Adam(tf.Module):
                 grad=tf.convert_to_tensor(gradient),  # an embedding's gradient comes as slices
             )
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Return all that a resumed run needs: the step count and both moments of every variable, by position."""
-        arrays = {"steps": self.steps.numpy()}
+        arrays = {"steps": value_of(self.steps)}
         for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
-            arrays[f"mean_{number}"] = mean.numpy()
-            arrays[f"square_{number}"] = square.numpy()
+            arrays[f"mean_{number}"] = value_of(mean)
+            arrays[f"square_{number}"] = value_of(square)
         return arrays
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Take back what ``state`` returned.
 
         Raises:
@@ -99,11 +99,11 @@ class MovingAverage(tf.Module):
             # In place: average -= taken * (average - variable).
             tf.raw_ops.ResourceApplyGradientDescent(var=average.handle, alpha=taken, delta=average - variable)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Return the averages by position."""
-        return {f"average_{number}": average.numpy() for number, average in enumerate(self.averages)}
+        return {f"average_{number}": value_of(average) for number, average in enumerate(self.averages)}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Take back what ``state`` returned.
 
         Raises:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from nmt.config import TrainingConfig
@@ -16,6 +15,7 @@ from nmt.divergence import Divergence, Trouble
 from nmt.losses import TokenSums, cross_entropy
 from nmt.models import teacher_forced
 from nmt.optimizer import Adam, MovingAverage
+from nmt.tensor_file import Arrays, value_of
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)
@@ -218,17 +218,17 @@ class TrainStep:
         """Return the batches that were bad and the steps left out so far; waits for the step that runs."""
         return self.divergence.read()
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Return what a resumed run needs besides the weights; between steps no gradients are pending."""
         state = self.optimizer.state() | self.divergence.state()
         if self.moving_average:
             state |= self.moving_average.state()
         if self.loss_scale:
-            state["loss_scale"] = self.loss_scale.value.numpy()
-            state["loss_scale_good_steps"] = self.loss_scale.good_steps.numpy()
+            state["loss_scale"] = value_of(self.loss_scale.value)
+            state["loss_scale_good_steps"] = value_of(self.loss_scale.good_steps)
         return state
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Take back what ``state`` returned.
 
         Raises:

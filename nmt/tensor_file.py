@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -9,8 +10,19 @@ from safetensors.numpy import save_file
 
 from nmt.errors import DataError, NotFoundError
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 Arrays = dict[str, np.ndarray]
 CHECKSUM = "sha256"
+
+
+def value_of(variable: "tf.Variable") -> np.ndarray:
+    """Return the value that a variable has now, read-only and, on a CPU, not copied.
+
+    It stays what it is: TensorFlow gives a variable that is to change other memory if its value is still in use.
+    """
+    return np.asarray(variable.read_value())
 
 
 def checksum(arrays: Arrays) -> str:

@@ -12,7 +12,6 @@ from nmt import runtime
 from nmt.batches import grouped
 from nmt.checkpoint import (
     Content,
-    Saved,
     Standing,
     average_weights,
     restore,
@@ -232,13 +231,10 @@ class Trainer:
             validation_loss=loss, validation_accuracy=accuracy, validation_bleu=decoded.bleu,
             validation_chrf=decoded.chrf, target_tokens=int(train.tokens), seconds=self.seconds,
         )  # fmt: skip
-        saved: Saved | None = save_weights(self.run, weights, epoch)
-        if self.learner.train_step.averages:
-            saved = None  # the state holds the weights that steps change
         self._note(metrics, decoded.samples)
         self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
         self.learner.totals.set(Sums())
-        self._save(saved)
+        self._save(weights)
         progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
 
     def _validate_amid(self, progress: TrainingProgress) -> None:
@@ -286,18 +282,22 @@ class Trainer:
         minutes = settings.save_every_minutes
         return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
 
-    def _save(self, saved: Saved | None = None) -> None:
-        """Save the state between two steps, while training goes on; ``saved`` is a file with the same weights."""
+    def _save(self, of_epoch: Arrays | None = None) -> None:
+        """Save the state between two steps, while training goes on; before it the weights of an epoch that ended."""
         self._read_totals()
         self._wait_for_saving()
-        metrics, learner = self.run.metrics_path.read_bytes(), self.learner
-        content = Content(self.standing, metrics, self._finite(weights_of(learner.model)), learner.train_step.state())
+        metrics, step, epoch = self.run.metrics_path.read_bytes(), self.learner.train_step, self.epoch
+        # Steps change the weights themselves; those of the epoch are their averages, if there are any.
+        weights = of_epoch if of_epoch and not step.averages else self._finite(weights_of(self.learner.model))
+        content = Content(self.standing, metrics, weights, step.state())
         best = best_of(self.validations, self.config.training.best_by)
+        best_weights = weights_name(best) if best else None
         # Looked up now: what is saved while this is written is none of its business.
-        superfluous = superfluous_weights(self.run, self.weights_to_keep, weights_name(best) if best else None)
+        superfluous = superfluous_weights(self.run, epoch, self.weights_to_keep, best_weights)
 
         def write() -> None:
-            save_state(self.run, content, saved)
+            saved = save_weights(self.run, of_epoch, epoch) if of_epoch else None
+            save_state(self.run, content, saved if weights is of_epoch else None)
             for path in superfluous:  # not before there is a state that can do without them
                 path.unlink(missing_ok=True)
 
@@ -330,7 +330,7 @@ class Trainer:
     def _finite(self, weights: Arrays) -> Arrays:
         """Return weights; raises NmtError if they are not numbers any more."""
         for name, array in weights.items():
-            if not np.isfinite(array).all():
+            if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any is
                 raise self._diverged(f"some in {name} after step {self.step}, in epoch {self.epoch + 1}, are not")
         return weights
 

@@ -414,7 +414,7 @@ def test_a_state_knows_whether_it_was_changed() -> None:
 
 def rotate(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
     """Delete what is superfluous."""
-    for path in superfluous_weights(run, max_to_keep, best):
+    for path in superfluous_weights(run, max(run.weights_epochs), max_to_keep, best):
         path.unlink()
 
 
@@ -444,6 +444,12 @@ def test_the_last_weights_and_the_best_are_kept(
     pretend_epochs(run, losses)
     rotate(run, max_to_keep, run.best())
     assert run.weights_epochs == kept
+
+
+def test_weights_that_are_still_to_be_written_count_as_the_last(run: Run) -> None:
+    pretend_epochs(run, [3, 1, 2])
+    assert superfluous_weights(run, 4, 2, 2) == [run.weights_path(1)]
+    assert superfluous_weights(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
 
 
 def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:

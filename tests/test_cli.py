@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -358,6 +359,11 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert nmt("--version", cwd=tmp_path).stdout == f"nmt {declared}\n"
 
 
 @pytest.mark.parametrize("command", ["prepare", "train", "plot", "translate", "info", "fetch", "demo"])

@@ -14,18 +14,28 @@ import pytest
 from conftest import small_pairs, write_pickle
 
 from nmt import runtime
-from nmt.batches import pad_rows, plan_epoch
-from nmt.checkpoint import Content, Saved, average_weights, choose_epoch, save_state, save_weights, weights_of
+from nmt.batches import grouped, pad_rows, plan_epoch
+from nmt.checkpoint import (
+    Content,
+    Saved,
+    average_weights,
+    choose_epoch,
+    save_state,
+    save_weights,
+    set_weights,
+    weights_of,
+)
 from nmt.commands.train import run_training
 from nmt.config import Config
 from nmt.continuation import check_changes, start_run, take_over_changes
 from nmt.dataset import Dataset, prepare
 from nmt.departure import Departed
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
+from nmt.learner import Learner
 from nmt.preflight import bytes_to_write, forecast
 from nmt.progress import TrainingProgress
 from nmt.run import Epoch, Run, Sample
-from nmt.tensor_file import Arrays, read_arrays
+from nmt.tensor_file import Arrays, checksum, read_arrays
 from nmt.training import Decode, Decoded, Trainer
 
 TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
@@ -282,6 +292,27 @@ def test_weights_of_another_shape_are_no_start(dataset: Dataset) -> None:
     config = tiny({"d_ff": 48}, epochs=1, start_from="first")
     with pytest.raises(DataError, match=r"feed_forward/inner/bias is \[32\] there and \[48\] in the model"):
         Trainer(start_run("second", config, dataset), config, dataset)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, accumulate: int) -> None:
+    config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, accumulate=accumulate)
+    learner = Learner(config, dataset, fresh=True)
+    groups = list(grouped(learner.batches(learner.train_split, learner.plan(1)), accumulate))
+    learner.learn(1, groups[0])
+    read = {"weights": weights_of(learner.model), "averages": learner.weights, "state": learner.train_step.state()}
+    copies = {part: {name: array.copy() for name, array in arrays.items()} for part, arrays in read.items()}
+    digests = {part: checksum(arrays) for part, arrays in copies.items()}
+    learner.learn(2, groups[-1])
+    assert all(checksum(arrays) != digests["weights"] for arrays in (weights_of(learner.model), learner.weights))
+    set_weights(learner.model, {name: np.zeros_like(array) for name, array in read["weights"].items()})
+    learner.learn(3, groups[0])
+    assert {part: checksum(arrays) for part, arrays in read.items()} == digests
+    set_weights(learner.model, read["weights"])
+    learner.train_step.restore(read["state"])
+    assert checksum(weights_of(learner.model)) == digests["weights"]
+    learner.learn(4, groups[0])  # what they were taken from may be changed, they not
+    assert {part: checksum(arrays) for part, arrays in read.items()} == digests
 
 
 def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
