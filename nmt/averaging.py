@@ -3,8 +3,9 @@
 from nmt import runtime
 from nmt.checkpoint import average_weights, save_weights, set_weights
 from nmt.dataset import Dataset
+from nmt.metrics import AverageMetrics
 from nmt.models import build_model
-from nmt.run import AverageMetrics, Run
+from nmt.run import Run
 from nmt.tensor_file import Arrays
 from nmt.validation import ValidationDecoder
 from nmt.validation_pass import ValidationPass

@@ -17,7 +17,8 @@ from pydantic import Field, ValidationError
 from nmt.config import Section
 from nmt.errors import DataError, NotFoundError
 from nmt.files import nearest, sha256, whole_file, whole_folder, write_json
-from nmt.run import Epoch, Run
+from nmt.metrics import Epoch
+from nmt.run import Run
 from nmt.tensor_file import Arrays, read_arrays, value_of, write_arrays
 
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ def info(run: RunOption = None) -> None:
     from nmt.commands.prepare import describe
     from nmt.dataset import read_manifest
     from nmt.epochs import in_ranges
-    from nmt.run import best_of, weights_name
+    from nmt.metrics import best_of, weights_name
 
     chosen = _find_run(run)
     config, manifest = chosen.config(), read_manifest(chosen.dataset_path)

@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from nmt.epochs import in_ranges
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.files import nearest, whole_file
+from nmt.metrics import EpochMetrics, best_of
 from nmt.positions import sinusoidal_encoding
-from nmt.run import EpochMetrics, Run, best_of
+from nmt.run import Run
 from nmt.schedule import ends_with_run, learning_rate
 from nmt.tensor_file import read_arrays
 

@@ -8,7 +8,7 @@ from typing import TextIO
 from tqdm import tqdm
 
 from nmt.epochs import in_ranges
-from nmt.run import AverageMetrics, EpochMetrics, Sample, StepValidation, Validation
+from nmt.metrics import AverageMetrics, EpochMetrics, Sample, StepValidation, Validation
 
 REFRESH_SECONDS = 0.5
 SHORT = 100  # characters of a sample that go on one line

@@ -26,11 +26,9 @@ from nmt.dataset import Dataset
 from nmt.departure import Departed
 from nmt.errors import NmtError
 from nmt.learner import Learner
-from nmt.progress import TrainingProgress
-from nmt.run import (
+from nmt.metrics import (
     AverageMetrics,
     EpochMetrics,
-    Run,
     Sample,
     SampleMetrics,
     StepMetrics,
@@ -39,6 +37,8 @@ from nmt.run import (
     parse_metrics,
     weights_name,
 )
+from nmt.progress import TrainingProgress
+from nmt.run import Run
 from nmt.steps import Sums
 from nmt.tensor_file import Arrays
 

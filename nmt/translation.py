@@ -17,8 +17,9 @@ from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
+from nmt.metrics import Epoch
 from nmt.models import build_model, teacher_forced
-from nmt.run import Epoch, Run
+from nmt.run import Run
 from nmt.search import greedy, sample
 from nmt.search_loop import Found, Ids, Task
 from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer

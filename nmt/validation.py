@@ -8,8 +8,8 @@ from nmt.checkpoint import set_weights
 from nmt.config import Config
 from nmt.dataset import Dataset
 from nmt.files import read_lines
+from nmt.metrics import Sample
 from nmt.models import build_model
-from nmt.run import Sample
 from nmt.tensor_file import Arrays
 from nmt.training import Decoded
 from nmt.translation import Translator

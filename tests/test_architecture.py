@@ -19,7 +19,8 @@ ROOMS: dict[str, set[str]] = {
     "config_file": {"config", "yaml_file", "files", "errors"},
     "safe_pickle": {"errors"},
     "fetch": {"files", "errors"},
-    "run": {"config_file", "config", "files", "errors"},
+    "metrics": {"config", "errors"},
+    "run": {"metrics", "config_file", "config", "files", "errors"},
     "tensor_file": {"errors"},
     "lock": {"errors"},
     "departure": set(),
@@ -59,8 +60,8 @@ ROOMS: dict[str, set[str]] = {
     "losses": {"tokenizer"},
     "optimizer": {"tensor_file", "config"},
     "steps": {"models", "losses", "optimizer", "divergence", "tensor_file", "config"},
-    "checkpoint": {"tensor_file", "run", "config", "files", "errors"},
-    "progress": {"run", "epochs"},
+    "checkpoint": {"tensor_file", "metrics", "run", "config", "files", "errors"},
+    "progress": {"metrics", "epochs"},
     "validation_pass": {"steps", "batches", "dataset", "config"},
     "continuation": {"checkpoint", "run", "schedule", "dataset", "runtime", "config", "files", "errors"},
     "learner": {
@@ -68,8 +69,8 @@ ROOMS: dict[str, set[str]] = {
         "checkpoint", "tensor_file", "runtime", "config",
     },
     "training": {
-        "learner", "steps", "batches", "dataset", "checkpoint", "tensor_file", "progress", "run", "departure",
-        "runtime", "config", "errors",
+        "learner", "steps", "batches", "dataset", "checkpoint", "tensor_file", "progress", "metrics", "run",
+        "departure", "runtime", "config", "errors",
     },
     "preflight": {"training", "batches", "dataset", "checkpoint", "runtime", "errors"},
     "search_loop": set(),
@@ -77,14 +78,14 @@ ROOMS: dict[str, set[str]] = {
     "beam_search": {"search_loop"},
     "translation": {
         "tokenizer", "models", "transformer", "search_loop", "search", "beam_search",
-        "checkpoint", "run", "batches", "dataset", "runtime", "config",
+        "checkpoint", "metrics", "run", "batches", "dataset", "runtime", "config",
         "errors",
     },
     "validation": {
-        "translation", "training", "models", "checkpoint", "tensor_file", "dataset", "run", "config", "files",
+        "translation", "training", "models", "checkpoint", "tensor_file", "dataset", "metrics", "config", "files",
     },
     "averaging": {
-        "validation", "validation_pass", "models", "checkpoint", "tensor_file", "dataset", "run", "runtime",
+        "validation", "validation_pass", "models", "checkpoint", "tensor_file", "dataset", "metrics", "run", "runtime",
     },
     "evaluation_set": {"dataset", "text_files", "files", "errors"},
     "overlap": {"dataset", "manifest", "tokenizer"},
@@ -98,7 +99,7 @@ ROOMS: dict[str, set[str]] = {
         "steps", "batches", "dataset", "flops", "op_times", "optimizer", "schedule", "search_loop", "search",
         "beam_search", "tokenizer", "translation", "runtime", "config",
     },
-    "plots": {"run", "epochs", "tensor_file", "positions", "schedule", "config", "files", "errors"},
+    "plots": {"metrics", "run", "epochs", "tensor_file", "positions", "schedule", "config", "files", "errors"},
 }  # fmt: skip
 COMMANDS = sorted((ROOT / "nmt" / "commands").glob("*.py"))  # like cli.py, they may import every room
 SOURCES = sorted((ROOT / "nmt").glob("*.py")) + COMMANDS

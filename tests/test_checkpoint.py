@@ -35,9 +35,10 @@ from nmt.checkpoint import (
 )
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import DataError, NotFoundError
+from nmt.metrics import AverageMetrics, Epoch, EpochMetrics
 from nmt.models import build_model
 from nmt.optimizer import Adam
-from nmt.run import AverageMetrics, Epoch, EpochMetrics, Run, create_run
+from nmt.run import Run, create_run
 from nmt.tensor_file import checksum, read_arrays, write_arrays
 
 QUICK = settings(deadline=None, max_examples=50)

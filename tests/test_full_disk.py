@@ -17,9 +17,10 @@ from nmt.checkpoint import Content, Standing, restore, save_state, save_weights,
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import NmtError
 from nmt.files import write_text
+from nmt.metrics import StepMetrics
 from nmt.models import build_model
 from nmt.optimizer import Adam
-from nmt.run import StepMetrics, create_run
+from nmt.run import create_run
 from nmt.tensor_file import Arrays, checksum
 
 TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2)

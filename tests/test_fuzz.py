@@ -43,8 +43,9 @@ from nmt.config_file import load_config
 from nmt.dataset import Dataset, open_dataset, prepare
 from nmt.errors import DataError, NmtError
 from nmt.files import sha256
+from nmt.metrics import AverageMetrics, EpochMetrics, StepMetrics
 from nmt.readers import Fault, read_pairs
-from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics
+from nmt.run import Run
 from nmt.safe_pickle import read_string_array
 from nmt.tensor_file import read_arrays, write_arrays
 from nmt.text_files import find_text_file

@@ -15,7 +15,8 @@ from matplotlib.axes import Axes
 from nmt import plots
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import NmtError, NotFoundError
-from nmt.run import AverageMetrics, EpochMetrics, Run, StepMetrics, create_run
+from nmt.metrics import AverageMetrics, EpochMetrics, StepMetrics
+from nmt.run import Run, create_run
 from nmt.tensor_file import write_arrays
 
 PNG = b"\x89PNG\r\n\x1a\n"

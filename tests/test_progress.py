@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from nmt.metrics import EpochMetrics, Sample, StepValidation
 from nmt.progress import TrainingProgress
-from nmt.run import EpochMetrics, Sample, StepValidation
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,

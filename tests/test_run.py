@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 
 from nmt.config import Config, DataConfig, TrainingConfig
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.run import (
-    EpochMetrics,
-    Metrics,
-    Run,
-    Sample,
-    SampleMetrics,
-    StepMetrics,
-    StepValidation,
-    create_run,
-    find_run,
-    run_exists,
-)
+from nmt.metrics import EpochMetrics, Metrics, Sample, SampleMetrics, StepMetrics, StepValidation
+from nmt.run import Run, create_run, find_run, run_exists
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,8 @@ import pytest
 from conftest import nmt
 
 from nmt.config import Config
-from nmt.run import EpochMetrics, Run, Sample, SampleMetrics, StepValidation, create_run
+from nmt.metrics import EpochMetrics, Sample, SampleMetrics, StepValidation
+from nmt.run import Run, create_run
 
 
 @pytest.fixture

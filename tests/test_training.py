@@ -32,9 +32,10 @@ from nmt.dataset import Dataset, prepare
 from nmt.departure import Departed
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.learner import Learner
+from nmt.metrics import Epoch, Sample
 from nmt.preflight import bytes_to_write, forecast
 from nmt.progress import TrainingProgress
-from nmt.run import Epoch, Run, Sample
+from nmt.run import Run
 from nmt.tensor_file import Arrays, checksum, read_arrays
 from nmt.training import Decode, Decoded, Trainer
 

@@ -14,7 +14,8 @@ def samples(
     run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
 ) -> None:
     """Show how the translations of the sample sentences changed while a run was trained."""
-    from nmt.run import EpochMetrics, SampleMetrics, find_run
+    from nmt.metrics import EpochMetrics, SampleMetrics
+    from nmt.run import find_run
 
     chosen = find_run(run)
     records = chosen.metrics()
