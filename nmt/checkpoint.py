@@ -24,6 +24,8 @@ from nmt.tensor_file import Arrays, read_arrays, value_of, write_arrays
 if TYPE_CHECKING:
     import keras
 
+FLOAT32 = 4  # bytes
+TOO_LARGE = 10  # times as large as the file; of less, what differs is named
 STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
 WEIGHTS, LEARNER, METRICS, STANDING = "weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"
 
@@ -164,6 +166,24 @@ class WeightsFile:
         self._arrays = reader.submit(read_arrays, self.path)
         reader.shutdown(wait=False)
 
+    def check_size(self, fewest_weights: int) -> None:
+        """Refuse a model that is far too large for these to be its weights before somebody builds it.
+
+        Raises:
+            DataError: if it is, or if the file is damaged.
+            NotFoundError: if it is not there.
+        """
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if FLOAT32 * fewest_weights > TOO_LARGE * size:
+            there = sum(array.size for array in self._arrays.result().values())
+            raise self._others(f"it has {there:,}, the model at least {fewest_weights:,}")
+
+    def _others(self, difference: str) -> DataError:
+        return DataError(
+            f"{self.path} does not hold the weights of this model: {difference}. Use the configuration it was trained "
+            "with."
+        )
+
     def load(self, model: "keras.Model") -> None:
         """Put the weights into a model.
 
@@ -174,10 +194,7 @@ class WeightsFile:
         try:
             set_weights(model, self._arrays.result())
         except ValueError as error:
-            raise DataError(
-                f"{self.path} does not hold the weights of this model: {error}. Use the configuration it was trained "
-                "with."
-            ) from None
+            raise self._others(str(error)) from None
 
 
 def average_weights(run: Run, epochs: list[int]) -> Arrays:

@@ -17,6 +17,13 @@ TRAINING_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float1
 TRAINED_POLICIES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 
 
+def fewest_weights(config: ModelConfig, target_vocabulary: int) -> int:
+    """Return how many weights a model has at the least: those of its matrices, counted without building it."""
+    attention, feed_forward = 4 * config.d_model * config.heads * config.size_per_head, 2 * config.d_model * config.d_ff
+    layers = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * (2 * attention + feed_forward)
+    return layers + config.d_model * target_vocabulary
+
+
 def build_model(
     config: ModelConfig,
     source_vocabulary: int,

@@ -18,7 +18,7 @@ from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
 from nmt.metrics import Epoch
-from nmt.models import build_model, teacher_forced
+from nmt.models import build_model, fewest_weights, teacher_forced
 from nmt.run import Run
 from nmt.search import greedy, sample
 from nmt.search_loop import Found, Ids, Task
@@ -129,6 +129,7 @@ class Translator:
         if decoding is not None:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
+        weights.check_size(fewest_weights(config.model, target.size))
         precision = runtime.resolve_precision(config.decoding.precision)
         model = build_model(config.model, source.size, target.size, precision, trained=True)
         weights.load(model)

@@ -37,7 +37,7 @@ $ nmt traim
 nmt: There is no command 'traim' (did you mean 'train'?). See nmt --help
 
 $ nmt --verbos
-nmt: nmt has no option '--verbos'. See nmt --help
+nmt: nmt has no option '--verbos' (did you mean '--version'?). See nmt --help
 
 $ nmt translate --bem 3 'im thirsty'
 nmt: translate has no option '--bem' (did you mean '--beam'?). See nmt translate --help
@@ -939,6 +939,11 @@ $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.y
 $ nmt translate 'im thirsty'
 nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: source_positions/matrix
      of the model is not there. Use the configuration it was trained with.
+
+$ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: it has 22,240,
+     the model at least 8,204,736. Use the configuration it was trained with.
 
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'

@@ -22,7 +22,7 @@ from nmt.config import ModelConfig
 from nmt.errors import ConfigError
 from nmt.layers import Dropout, LayerNormalization
 from nmt.losses import cross_entropy
-from nmt.models import ARCHITECTURES, build_model
+from nmt.models import ARCHITECTURES, build_model, fewest_weights
 from nmt.positions import sinusoidal_encoding
 from nmt.transformer import Cache, Transformer
 
@@ -464,6 +464,8 @@ def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config:
     names, shapes, counts = zip(*(pattern.fullmatch(row).groups() for row in rows), strict=True)
     counts = [int(count.replace(",", "")) for count in counts]
     assert sum(counts) == model.count_params() == parameters(config, source, target)
+    # Of at most three matrices with a row for each word it counts one.
+    assert 0.25 * model.count_params() < fewest_weights(config, target) < model.count_params()
     assert last.split()[:2] == ["all", f"{model.count_params():,}"]
     assert last.endswith(f"{model.count_params() * 4 / 2**20:.1f} MiB in float32")
 
