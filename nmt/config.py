@@ -141,6 +141,10 @@ class ModelConfig(Documented):
     around words it does not know."""
     norm: Literal["post", "pre"] = "post"
     """Layer normalisation after each residual sum (``post``, the paper) or before each block (``pre``)."""
+    initialisation: Literal["glorot", "small"] = "glorot"
+    """Random values that matrices start from: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings
+    normal with deviation 1 / sqrt(d_model); ``small``, all normal with deviation 0.02 (Devlin et al. 2019, "BERT"),
+    so that with post-norm each residual sum is at first little more than what goes in."""
     layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
     """Added to the variance in layer normalisation."""
     share_decoder_norm: bool = False

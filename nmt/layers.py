@@ -39,6 +39,11 @@ class Layer(keras.layers.Layer):
             return self.call(*args, **kwargs)
 
 
+def small_values() -> keras.initializers.Initializer:
+    """Return an initializer whose values do not depend on the width of what they are for (Devlin et al. 2019)."""
+    return keras.initializers.RandomNormal(stddev=0.02)
+
+
 class TokenEmbedding(Layer):
     """A vector for each id; the same matrix can serve as output layer (Vaswani et al. 2017, section 3.4)."""
 
@@ -105,7 +110,7 @@ class LearnedPositions(Layer):
         self.matrix = self.add_weight(
             name="matrix",
             shape=(self.max_positions, self.d_model),
-            initializer=keras.initializers.RandomNormal(stddev=0.02),
+            initializer=small_values(),
         )
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:

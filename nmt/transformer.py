@@ -29,6 +29,7 @@ from nmt.layers import (
     SinusoidalTokenEmbedding,
     TokenEmbedding,
     WordDropout,
+    small_values,
 )
 from nmt.operations import sizes
 
@@ -124,6 +125,8 @@ class Transformer(keras.Model):
                         continue
                     if not fresh:
                         layer.kernel_initializer = keras.initializers.Zeros()
+                    elif self.config.initialisation == "small":
+                        layer.kernel_initializer = small_values()
                     layer.build((None, width))
             for scope in scopes[1:]:
                 scope.built = True

@@ -87,6 +87,7 @@ def model_configs(draw: st.DrawFn) -> ModelConfig:
         attention_dropout=draw(FRACTIONS),
         feed_forward_dropout=draw(FRACTIONS),
         norm=norm,
+        initialisation=draw(st.sampled_from(["glorot", "small"])),
         layer_norm_epsilon=draw(st.floats(0, 1, exclude_min=True, exclude_max=True)),
         share_decoder_norm=norm == "post" and draw(st.booleans()),
         word_embedding=embedding,

@@ -407,6 +407,26 @@ def test_layer_norm_epsilon_reaches_every_norm(norm: str, count: int) -> None:
     assert [part.epsilon for part in norms] == [0.01] * count
 
 
+@pytest.mark.parametrize("tie_embeddings", ["none", "output", "all"])
+@pytest.mark.parametrize("initialisation", ["glorot", "small"])
+def test_initial_values(initialisation: str, tie_embeddings: str) -> None:
+    config = small(
+        d_model=64, d_ff=256, initialisation=initialisation, tie_embeddings=tie_embeddings, positions="learned",
+        max_positions=100,
+    )  # fmt: skip
+    for weight in build_model(config, 100, 100).weights:
+        values, place = weight.numpy(), str(weight.path)
+        if values.ndim == 1:
+            assert np.unique(values).tolist() == [float("gamma" in place)], place
+            continue
+        expected = np.sqrt(2 / sum(values.shape)) if "kernel" in place else 64**-0.5
+        if initialisation == "small" or "positions" in place:
+            expected = 0.02
+        # The deviation of n normal values is off by 1 / sqrt(2 n) of itself: 0.0111 of it for 64 x 64.
+        assert values.std() == pytest.approx(expected, rel=0.05), place
+        assert abs(values.mean()) < 0.05 * expected, place
+
+
 # --- building
 
 
