@@ -398,7 +398,10 @@ def metrics() -> list[bytes]:
         ),
         AverageMetrics(epochs=[1, 2], step=9, validation_loss=2.0, validation_accuracy=0.3),
     ]  # fmt: skip
-    Path("checkpoints/base/weights").mkdir(parents=True)
+    run = Run(Path("checkpoints/base"))
+    run.weights_path("average").parent.mkdir(parents=True)
+    run.weights_path("average").touch()
+    run.write_config(Config())
     return ["".join(record.model_dump_json() + "\n" for record in records).encode()]
 
 
@@ -511,6 +514,7 @@ def test_a_reader_returns_or_says_what_is_wrong(name: str, tmp_path: Path, monke
 
     for content in seeds:
         attempt(content)
+    assert refused < tried, "nothing of what is to be damaged is good to begin with"
     ends, round_ = time.monotonic() + 60 * MINUTES, 0
     while round_ == 0 or time.monotonic() < ends:
         options = settings(
