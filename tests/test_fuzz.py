@@ -204,15 +204,15 @@ def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
 
 
 def every(*reads: Callable[[], object]) -> None:
-    """Make every call, whatever the others say, and raise the last refusal."""
-    refused = None
+    """Make every call, whatever the others say, and raise the last refusal if all refuse."""
+    refusals = []
     for read in reads:
         try:
             read()
         except NmtError as error:
-            refused = error
-    if refused is not None:
-        raise refused
+            refusals.append(error)
+    if len(refusals) == len(reads):
+        raise refusals[-1]
 
 
 def pickles() -> list[bytes]:
@@ -237,7 +237,8 @@ PICKLE_TOKENS = [
 
 def tsv() -> list[bytes]:
     rows = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
-    return [rows.encode(), ("\ufeffid\ten\tde\r\n" + rows).encode()]
+    numbered = "".join(f"{number}\t{row}\n" for number, row in enumerate(rows.splitlines(), start=1))
+    return [rows.encode(), ("\ufeffid\ten\tde\r\n" + numbered).encode()]
 
 
 def json_lines() -> list[bytes]:
