@@ -135,7 +135,7 @@ class Linear(Layer):
         self.kernel_initializer = keras.initializers.GlorotUniform()
 
     def build(self, input_shape: Any) -> None:
-        """Make the matrix, Glorot's uniform (2010), and the bias, zero."""
+        """Make the matrix, Glorot's uniform (2010) unless the model says otherwise, and the bias, zero."""
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], self.units), initializer=self.kernel_initializer
         )

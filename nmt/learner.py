@@ -120,11 +120,9 @@ class Learner:
             return None
         if not self.train_step.leaves_out:
             return trouble.first_bad_batch, 0
-        return (
-            (trouble.last_bad_batch, trouble.skipped - 1)
-            if trouble.skipped > self.config.training.skip_nonfinite
-            else None
-        )
+        if trouble.skipped <= self.config.training.skip_nonfinite:
+            return None
+        return trouble.last_bad_batch, trouble.skipped - 1
 
     def rehearse(self, train: list[np.ndarray], validation: list[np.ndarray], check: Callable[[], None]) -> list[float]:
         """Take the steps of some batches and validate others, forget it all, and return the seconds of each.

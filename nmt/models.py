@@ -18,7 +18,7 @@ TRAINED_POLICIES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "fl
 
 
 def fewest_weights(config: ModelConfig, target_vocabulary: int) -> int:
-    """Return how many weights a model has at the least: those of its matrices, counted without building it."""
+    """Return how many weights a model has at the least: those of its layers' matrices and of one [V, D] for words."""
     attention, feed_forward = 4 * config.d_model * config.heads * config.size_per_head, 2 * config.d_model * config.d_ff
     layers = config.encoder_layers * (attention + feed_forward) + config.decoder_layers * (2 * attention + feed_forward)
     return layers + config.d_model * target_vocabulary
