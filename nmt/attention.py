@@ -54,7 +54,8 @@ def scaled_dot_product_attention(
     Returns:
         The context [B, H, T, d] and the attention weights [B, H, T, K], which add up to 1 over K: those before dropout.
     """
-    scores = tf.matmul(query * tf.cast(scale, query.dtype), key, transpose_b=True)
+    # Scaled here, since there are fewer keys than numbers in a query, for all but long sentences.
+    scores = tf.matmul(query, key, transpose_b=True) * tf.cast(scale, query.dtype)
     if mask is not None:
         # A sum, since its gradient costs nothing; the mask is small beside the scores.
         masked = MASKED_FLOAT16_SCORE if scores.dtype == tf.float16 else MASKED_SCORE

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from nmt.operations import dropout, layer_normalisation, linear, on_rows, sizes
+from nmt.operations import dropout, dropout_scale, layer_normalisation, linear, on_rows, relu_dropout, sizes
 from nmt.positions import angle_rates
 from nmt.tokenizer import FIRST_WORD, UNK
 
@@ -141,17 +141,21 @@ class Linear(Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
-    def call(self, x: tf.Tensor) -> tf.Tensor:
-        """[..., D] -> [..., units]."""
-        return joint_linear(x, [self], self.compute_dtype)
+    def call(self, x: tf.Tensor, factor: float = 1.0) -> tf.Tensor:
+        """Return factor x W + b: [..., D] -> [..., units]."""
+        return joint_linear(x, [self], self.compute_dtype, factor)
 
 
-def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str) -> tf.Tensor:
-    """Apply several linear layers to one input as one matrix product: [..., D] -> [..., sum of their units]."""
+def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float = 1.0) -> tf.Tensor:
+    """Apply several linear layers to one input as one matrix product: [..., D] -> [..., sum of their units].
+
+    A factor on the input is put on the matrices instead, before they are rounded to ``dtype``.
+    """
     for layer in layers:
         if not layer.built:
             layer.build(x.shape)
-    kernels = [tf.cast(layer.kernel.value, dtype) for layer in layers]
+    kernels = [layer.kernel.value if factor == 1 else layer.kernel.value * factor for layer in layers]
+    kernels = [tf.cast(kernel, dtype) for kernel in kernels]
     biases = [tf.cast(layer.bias.value, dtype) for layer in layers]
     if len(layers) == 1:
         return linear(x, kernels[0], biases[0])
@@ -237,8 +241,11 @@ class FeedForward(Composite):
 
     def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """[..., D] -> [..., D]."""
-        inner = tf.nn.relu(self.inner(x))
-        return self.outer(inner if self.dropout is None else self.dropout(inner, dropout_seed))
+        inner = self.inner(x)
+        if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
+            return self.outer(tf.nn.relu(inner))
+        rate = self.dropout.rate
+        return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
 
 
 class Residual(Composite):

@@ -39,14 +39,14 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
     vocabulary = logits.shape[-1]
     flat, targets = tf.reshape(logits, [-1, vocabulary]), tf.reshape(targets, [-1])
     counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
-    best = tf.argmax(flat, axis=-1, output_type=tf.int32)
 
     def at(matrix: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
 
     @tf.custom_gradient
-    def sums(logits: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+    def sums(logits: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
         softmax = tf.nn.softmax(logits, name="loss_softmax")
+        best = _largest(softmax)
         # The log of the sum of exponents comes from the largest term: the target's own may be too small to hold.
         log_sum = at(logits, best) - tf.math.log(at(softmax, best))
         losses = log_sum - at(logits, targets)
@@ -56,7 +56,7 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
             mean_logit = tf.cast(tf.matmul(logits, evenly)[:, 0], tf.float32)
             objective = (1 - label_smoothing) * losses + label_smoothing * (log_sum - mean_logit)
 
-        def gradient(upstream: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+        def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
             rows = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
             at_target = tf.fill([tf.size(targets)], tf.cast(label_smoothing - 1, logits.dtype))
             difference = softmax
@@ -65,8 +65,15 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
             difference = tf.tensor_scatter_nd_add(difference, rows, at_target)
             return difference * tf.cast(upstream * counted, logits.dtype)[:, tf.newaxis]
 
-        return (tf.reduce_sum(objective * counted), tf.reduce_sum(losses * counted)), gradient
+        right = tf.cast(tf.equal(best, targets), tf.float32)
+        return tuple(tf.reduce_sum(each * counted) for each in (objective, losses, right)), gradient
 
-    objective, loss = sums(flat)
-    right = tf.reduce_sum(tf.cast(tf.equal(best, targets), tf.float32) * counted)
-    return TokenSums(objective, tf.stop_gradient(loss), right, tf.reduce_sum(counted))
+    objective, loss, right = sums(flat)
+    return TokenSums(objective, tf.stop_gradient(loss), tf.stop_gradient(right), tf.reduce_sum(counted))
+
+
+def _largest(softmax: tf.Tensor) -> tf.Tensor:
+    """Return the column of the largest in each row of [N, V]: int32 [N]."""
+    if softmax.dtype.size == 2:  # not negative, so its bits as integers have the same order, and are compared faster
+        softmax = tf.bitcast(softmax, tf.int16)
+    return tf.cast(tf.argmax(softmax, axis=-1), tf.int32)

@@ -132,11 +132,12 @@ def test_packed_tokens_give_the_sums_of_their_rows(smoothing: float) -> None:
     assert summed(logits[targets != 0], targets[targets != 0], smoothing) == pytest.approx(rows, rel=1e-6)
 
 
-def test_sums_of_bfloat16_logits_are_made_in_float32() -> None:
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_sums_of_rounded_logits_are_made_in_float32(dtype: tf.DType) -> None:
     # The probability that the loss starts from is rounded to bfloat16, 8 bits, at random up or down for each token;
     # 3,000 of them added up in bfloat16 would stop growing long before the end.
     random = np.random.default_rng(1)
-    logits = tf.cast(3 * random.standard_normal((3000, VOCABULARY)), tf.bfloat16)
+    logits = tf.cast(3 * random.standard_normal((3000, VOCABULARY)), dtype)
     targets = random.integers(1, VOCABULARY, 3000).astype(np.int32)
     exact, rounded = summed(tf.cast(logits, tf.float32), targets), summed(logits, targets)
     assert rounded[1] / 3000 == pytest.approx(exact[1] / 3000, abs=2e-4)

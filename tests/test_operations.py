@@ -12,7 +12,15 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.operations import add_bias, column_sums, dropout, layer_normalisation, linear
+from nmt.operations import (
+    add_bias,
+    column_sums,
+    dropout,
+    dropout_scale,
+    layer_normalisation,
+    linear,
+    relu_dropout,
+)  # fmt: skip
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 SIZES = st.integers(1, 6)
@@ -32,11 +40,14 @@ def with_gradients(function: Callable[..., tf.Tensor], *inputs: tf.Tensor) -> li
     return [result, *tape.gradient(total, inputs)]
 
 
-def same(ours: Callable[..., tf.Tensor], plain: Callable[..., tf.Tensor], *inputs: tf.Tensor) -> None:
+def same(
+    ours: Callable[..., tf.Tensor], plain: Callable[..., tf.Tensor], *inputs: tf.Tensor, rounding: float | None = None
+) -> None:
+    close = CLOSE if rounding is None else {"rtol": rounding}
     for one, other in zip(with_gradients(ours, *inputs), with_gradients(plain, *inputs), strict=True):
         assert one.shape == other.shape
         assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, **CLOSE)
+        np.testing.assert_allclose(tf.cast(one, tf.float32), tf.cast(other, tf.float32), **close)
 
 
 @settings(max_examples=20, deadline=None)
@@ -120,6 +131,19 @@ def test_dropout_is_a_function_of_its_seed() -> None:
     for number, seed in enumerate(seeds):
         again = dropout(x, 0.5, seed)
         assert [np.array_equal(again, other) for other in results] == [n == number for n in range(len(seeds))]
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_relu_dropout_is_dropout_of_relu_that_is_not_scaled_up(rate: float, dtype: tf.DType) -> None:
+    x, seed = tf.cast(normal(1, 30, 7), dtype), tf.constant([3, 4], tf.int64)
+    factor = tf.cast(dropout_scale(rate), dtype)
+    same(
+        lambda x: relu_dropout(x, rate, seed) * factor,
+        lambda x: tf.cast(dropout(tf.cast(tf.nn.relu(x), tf.float32), rate, seed), dtype),
+        x,
+        rounding=2**-7 if dtype == tf.bfloat16 else None,
+    )
 
 
 def test_the_smallest_rate_still_drops_and_none_drops_all() -> None:

@@ -414,6 +414,7 @@ def test_initial_values(initialisation: str, tie_embeddings: str) -> None:
         d_model=64, d_ff=256, initialisation=initialisation, tie_embeddings=tie_embeddings, positions="learned",
         max_positions=100,
     )  # fmt: skip
+    keras.utils.set_random_seed(3)
     for weight in build_model(config, 100, 100).weights:
         values, place = weight.numpy(), str(weight.path)
         if values.ndim == 1:
@@ -422,9 +423,9 @@ def test_initial_values(initialisation: str, tie_embeddings: str) -> None:
         expected = np.sqrt(2 / sum(values.shape)) if "kernel" in place else 64**-0.5
         if initialisation == "small" or "positions" in place:
             expected = 0.02
-        # The deviation of n normal values is off by 1 / sqrt(2 n) of itself: 0.0111 of it for 64 x 64.
-        assert values.std() == pytest.approx(expected, rel=0.05), place
-        assert abs(values.mean()) < 0.05 * expected, place
+        # Of n normal values the deviation is off by 1 / sqrt(2 n) of itself, 0.011 for 64 x 64, and the mean by 0.016.
+        assert values.std() == pytest.approx(expected, rel=0.06), place
+        assert abs(values.mean()) < 0.08 * expected, place
 
 
 # --- building
