@@ -1,7 +1,6 @@
 """The mean of the weights of some epochs (Vaswani et al. 2017, section 6.1), made after training."""
 
 from nmt import runtime
-from nmt.checkpoint import average_weights, save_weights, set_weights
 from nmt.dataset import Dataset
 from nmt.metrics import AverageMetrics
 from nmt.models import build_model
@@ -9,6 +8,7 @@ from nmt.run import Run
 from nmt.tensor_file import Arrays
 from nmt.validation import ValidationDecoder
 from nmt.validation_pass import ValidationPass
+from nmt.weights import average_weights, save_weights, set_weights
 
 
 def average(run: Run, epochs: list[int], dataset: Dataset | None) -> AverageMetrics:

@@ -5,13 +5,13 @@ from pathlib import Path
 import keras
 
 from nmt import runtime
-from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, ModelConfig
 from nmt.dataset import Dataset, Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
 from nmt.files import sha256, write_bytes
 from nmt.run import Run, create_run, find_run
 from nmt.schedule import ends_with_run
+from nmt.weights import WeightsFile, choose_epoch
 
 # What may differ when a run goes on: how long it is to be, what is said and kept of it. Everything else would make it
 # another experiment.

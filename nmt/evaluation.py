@@ -14,6 +14,7 @@ from sacrebleu.significance import PairedTest
 
 from nmt.config import DecodingConfig, Section
 from nmt.errors import NmtError
+from nmt.overlap import OverlapReport
 
 METRICS: dict[str, Callable[[str], Metric]] = {
     "bleu": lambda tokenize: BLEU(tokenize=tokenize),  # Papineni et al. 2002
@@ -87,19 +88,6 @@ class System(Section):
     """Sentences with words that the model does not know."""
     cut_off: int | None = None
     """Translations that the limit on their length ended."""
-
-
-class OverlapReport(Section):
-    """How many of the sentences were trained on."""
-
-    checked: dict[str, int]
-    """Sentences that stand in the training split, by dataset."""
-    undecided: dict[str, int]
-    """Sentences equal to one of training but for words that the model does not know, by dataset; not counted above."""
-    unchecked: list[str]
-    """Why a run's training split, or all of them, could not be looked at."""
-    numbers: list[int]
-    """Lines, from 1, of the sentences that stand in any of them."""
 
 
 class SetReport(Section):

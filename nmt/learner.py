@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from nmt import runtime
 from nmt.batches import batch_dataset, plan_epoch
-from nmt.checkpoint import set_weights, weight_name, weights_of
 from nmt.config import Config
 from nmt.continuation import check_positions, load_start
 from nmt.dataset import Dataset, Split
@@ -24,6 +23,7 @@ from nmt.schedule import ends_with_run, learning_rate, steps_of_run
 from nmt.steps import Totals, TrainStep
 from nmt.tensor_file import Arrays, value_of
 from nmt.validation_pass import ValidationPass
+from nmt.weights import set_weights, weight_name, weights_of
 
 
 class Learner:

@@ -1,15 +1,33 @@
 """Test sentences that were trained on: a score on them says what was learnt by heart."""
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from nmt.dataset import Dataset
+from nmt.config import Section
+from nmt.dataset import Dataset, read_manifest
+from nmt.errors import NmtError, NotFoundError
+from nmt.evaluation_set import dataset_of
 from nmt.manifest import Sequences
+from nmt.run import RUNS, Run, find_run
 from nmt.tokenizer import UNK
 
 CHUNK = 100_000  # training sentences in memory at a time
+
+
+class OverlapReport(Section):
+    """How many of the sentences were trained on."""
+
+    checked: dict[str, int]
+    """Sentences that stand in the training split, by dataset."""
+    undecided: dict[str, int]
+    """Sentences equal to one of training but for words that the model does not know, by dataset; not counted above."""
+    unchecked: list[str]
+    """Why a run's training split, or all of them, could not be looked at."""
+    numbers: list[int]
+    """Lines, from 1, of the sentences that stand in any of them."""
 
 
 class Overlap(NamedTuple):
@@ -19,6 +37,68 @@ class Overlap(NamedTuple):
     """Their tokens are those of a training source, and none is unk: bool [N]."""
     undecided: np.ndarray
     """Equal to a training source but for words that the model does not know, which may differ: bool [N]."""
+
+
+def compare_with_training(sources: list[str] | None, runs: list[Run]) -> OverlapReport:
+    """Look for raw sentences in all that runs learnt from: their training splits, and those of runs they started from.
+
+    What cannot be looked at is noted in the report.
+    """
+    report = OverlapReport(checked={}, undecided={}, unchecked=[], numbers=[])
+    if sources is None:
+        report.unchecked.append("of what the translations are was not said. Give --source FILE.")
+        return report
+    if not runs:
+        report.unchecked.append(
+            "no run was given, and of translations in a file it is not known what they learnt from."
+        )
+    known, looked_at = np.zeros(len(sources), bool), set[str]()
+
+    def look_at(run: Run) -> None:
+        nonlocal known
+        manifest = read_manifest(run.dataset_path)
+        if manifest.fingerprint in looked_at:
+            return
+        looked_at.add(manifest.fingerprint)
+        found = find_overlap(sources, dataset_of(run.name, manifest))
+        known |= found.known
+        name = str(manifest.settings.dataset)
+        report.checked[name], report.undecided[name] = int(found.known.sum()), int(found.undecided.sum())
+
+    for run in runs:
+        try:
+            for teacher in lineage(run):
+                try:
+                    look_at(teacher)
+                except NmtError as error:
+                    report.unchecked.append(str(error))
+        except NotFoundError as error:
+            report.unchecked.append(str(error))
+    numbers = (np.flatnonzero(known) + 1).tolist()
+    return report.model_copy(update={"unchecked": list(dict.fromkeys(report.unchecked)), "numbers": numbers})
+
+
+def lineage(run: Run) -> Iterator[Run]:
+    """Yield a run, the run whose weights it started from, the one that that started from, and so on.
+
+    Raises:
+        NotFoundError: when the next one is not there.
+    """
+    yield run
+    names = [run.name]
+    while start := run.config().training.start_from:
+        name = start.partition(":")[0]
+        try:
+            if name in names:  # begun anew since, from its own offspring
+                raise NotFoundError(name)
+            run = find_run(name)
+        except NotFoundError:
+            raise NotFoundError(
+                f"Run {run.name!r} started from the weights of a run {name!r} that is not in {RUNS}/ any more, so what "
+                "these were trained on is not known. Restore it to have its training split looked at."
+            ) from None
+        names.append(name)
+        yield run
 
 
 def find_overlap(sources: list[str], dataset: Dataset) -> Overlap:

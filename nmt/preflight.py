@@ -8,10 +8,11 @@ import numpy as np
 
 from nmt import runtime
 from nmt.batches import padded_sizes
-from nmt.checkpoint import STATES_KEPT, weights_of
+from nmt.checkpoint import STATES_KEPT
 from nmt.dataset import Split
 from nmt.errors import NmtError
 from nmt.training import Trainer
+from nmt.weights import weights_of
 
 TIMED_STEPS = 5
 

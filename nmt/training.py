@@ -10,17 +10,7 @@ import numpy as np
 
 from nmt import runtime
 from nmt.batches import grouped
-from nmt.checkpoint import (
-    Content,
-    Standing,
-    average_weights,
-    restore,
-    save_state,
-    save_weights,
-    superfluous_weights,
-    sweep,
-    weights_of,
-)
+from nmt.checkpoint import Content, Standing, restore, save_state, sweep
 from nmt.config import Config
 from nmt.dataset import Dataset
 from nmt.departure import Departed
@@ -41,6 +31,7 @@ from nmt.progress import TrainingProgress
 from nmt.run import Run
 from nmt.steps import Sums
 from nmt.tensor_file import Arrays
+from nmt.weights import average_weights, save_weights, superfluous_weights, weights_of
 
 # Weights of early epochs lie too far apart for their mean to be any good.
 EPOCHS_FOR_EACH_AVERAGED = 4

@@ -13,7 +13,6 @@ import tensorflow as tf
 from nmt import runtime
 from nmt.batches import pad_rows
 from nmt.beam_search import beam
-from nmt.checkpoint import WeightsFile, choose_epoch
 from nmt.config import Config, DecodingConfig
 from nmt.dataset import Sequences
 from nmt.errors import DataError
@@ -24,6 +23,7 @@ from nmt.search import greedy, sample
 from nmt.search_loop import Found, Ids, Task
 from nmt.tokenizer import BOS, EOS, PAD, Tokenizer, load_tokenizer
 from nmt.transformer import Cache, Memory, Transformer
+from nmt.weights import WeightsFile, choose_epoch
 
 IDS = Ids(PAD, BOS, EOS)
 FEW_STEPS = 25

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from nmt.checkpoint import set_weights
 from nmt.config import Config
 from nmt.dataset import Dataset
 from nmt.files import read_lines
@@ -13,6 +12,7 @@ from nmt.models import build_model
 from nmt.tensor_file import Arrays
 from nmt.training import Decoded
 from nmt.translation import Translator
+from nmt.weights import set_weights
 
 
 class ValidationDecoder:

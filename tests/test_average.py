@@ -9,7 +9,6 @@ from conftest import nmt, small_pairs, write_pickle
 
 from nmt import runtime  # noqa: F401 - starts TensorFlow
 from nmt.averaging import average
-from nmt.checkpoint import average_weights, choose_epoch
 from nmt.config import Config
 from nmt.continuation import check_changes, start_run, take_over_changes
 from nmt.dataset import Dataset, prepare
@@ -19,6 +18,7 @@ from nmt.run import Run
 from nmt.tensor_file import read_arrays
 from nmt.training import Trainer
 from nmt.validation import ValidationDecoder
+from nmt.weights import average_weights, choose_epoch
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
 

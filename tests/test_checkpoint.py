@@ -18,21 +18,7 @@ import keras
 import tensorflow as tf
 
 from nmt import plots
-from nmt.checkpoint import (
-    Content,
-    Standing,
-    State,
-    WeightsFile,
-    average_weights,
-    choose_epoch,
-    restore,
-    save_state,
-    save_weights,
-    set_weights,
-    superfluous_weights,
-    sweep,
-    weights_of,
-)
+from nmt.checkpoint import Content, Standing, State, restore, save_state, sweep
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.metrics import AverageMetrics, Epoch, EpochMetrics
@@ -40,6 +26,15 @@ from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.run import Run, create_run
 from nmt.tensor_file import checksum, read_arrays, write_arrays
+from nmt.weights import (
+    WeightsFile,
+    average_weights,
+    choose_epoch,
+    save_weights,
+    set_weights,
+    superfluous_weights,
+    weights_of,
+)
 
 QUICK = settings(deadline=None, max_examples=50)
 TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
@@ -370,7 +365,7 @@ def test_an_interrupted_save_leaves_the_weights_before(
         path.write_bytes(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nmt.checkpoint.write_arrays", die)
+    monkeypatch.setattr("nmt.weights.write_arrays", die)
     with pytest.raises(KeyboardInterrupt):
         save_weights(copy, weights_of(blank[0]), 3)
     assert copy.weights_path(3).read_bytes() == before

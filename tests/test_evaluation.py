@@ -13,7 +13,7 @@ from conftest import small_pairs, write_pickle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import DataConfig
+from nmt.config import Config, DataConfig
 from nmt.dataset import prepare
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.evaluation import (
@@ -21,7 +21,6 @@ from nmt.evaluation import (
     Evaluation,
     Example,
     Examples,
-    OverlapReport,
     SetReport,
     System,
     check_resamples,
@@ -30,9 +29,10 @@ from nmt.evaluation import (
     sentence_scores,
 )
 from nmt.evaluation_set import dataset_of, set_of_files, set_of_runs
-from nmt.overlap import find_overlap
+from nmt.overlap import OverlapReport, compare_with_training, find_overlap
 from nmt.report import Texts, describe
 from nmt.report_page import check_format, markdown, page
+from nmt.run import Run, create_run
 from nmt.text_files import TextFile
 
 REFERENCE = ["Der Hund läuft schnell.", "Ich mag keine Äpfel.", "Sie ist heute nicht da.", "Gut gemacht!", "Ja."]
@@ -204,6 +204,40 @@ def test_what_the_model_cannot_tell_apart_is_said_apart(tmp_path: Path, monkeypa
     found = find_overlap([known.upper() + "!", "neverseen one", "", "one neverseen never"], dataset)
     assert found.known.tolist() == [True, False, False, False]
     assert found.undecided.tolist() == [False, True, False, False]
+
+
+def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def a_run(name: str, pairs: list[tuple[str, str]], start_from: str | None) -> tuple[Run, str]:
+        """Return a run, and a source that it was trained on."""
+        dataset, _ = prepare(write_pickle(tmp_path / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
+        config = Config.model_validate({"training": {"start_from": start_from}})
+        held_out = {line for split in ("validation", "test") for line in dataset.text(split, "source").open()}
+        seen = next(source for source, _ in pairs if f"{source}\n" not in held_out)
+        return create_run(name, config, [dataset.folder / "manifest.json", *dataset.tokenizer_files]), seen
+
+    pairs = small_pairs(200)
+    (_, first), (_, second), (run, third) = (
+        a_run("one", pairs[:60], None), a_run("two", pairs[60:120], "one:best"), a_run("three", pairs[120:], "two"),
+    )  # fmt: skip
+    sources = [third, "nobody said this", second, first]
+    assert compare_with_training(sources, [run, run]) == OverlapReport(
+        checked={"three-data": 1, "two-data": 1, "one-data": 1}, numbers=[1, 3, 4], unchecked=[],
+        undecided={"three-data": 0, "two-data": 0, "one-data": 0},
+    )  # fmt: skip
+    Path("data/two-data/manifest.json").unlink()
+    without = compare_with_training(sources, [run])
+    assert (list(without.checked), without.numbers) == (["three-data", "one-data"], [1, 4])
+    assert len(without.unchecked) == 1 and "data/two-data is not there" in without.unchecked[0]
+    Path("checkpoints/one").rename("elsewhere")
+    a_run("one-again", pairs[:60], None)
+    assert (
+        "Run 'two' started from the weights of a run 'one' that is not in checkpoints/ any more"
+        in (compare_with_training(sources, [run, run]).unchecked[1])
+    )
+    a_run("one", pairs[:60], "three")  # from its own offspring: the one that these started from is gone
+    assert "Run 'one' started from the weights of a run 'three'" in compare_with_training(sources, [run]).unchecked[1]
 
 
 # --- pages

@@ -13,7 +13,7 @@ import pytest
 from nmt import runtime
 
 # isort: split
-from nmt.checkpoint import Content, Standing, restore, save_state, save_weights, weights_of
+from nmt.checkpoint import Content, Standing, restore, save_state
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.errors import NmtError
 from nmt.files import write_text
@@ -22,6 +22,7 @@ from nmt.models import build_model
 from nmt.optimizer import Adam
 from nmt.run import create_run
 from nmt.tensor_file import Arrays, checksum
+from nmt.weights import save_weights, weights_of
 
 TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2)
 CALLS = [

@@ -15,16 +15,7 @@ from conftest import small_pairs, write_pickle
 
 from nmt import runtime
 from nmt.batches import grouped, pad_rows, plan_epoch
-from nmt.checkpoint import (
-    Content,
-    Saved,
-    average_weights,
-    choose_epoch,
-    save_state,
-    save_weights,
-    set_weights,
-    weights_of,
-)
+from nmt.checkpoint import Content, save_state
 from nmt.commands.train import run_training
 from nmt.config import Config
 from nmt.continuation import check_changes, start_run, take_over_changes
@@ -38,6 +29,7 @@ from nmt.progress import TrainingProgress
 from nmt.run import Run
 from nmt.tensor_file import Arrays, checksum, read_arrays
 from nmt.training import Decode, Decoded, Trainer
+from nmt.weights import Saved, average_weights, choose_epoch, save_weights, set_weights, weights_of
 
 TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
 TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every": 3, "precision": "float32"}

@@ -84,6 +84,7 @@ def evaluate(
     configuration.
     """
     from nmt.evaluation import check_resamples
+    from nmt.overlap import compare_with_training
     from nmt.report import describe
     from nmt.report_page import check_format, write_report
 
@@ -100,7 +101,7 @@ def evaluate(
     test_set = _test_set(plans, source, reference)
     check_resamples(resamples, len(test_set))
     given = _read_hypotheses(plans, test_set)
-    overlap = _overlap(plans, test_set)
+    overlap = compare_with_training(test_set.sources, [plan.run for plan in plans if plan.run is not None])
     if overlap.numbers:
         typer.echo(f"nmt: {len(overlap.numbers):,} of {len(test_set):,} source sentences were trained on", err=True)
     systems, translations = _translate(plans, test_set, given)
@@ -205,40 +206,6 @@ def _read_hypotheses(plans: list[Plan], test_set: "EvaluationSet") -> dict[str, 
     return found
 
 
-def _overlap(plans: list[Plan], test_set: "EvaluationSet") -> "OverlapReport":
-    """Compare the sources with the training split of each run."""
-    import numpy as np
-
-    from nmt.evaluation import OverlapReport
-    from nmt.evaluation_set import dataset_of
-    from nmt.overlap import find_overlap
-
-    manifests = {plan.name: plan.manifest for plan in plans if plan.manifest is not None}
-    checked: dict[str, int] = {}
-    undecided: dict[str, int] = {}
-    unchecked, looked_at = [], set()
-    known = np.zeros(len(test_set), bool)
-    if test_set.sources is None:
-        unchecked.append("of what the translations are was not said. Give --source FILE.")
-    elif not manifests:
-        unchecked.append("no run was given, and of translations in a file it is not known what they learnt from.")
-    for name, manifest in manifests.items() if test_set.sources is not None else ():
-        if manifest.fingerprint in looked_at:
-            continue
-        looked_at.add(manifest.fingerprint)
-        dataset = str(manifest.settings.dataset)
-        try:
-            found = find_overlap(test_set.sources or [], dataset_of(name, manifest))
-        except NmtError as error:
-            unchecked.append(str(error))
-            continue
-        known |= found.known
-        checked[dataset], undecided[dataset] = int(found.known.sum()), int(found.undecided.sum())
-    return OverlapReport(
-        checked=checked, undecided=undecided, unchecked=unchecked, numbers=(np.flatnonzero(known) + 1).tolist()
-    )
-
-
 def _translate(
     plans: list[Plan], test_set: "EvaluationSet", given: dict[str, list[str]]
 ) -> "tuple[list[System], dict[str, list[str]]]":
@@ -248,7 +215,7 @@ def _translate(
     systems, translations = [], {}
     if any(plan.run for plan in plans):
         from nmt import runtime  # noqa: F401 - starts TensorFlow without its chatter
-        from nmt.checkpoint import choose_epoch
+        from nmt.weights import choose_epoch
 
         for plan in plans:  # before the first takes its time
             if plan.run is not None:

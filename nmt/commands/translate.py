@@ -80,7 +80,7 @@ def translate(
             f"{decoding.beam_size}. Give --beam {n_best} or more."
         )
 
-    from nmt.checkpoint import WeightsFile, choose_epoch
+    from nmt.weights import WeightsFile, choose_epoch
 
     weights = WeightsFile(chosen, choose_epoch(chosen, epoch))  # they come while TensorFlow starts
 
