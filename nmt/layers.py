@@ -10,7 +10,7 @@ from typing import Any, Literal
 import keras
 import tensorflow as tf
 
-from nmt.operations import dropout, dropout_scale, layer_normalisation, linear, on_rows, relu_dropout, sizes
+from nmt.operations import Projection, dropout, dropout_scale, layer_normalisation, linear, relu_dropout, sizes
 from nmt.positions import angle_rates
 from nmt.tokenizer import FIRST_WORD, UNK
 
@@ -68,10 +68,9 @@ class TokenEmbedding(Layer):
         """[...] -> [..., D]."""
         return tf.gather(tf.cast(self.matrix, self.compute_dtype), ids) * self.factor
 
-    def logits(self, x: tf.Tensor) -> tf.Tensor:
-        """Use the matrix as output layer: [..., D] -> [..., V]."""
-        matrix = tf.cast(self.matrix, x.dtype)
-        return on_rows(lambda rows: tf.matmul(rows, matrix, transpose_b=True), x)
+    def projection(self) -> Projection:
+        """Return the matrix as output layer."""
+        return Projection(tf.cast(self.matrix, self.compute_dtype), None, transposed=True)
 
 
 class SinusoidalTokenEmbedding(Layer):
@@ -144,6 +143,11 @@ class Linear(Layer):
     def call(self, x: tf.Tensor, factor: float = 1.0) -> tf.Tensor:
         """Return factor x W + b: [..., D] -> [..., units]."""
         return joint_linear(x, [self], self.compute_dtype, factor)
+
+    def projection(self) -> Projection:
+        """Return matrix and bias as output layer."""
+        kernel, bias = (tf.cast(weight.value, self.compute_dtype) for weight in (self.kernel, self.bias))
+        return Projection(kernel, bias, transposed=False)
 
 
 def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float = 1.0) -> tf.Tensor:

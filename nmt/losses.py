@@ -1,6 +1,6 @@
 """Loss and accuracy over target tokens as sums and counts, so that sums over batches stay exact.
 
-Shapes: B batch, T target length, V vocabulary, N tokens.
+Shapes: B batch, T target length, D model, V vocabulary, N tokens.
 """
 
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from nmt.operations import Projection, column_sums
 from nmt.tokenizer import PAD
 
 
@@ -28,48 +29,93 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
     """Compare predictions with the tokens expected.
 
     With label smoothing e (Szegedy et al. 2016) the objective is the cross-entropy against 1 - e at the target and e
-    spread evenly over all V. The matrix [N, V] is what costs here: besides the logits only their softmax is made, in
-    the type of the logits, and turned into the gradient.
+    spread evenly over all V.
 
     Args:
-        logits: [B, T, V], or [N, V] of the tokens that count.
+        logits: [B, T, V], or [N, V]; the arithmetic is float32.
         targets: int32 [B, T] or [N], padding 0.
         label_smoothing: e, 0 or more and below 1.
     """
-    vocabulary = logits.shape[-1]
-    flat, targets = tf.reshape(logits, [-1, vocabulary]), tf.reshape(targets, [-1])
+    logits, targets = tf.reshape(logits, [-1, logits.shape[-1]]), tf.reshape(targets, [-1])
+    log_probabilities = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+    losses = -tf.gather(log_probabilities, targets, batch_dims=1)
+    objective = losses
+    if label_smoothing:
+        objective = (1 - label_smoothing) * losses - label_smoothing * tf.reduce_mean(log_probabilities, axis=-1)
+    right = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), targets)
+    return TokenSums(*_counted_sums(targets, objective, tf.stop_gradient(losses), right))
+
+
+def projected_cross_entropy(
+    states: tf.Tensor, projection: Projection, targets: tf.Tensor, label_smoothing: float = 0.0
+) -> TokenSums:
+    """Return what ``cross_entropy`` returns for the logits of a projection, with the gradient written out for both.
+
+    Matrices [N, V] are what costs here, so there are only two: the logits, and their softmax p in the same type, which
+    becomes the gradient of a token's loss by one number in each row, p - (1 - e) at the target. What label smoothing
+    adds to the objective and takes off the gradient is the same for all V, and what weighs the tokens is the same
+    along a row; both are applied to the smaller matrices on either side of the product.
+
+    Args:
+        states: [B, T, D], or [N, D] of the tokens that count.
+        projection: to V logits, in the type of the states.
+        targets: int32 [B, T] or [N], padding 0.
+        label_smoothing: e, 0 or more and below 1.
+    """
+    states, targets = tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(targets, [-1])
     counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
+    smoothing, transposed, dtype = label_smoothing, projection.transposed, states.dtype
+    vocabulary = projection.matrix.shape[0 if transposed else 1]
 
     def at(matrix: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
         return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
 
     @tf.custom_gradient
-    def sums(logits: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor, tf.Tensor], Callable[..., tf.Tensor]]:
+    def sums(states: tf.Tensor, matrix: tf.Tensor, *bias: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list]]:
+        logits = Projection(matrix, bias[0] if bias else None, transposed).logits(states)
         softmax = tf.nn.softmax(logits, name="loss_softmax")
         best = _largest(softmax)
         # The log of the sum of exponents comes from the largest term: the target's own may be too small to hold.
         log_sum = at(logits, best) - tf.math.log(at(softmax, best))
         losses = log_sum - at(logits, targets)
         objective = losses
-        if label_smoothing:
-            evenly = tf.fill([vocabulary, 1], tf.cast(1 / vocabulary, logits.dtype))
-            mean_logit = tf.cast(tf.matmul(logits, evenly)[:, 0], tf.float32)
-            objective = (1 - label_smoothing) * losses + label_smoothing * (log_sum - mean_logit)
+        if smoothing:
+            ones = tf.ones([vocabulary, 1], dtype)
+            column = tf.matmul(matrix, ones, transpose_a=transposed) / vocabulary  # the mean of its columns, [D, 1]
+            mean_logits = tf.cast(tf.matmul(states, column)[:, 0], tf.float32)
+            mean_logits += tf.reduce_mean(tf.cast(bias[0], tf.float32)) if bias else 0
+            objective = (1 - smoothing) * losses + smoothing * (log_sum - mean_logits)
 
-        def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
             rows = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
-            at_target = tf.fill([tf.size(targets)], tf.cast(label_smoothing - 1, logits.dtype))
-            difference = softmax
-            if label_smoothing:
-                difference -= tf.cast(label_smoothing / vocabulary, logits.dtype)
-            difference = tf.tensor_scatter_nd_add(difference, rows, at_target)
-            return difference * tf.cast(upstream * counted, logits.dtype)[:, tf.newaxis]
+            at_target = tf.fill([tf.size(targets)], tf.cast(smoothing - 1, dtype))
+            difference = tf.tensor_scatter_nd_add(softmax, rows, at_target)
+            weights = tf.cast(upstream * counted, dtype)[:, tf.newaxis]
+            weighted = states * weights
+            of_states = tf.matmul(difference, matrix, transpose_b=not transposed)
+            if transposed:
+                of_matrix = tf.matmul(difference, weighted, transpose_a=True)
+            else:
+                of_matrix = tf.matmul(weighted, difference, transpose_a=True)
+            of_bias = [tf.matmul(weights, difference, transpose_a=True)[0]] if bias else []
+            if smoothing:
+                of_states -= smoothing * column[:, 0]
+                evenly = column_sums(weighted) * tf.cast(smoothing / vocabulary, dtype)
+                of_matrix -= evenly if transposed else evenly[:, tf.newaxis]
+                of_bias = [one - tf.reduce_sum(weights) * tf.cast(smoothing / vocabulary, dtype) for one in of_bias]
+            return [of_states * weights, of_matrix, *of_bias]
 
-        right = tf.cast(tf.equal(best, targets), tf.float32)
-        return tuple(tf.reduce_sum(each * counted) for each in (objective, losses, right)), gradient
+        return _counted_sums(targets, objective, losses, tf.equal(best, targets)), gradient
 
-    objective, loss, right = sums(flat)
-    return TokenSums(objective, tf.stop_gradient(loss), tf.stop_gradient(right), tf.reduce_sum(counted))
+    bias = [] if projection.bias is None else [projection.bias]
+    objective, *others = sums(states, projection.matrix, *bias)
+    return TokenSums(objective, *map(tf.stop_gradient, others))
+
+
+def _counted_sums(targets: tf.Tensor, *of_tokens: tf.Tensor) -> list[tf.Tensor]:
+    """Sum each [N] over the targets [N] that are no padding, and count these: float32 scalars."""
+    counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
+    return [*(tf.reduce_sum(tf.cast(one, tf.float32) * counted) for one in of_tokens), tf.reduce_sum(counted)]
 
 
 def _largest(softmax: tf.Tensor) -> tf.Tensor:

@@ -1,5 +1,7 @@
 """From a configuration to a built model, and from a batch to its predictions."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -63,6 +65,18 @@ def build_model(
 
 
 def teacher_forced(
+    model: keras.Model, source: tf.Tensor, target: tf.Tensor, **options: Any
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Predict each target token from those before it, as ``teacher_forced_states`` does.
+
+    Returns:
+        Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
+    """
+    states, expected = teacher_forced_states(model, source, target, **options)
+    return model.projection().logits(states), expected
+
+
+def teacher_forced_states(
     model: keras.Model,
     source: tf.Tensor,
     target: tf.Tensor,
@@ -70,21 +84,20 @@ def teacher_forced(
     packed: bool = True,
     dropout_seed: tf.Tensor | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Predict each target token from those before it: the decoder reads the target shifted by one.
+    """Compute what each target token is predicted from: the decoder reads the target shifted by one.
 
     Args:
-        model: an architecture's ``encode`` and ``decode``.
+        model: an architecture's ``encode`` and ``decode_states``.
         source: int32 [B, S].
         target: int32 [B, T + 1], from bos to eos.
         packed: whether to compute only the N positions where there is something to predict.
         dropout_seed: int64 [2] from which dropout draws, for training; None: no dropout.
 
     Returns:
-        Logits [N, V] and the tokens expected, int32 [N]; unless packed, [B, T, V] and [B, T], padding 0.
+        States [N, D] and the tokens expected, int32 [N]; unless packed, [B, T, D] and [B, T], padding 0.
     """
     shifted, expected = target[:, :-1], target[:, 1:]
     memory = model.encode(source, packed=packed, dropout_seed=dropout_seed)
-    if not packed:
-        return model.decode(shifted, memory, dropout_seed=dropout_seed), expected
-    packing = Packing.of(expected)
-    return model.decode(shifted, memory, packing=packing, dropout_seed=dropout_seed), packing.pack(expected)
+    packing = Packing.of(expected) if packed else None
+    states, _, _ = model.decode_states(shifted, memory, packing=packing, dropout_seed=dropout_seed)
+    return states, expected if packing is None else packing.pack(expected)

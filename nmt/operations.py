@@ -5,10 +5,11 @@ writing. Gradients are written out where automatic differentiation would take mo
 
 The scopes name what is computed, for those who trace a step (see nmt.op_times).
 
-Shapes: N tokens or rows of any number, D width, F width of an output.
+Shapes: N tokens or rows of any number, D width, F width of an output, V vocabulary.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -42,6 +43,25 @@ def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor
         return tf.matmul(rows, kernel) if bias is None else add_bias(tf.matmul(rows, kernel), bias)
 
     return on_rows(product, x)
+
+
+class Projection(NamedTuple):
+    """What turns the decoder's states into logits."""
+
+    matrix: tf.Tensor
+    """[D, V], or [V, D] if ``transposed``, as embeddings are."""
+    bias: tf.Tensor | None
+    """[V]."""
+    transposed: bool
+
+    def logits(self, states: tf.Tensor) -> tf.Tensor:
+        """[..., D] -> [..., V]."""
+
+        def product(rows: tf.Tensor) -> tf.Tensor:
+            logits = tf.matmul(rows, self.matrix, transpose_b=self.transposed)
+            return logits if self.bias is None else add_bias(logits, self.bias)
+
+        return on_rows(product, states)
 
 
 @tf.custom_gradient

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from nmt.config import TrainingConfig
 from nmt.divergence import Divergence, Trouble
-from nmt.losses import TokenSums, cross_entropy
-from nmt.models import teacher_forced
+from nmt.losses import TokenSums, cross_entropy, projected_cross_entropy
+from nmt.models import teacher_forced, teacher_forced_states
 from nmt.optimizer import Adam, MovingAverage
 from nmt.tensor_file import Arrays, value_of
 
@@ -156,10 +156,10 @@ class TrainStep:
         """
         settings = self.settings
         with tf.GradientTape() as tape:
-            logits, expected = teacher_forced(
+            states, expected = teacher_forced_states(
                 self.model, source, target, packed=settings.pack, dropout_seed=dropout_seed
             )
-            sums = cross_entropy(logits, expected, settings.label_smoothing)
+            sums = projected_cross_entropy(states, self.model.projection(), expected, settings.label_smoothing)
             objective = sums.objective / sums.tokens if per_token else sums.objective
             if self.loss_scale:
                 objective *= self.loss_scale.value
@@ -249,6 +249,6 @@ def make_validation_step(model: keras.Model, totals: Totals) -> Callable[[tf.Ten
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         logits, expected = teacher_forced(model, source, target)
-        totals.add(counted(cross_entropy(tf.cast(logits, tf.float32), expected)))
+        totals.add(counted(cross_entropy(logits, expected)))
 
     return validation_step

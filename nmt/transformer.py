@@ -31,7 +31,7 @@ from nmt.layers import (
     WordDropout,
     small_values,
 )
-from nmt.operations import sizes
+from nmt.operations import Projection, sizes
 
 
 class Memory(NamedTuple):
@@ -197,6 +197,27 @@ class Transformer(keras.Model):
         Returns:
             Logits; the new cache, if one is given; for each layer the weights [B, H, T, S], T being K with a cache.
         """
+        states, cache, attention = self.decode_states(tokens, memory, cache, packing, dropout_seed)
+        logits = self.projection().logits(states)
+        return logits if cache is None else tf.reshape(logits, [*sizes(tokens), logits.shape[-1]]), cache, attention
+
+    def projection(self) -> Projection:
+        """Return what turns states into logits."""
+        return (self.target_embedding if self.config.tie_embeddings != "none" else self.output_layer).projection()
+
+    def decode_states(
+        self,
+        tokens: tf.Tensor,
+        memory: Memory,
+        cache: Cache | None = None,
+        packing: Packing | Grid | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, Any, tuple[tf.Tensor, ...]]:
+        """Do what ``decode_with_attention`` does up to the logits.
+
+        Returns:
+            States, [B, T, D], with a packing [N, D], with a cache [B * K, D]; the other two as there.
+        """
         if cache is None:
             length = sizes(tokens)[1]
             index, mask = 0, look_ahead_mask(length, length)
@@ -222,10 +243,9 @@ class Transformer(keras.Model):
             attention.append(weights)
         if self.config.norm == "pre":
             x = self.decoder_norm(x)
-        logits = self.target_embedding.logits(x) if self.config.tie_embeddings != "none" else self.output_layer(x)
-        if cache is not None and packing is not None:
-            logits, cache = packing.unpack(logits), Cache(tuple(written), past, cache.length + 1)
-        return logits, cache, tuple(attention)
+        if cache is not None:
+            cache = Cache(tuple(written), past, cache.length + 1)
+        return x, cache, tuple(attention)
 
     @staticmethod
     def _embed(

@@ -57,7 +57,7 @@ ROOMS: dict[str, set[str]] = {
     "blocks": {"attention", "layers"},
     "transformer": {"blocks", "layers", "attention", "operations", "config"},
     "models": {"transformer", "attention", "config", "errors"},
-    "losses": {"tokenizer"},
+    "losses": {"operations", "tokenizer"},
     "optimizer": {"tensor_file", "config"},
     "steps": {"models", "losses", "optimizer", "divergence", "tensor_file", "config"},
     "weights": {"tensor_file", "metrics", "run", "files", "errors"},

@@ -63,7 +63,7 @@ def test_token_embedding_looks_up_rows_and_scales_them_by_the_root_of_the_width(
 def test_logits_of_an_embedding_are_products_with_its_unscaled_matrix(shape: tuple[int, ...]) -> None:
     layer, x = TokenEmbedding(9, 6, scaled=True), normal(1, *shape, 6)
     layer(tf.constant([[1]]))
-    np.testing.assert_allclose(layer.logits(x), np.array(x) @ layer.matrix.numpy().T, **CLOSE)
+    np.testing.assert_allclose(layer.projection().logits(x), np.array(x) @ layer.matrix.numpy().T, **CLOSE)
 
 
 def test_scaled_vectors_and_logits_start_with_unit_variance() -> None:
@@ -71,7 +71,7 @@ def test_scaled_vectors_and_logits_start_with_unit_variance() -> None:
     layer = TokenEmbedding(500, 64, scaled=True)
     vectors = layer(tf.range(500)[tf.newaxis])
     assert np.std(vectors) == pytest.approx(1, abs=0.03)
-    assert np.std(layer.logits(normal(1, 1, 50, 64))) == pytest.approx(1, abs=0.05)
+    assert np.std(layer.projection().logits(normal(1, 1, 50, 64))) == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])

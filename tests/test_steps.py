@@ -12,6 +12,7 @@ import tensorflow as tf
 from nmt.attention import Packing
 from nmt.config import TrainingConfig
 from nmt.divergence import Divergence, Trouble
+from nmt.operations import Projection
 from nmt.optimizer import Adam
 from nmt.steps import Totals, TrainStep
 
@@ -32,11 +33,16 @@ class Bigrams:
     def encode(self, source: tf.Tensor, *, packed: bool, dropout_seed: tf.Tensor) -> tf.Tensor:
         return source
 
-    def decode(self, tokens: tf.Tensor, source: tf.Tensor, packing: Packing, dropout_seed: tf.Tensor) -> tf.Tensor:
+    def decode_states(
+        self, tokens: tf.Tensor, source: tf.Tensor, packing: Packing, dropout_seed: tf.Tensor
+    ) -> tuple[tf.Tensor, None, None]:
         no_number = tf.where(tf.reduce_any(source == NO_NUMBER), np.nan, 0.0)
         steep = tf.sqrt(tf.where(tf.reduce_any(source == NO_SLOPE), self.root, 1.0))
-        logits = tf.gather(self.matrix, packing.pack(tokens)) + self.bias
-        return logits + no_number + steep * tf.one_hot(4, V)
+        states = tf.gather(self.matrix, packing.pack(tokens))
+        return states + no_number + steep * tf.one_hot(4, V), None, None
+
+    def projection(self) -> Projection:
+        return Projection(tf.eye(V), self.bias.value(), transposed=False)
 
 
 class Lesson:
