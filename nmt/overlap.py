@@ -1,17 +1,16 @@
 """Test sentences that were trained on: a score on them says what was learnt by heart."""
 
 import itertools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt.config import Section
 from nmt.dataset import Dataset, read_manifest
-from nmt.errors import NmtError, NotFoundError
+from nmt.errors import NmtError
 from nmt.evaluation_set import dataset_of
 from nmt.manifest import Sequences
-from nmt.run import RUNS, Run, find_run
+from nmt.run import RUNS, Run, find_run, run_exists
 from nmt.tokenizer import UNK
 
 CHUNK = 100_000  # training sentences in memory at a time
@@ -66,39 +65,35 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Overlap
         report.checked[name], report.undecided[name] = int(found.known.sum()), int(found.undecided.sum())
 
     for run in runs:
-        try:
-            for teacher in lineage(run):
-                try:
-                    look_at(teacher)
-                except NmtError as error:
-                    report.unchecked.append(str(error))
-        except NotFoundError as error:
-            report.unchecked.append(str(error))
+        teachers, unknown = lineage(run)
+        for teacher in teachers:
+            try:
+                look_at(teacher)
+            except NmtError as error:
+                report.unchecked.append(str(error))
+        report.unchecked.extend(unknown)
     numbers = (np.flatnonzero(known) + 1).tolist()
     return report.model_copy(update={"unchecked": list(dict.fromkeys(report.unchecked)), "numbers": numbers})
 
 
-def lineage(run: Run) -> Iterator[Run]:
-    """Yield a run, the run whose weights it started from, the one that that started from, and so on.
+def lineage(run: Run) -> tuple[list[Run], list[str]]:
+    """Return a run, the run whose weights it started from, the one that that started from and so on.
 
-    Raises:
-        NotFoundError: when the next one is not there.
+    If one of them cannot be found, the second list says so.
     """
-    yield run
-    names = [run.name]
-    while start := run.config().training.start_from:
-        name = start.partition(":")[0]
-        try:
-            if name in names:  # begun anew since, from its own offspring
-                raise NotFoundError(name)
-            run = find_run(name)
-        except NotFoundError:
-            raise NotFoundError(
-                f"Run {run.name!r} started from the weights of a run {name!r} that is not in {RUNS}/ any more, so what "
-                "these were trained on is not known. Restore it to have its training split looked at."
-            ) from None
-        names.append(name)
-        yield run
+    runs = [run]
+    try:
+        while start := runs[-1].config().training.start_from:
+            name = start.partition(":")[0]
+            if not run_exists(name) or name in {one.name for one in runs}:  # begun anew since, from its own offspring
+                return runs, [
+                    f"run {runs[-1].name!r} started from the weights of a run {name!r} that is not in {RUNS}/ any "
+                    "more, so what these were trained on is not known. Restore it to have its training split looked at."
+                ]
+            runs.append(find_run(name))
+    except NmtError as error:
+        return runs, [str(error)]
+    return runs, []
 
 
 def find_overlap(sources: list[str], dataset: Dataset) -> Overlap:

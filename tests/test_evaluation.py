@@ -233,11 +233,11 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
     Path("checkpoints/one").rename("elsewhere")
     a_run("one-again", pairs[:60], None)
     assert (
-        "Run 'two' started from the weights of a run 'one' that is not in checkpoints/ any more"
+        "run 'two' started from the weights of a run 'one' that is not in checkpoints/ any more"
         in (compare_with_training(sources, [run, run]).unchecked[1])
     )
     a_run("one", pairs[:60], "three")  # from its own offspring: the one that these started from is gone
-    assert "Run 'one' started from the weights of a run 'three'" in compare_with_training(sources, [run]).unchecked[1]
+    assert "run 'one' started from the weights of a run 'three'" in compare_with_training(sources, [run]).unchecked[1]
 
 
 # --- pages

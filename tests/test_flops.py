@@ -22,8 +22,9 @@ def tensorflows_count(function: tf.types.experimental.PolymorphicFunction) -> in
     """What TensorFlow's own profiler counts for the matrix products of a graph, all shapes known."""
     profiler = tf.compat.v1.profiler
     options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation())
-    shown = {"show_name_regexes": [".*MatMul.*"], "hide_name_regexes": [".*column_sums.*"]}  # a bias's gradient
-    options = options.with_node_names(**shown).with_empty_output().build()
+    sums = [".*column_sums.*", ".*layer_norm.*"]  # sums and means of rows and columns, as products with ones
+    options = options.with_node_names(show_name_regexes=[".*MatMul.*"], hide_name_regexes=sums)
+    options = options.with_empty_output().build()
     return profiler.profile(function.get_concrete_function().graph, options=options).total_float_ops
 
 
