@@ -164,40 +164,28 @@ class Transformer(keras.Model):
             x = self.encoder_norm(x)
         return Memory(tuple(layer.cross_attention.keys_values(x, packing) for layer in self.decoder_layers), mask)
 
-    def decode(
-        self,
-        tokens: tf.Tensor,
-        memory: Memory,
-        cache: Cache | None = None,
-        packing: Packing | None = None,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> Any:
+    def decode(self, tokens: tf.Tensor, memory: Memory, cache: Cache | None = None, **training: Any) -> Any:
         """Predict the token after each of ``tokens``.
 
         Without a cache they are the targets from bos on, int32 [B, T]; with one they are the next token of each of K
         beams, int32 [B, K]. Training gives the packing of the positions where there is something to predict, and only
-        these are computed.
+        these are computed, and the seed of dropout: ``packing`` and ``dropout_seed`` of ``decode_states``.
 
         Returns:
             Logits [B, T, V], or [N, V] with a packing; with a cache, the pair of logits [B, K, V] and the new cache.
         """
-        logits, cache, _ = self.decode_with_attention(tokens, memory, cache, packing, dropout_seed)
+        logits, cache, _ = self.decode_with_attention(tokens, memory, cache, **training)
         return logits if cache is None else (logits, cache)
 
     def decode_with_attention(
-        self,
-        tokens: tf.Tensor,
-        memory: Memory,
-        cache: Cache | None = None,
-        packing: Packing | Grid | None = None,
-        dropout_seed: tf.Tensor | None = None,
+        self, tokens: tf.Tensor, memory: Memory, cache: Cache | None = None, **training: Any
     ) -> tuple[tf.Tensor, Any, tuple[tf.Tensor, ...]]:
         """Do what ``decode`` does, and return the cross-attention of each decoder layer too.
 
         Returns:
             Logits; the new cache, if one is given; for each layer the weights [B, H, T, S], T being K with a cache.
         """
-        states, cache, attention = self.decode_states(tokens, memory, cache, packing, dropout_seed)
+        states, cache, attention = self.decode_states(tokens, memory, cache, **training)
         logits = self.projection().logits(states)
         return logits if cache is None else tf.reshape(logits, [*sizes(tokens), logits.shape[-1]]), cache, attention
 
@@ -214,6 +202,13 @@ class Transformer(keras.Model):
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, Any, tuple[tf.Tensor, ...]]:
         """Do what ``decode_with_attention`` does up to the logits.
+
+        Args:
+            tokens: int32 [B, T], or [B, K] with a cache.
+            memory: what ``encode`` returned.
+            cache: of the steps of search before.
+            packing: in training, of the positions where there is something to predict.
+            dropout_seed: int64 [2] from which dropout draws, in training.
 
         Returns:
             States, [B, T, D], with a packing [N, D], with a cache [B * K, D]; the other two as there.
