@@ -38,7 +38,7 @@ def write_pickle(path: Path, pairs: list[tuple[str, str]]) -> Path:
 def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does, in a process of its own, and check its exit code."""
     done = subprocess.run(
-        [sys.executable, "-c", "from nmt.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from nmt.cli.app import main; main()", *arguments],
         cwd=cwd, input=stdin, capture_output=True, text=True, timeout=280, check=False,
         env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
     )  # fmt: skip

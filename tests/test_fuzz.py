@@ -36,20 +36,22 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from nmt.checkpoint import Standing, State, read_state
-from nmt.commands.prepare import describe
-from nmt.config import Config, DataConfig
-from nmt.config_file import load_config
-from nmt.dataset import Dataset, open_dataset, prepare
+from nmt.cli.prepare import describe
+from nmt.config.data import DataConfig
+from nmt.config.loading import load_config
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset, open_dataset, prepare
+from nmt.data.sources.formats import Fault, read_pairs
+from nmt.data.sources.pickled_array import read_string_array
+from nmt.data.sources.text_file import find_text_file
 from nmt.errors import DataError, NmtError
-from nmt.files import sha256
-from nmt.metrics import AverageMetrics, EpochMetrics, StepMetrics
-from nmt.readers import Fault, read_pairs
-from nmt.run import Run
-from nmt.safe_pickle import read_string_array
-from nmt.tensor_file import read_arrays, write_arrays
-from nmt.text_files import find_text_file
-from nmt.tokenizer import BOS, EOS, load_tokenizer
+from nmt.runs.directory import Run
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
+from nmt.storage.arrays import read_arrays, write_arrays
+from nmt.storage.atomic import sha256
+from nmt.tokenizers.base import BOS, EOS
+from nmt.tokenizers.registry import load_tokenizer
+from nmt.training.checkpoints import Standing, State, read_state
 
 MINUTES = float(os.environ.get("NMT_FUZZ_MINUTES", "0"))
 EXAMPLES = 2_000 if MINUTES else 200  # between two looks at the clock
@@ -327,7 +329,7 @@ YAML_TOKENS = [
 def project() -> Dataset:
     """Prepare the dataset "small"."""
     Path("pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
-    config = DataConfig(tokenizer="word", normalisation="nfkc", joint_vocabulary=False, subword_sampling=True)
+    config = DataConfig(tokenizer="word", normalization="nfkc", joint_vocabulary=False, subword_sampling=True)
     return prepare(Path("pairs.tsv"), config, "small")[0]
 
 
@@ -381,9 +383,9 @@ def look_at_run() -> object:
 
 def subword_files(name: str) -> Callable[[], list[bytes]]:
     def seeds() -> list[bytes]:
-        from nmt.tokenizer import fit_tokenizer
+        from nmt.tokenizers.registry import fit_tokenizer
 
-        config = DataConfig(tokenizer="subword", normalisation="nfkc", vocabulary_size=300)
+        config = DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=300)
         fit_tokenizer([text for pair in PAIRS for text in pair], config).save(Path("tokenizer.source.json"))
         return [Path(name).read_bytes()]
 

@@ -1,0 +1,1 @@
+"""Measures of this machine: matrix products, training, decoding."""

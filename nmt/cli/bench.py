@@ -1,0 +1,225 @@
+"""``nmt bench``: how fast this machine multiplies matrices, trains and decodes, as a table or as JSON."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.errors import ConfigError, NmtError
+
+if TYPE_CHECKING:
+    from nmt.benchmark.measure import DecodingSpeed, MatmulSpeed, Report, TrainingSpeed
+    from nmt.config.schema import Config
+    from nmt.data.token_arrays import Split
+
+GENERATED_PAIRS = 20_000
+GENERATED_VOCABULARY = 8000
+TRAINING_SHARE = 0.7  # of the time to measure, matrix products included; the rest goes to decoding
+
+
+def bench(
+    config: Annotated[
+        str, typer.Option("--config", "-c", help="YAML file: as said, else in configs/, else one that comes with nmt.")
+    ] = "base.yaml",
+    dataset: Annotated[
+        str | None, typer.Option(help="A dataset in data/; by default the config's, else the latest.")
+    ] = None,
+    generated: Annotated[
+        bool, typer.Option("--generated", help="Measure on made-up ids with the lengths of real sentences.")
+    ] = False,
+    vocabulary: Annotated[
+        int | None,
+        typer.Option(min=5, help=f"Ids of either side of generated data, {GENERATED_VOCABULARY:,} by default."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override a key: section.key=value. Can be repeated.", metavar="KEY=VALUE"),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(min=0, max=86_400, help="Time to measure, in all; building the model and warming up come on top."),
+    ] = 40,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Measure this machine: its dense matrix products, training and decoding with a configuration. Saves nothing."""
+    from nmt.config.loading import find_config, load_config
+
+    settings = load_config(find_config(config), overrides)
+    data, sizes, train, test = _data(settings, dataset, generated=generated, vocabulary=vocabulary)
+    report = _measure(settings, data, sizes, train, test, seconds)
+    typer.echo(report.model_dump_json(indent=2) if as_json else describe(report))
+
+
+def _data(
+    config: "Config", name: str | None, *, generated: bool, vocabulary: int | None
+) -> "tuple[str, dict[str, int], Split, Split]":
+    """The data in words, the vocabularies by side, and what to train on and to translate."""
+    from nmt.data.dataset import find_dataset
+
+    if generated and name is not None:
+        raise NmtError(
+            f"Sentences are generated or those of a dataset; received --generated and --dataset {name}. Leave one "
+            "of them out."
+        )
+    if not generated:
+        if vocabulary is not None:
+            raise NmtError(
+                f"--vocabulary is the size of a generated one; received {vocabulary} without --generated. Add "
+                "--generated or leave it out."
+            )
+        prepared = find_dataset(name or config.data.dataset)
+
+        from nmt.training.resume import check_positions
+
+        check_positions(config.model, prepared.manifest)
+        return f"dataset {prepared.name}", prepared.manifest.vocabulary, prepared.split("train"), prepared.split("test")
+
+    from nmt.data.synthetic import LONGEST, generate_split
+
+    size = vocabulary or GENERATED_VOCABULARY
+    if config.model.positions == "learned" and config.model.max_positions < LONGEST + 2:
+        raise ConfigError(
+            f"Generated sentences have up to {LONGEST} tokens and two more; model.max_positions is "
+            f"{config.model.max_positions}. Set model.max_positions={LONGEST + 2}, or model.positions=sinusoidal."
+        )
+    train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
+    return "generated ids", {"source": size, "target": size}, train, test
+
+
+def _measure(
+    config: "Config", data: str, vocabulary: dict[str, int], train: "Split", test: "Split", seconds: float
+) -> "Report":
+    from importlib.metadata import version
+
+    from nmt import runtime  # before all that loads TensorFlow, which it starts without its chatter
+    from nmt.benchmark.measure import (
+        SEARCHES,
+        MatrixProducts,
+        Report,
+        measure_decoding,
+        measure_training,
+        search_with,
+        training_batches,
+        training_step,
+    )
+    from nmt.models.build import build_model
+    from nmt.models.transformer.flops import count_flops
+
+    sizes = vocabulary["source"], vocabulary["target"]
+    precision = runtime.resolve_precision(config.training.precision)
+    runtime.start(config.training.seed)
+    typer.echo("Measuring matrix products and training ...", err=True)
+    products = [MatrixProducts(one) for one in dict.fromkeys(["float32", "bfloat16", precision])]
+    model = build_model(config.model, *sizes, precision)
+    training = measure_training(
+        training_step(model, config),
+        training_batches(train, config),
+        lambda source, target: count_flops(config.model, source, target, sizes[1]),
+        products,
+        precision=precision,
+        seconds=TRAINING_SHARE * seconds,
+    )
+    weights = model.get_weights()
+    model = build_model(config.model, *sizes, runtime.resolve_precision(config.decoding.precision), trained=True)
+    model.set_weights(weights)
+    decoding = []
+    for search, beams in SEARCHES.items():
+        typer.echo(f"Measuring {search} search ...", err=True)
+        time = (1 - TRAINING_SHARE) * seconds / len(SEARCHES)
+        translate = search_with(model, beams)
+        decoding.append(measure_decoding(search, translate, test, config, precision=model.compute_dtype, seconds=time))
+    return Report(
+        version=version("nmt"),
+        tensorflow=runtime.tf.__version__,
+        device=runtime.device(),
+        configuration=config,
+        data=data,
+        vocabulary=vocabulary,
+        parameters=model.count_params(),
+        matmul=[one.speed() for one in products],
+        training=training,
+        decoding=decoding,
+    )
+
+
+def describe(report: "Report") -> str:
+    """Return the report as a table for people."""
+    parts = [_head(report), _matmul(report.matmul), _training(report.training), _times(report.training)]
+    return "\n\n".join("\n".join(lines) for lines in [*parts, *map(_decoding, report.decoding)] if lines)
+
+
+def _row(label: str, number: str, unit: str, note: str = "") -> str:
+    return f"  {label:<32}{number:>9} {unit:<12} {note}".rstrip()
+
+
+def _head(report: "Report") -> list[str]:
+    model, vocabulary = report.configuration.model, report.vocabulary
+    return [
+        f"nmt {report.version}, TensorFlow {report.tensorflow}, {report.device}",
+        f"Model: {model.architecture}, {model.encoder_layers} + {model.decoder_layers} layers, d_model "
+        f"{model.d_model:,}, d_ff {model.d_ff:,}, {model.heads} heads, {report.parameters:,} parameters",
+        f"Data: {report.data}, {vocabulary['source']:,} source and {vocabulary['target']:,} target ids",
+    ]
+
+
+def _matmul(speeds: "list[MatmulSpeed]") -> list[str]:
+    rows = ["Dense matrix products, in turns with training"]
+    for one in speeds:
+        note = f"{one.size:,} x {one.size:,} matrices, median of {one.runs}"
+        rows.append(_row(one.precision, f"{one.flops_per_second / 1e9:,.0f}", "GFLOP/s", note))
+    return rows
+
+
+def _training(speed: "TrainingSpeed") -> list[str]:
+    low, high = (1e3 * seconds for seconds in speed.step_seconds_quartiles)
+    rows = [
+        f"Training in {speed.precision}, median of {speed.steps} steps",
+        _row(
+            "target tokens",
+            f"{speed.target_tokens_per_second:,.0f}",
+            "tokens/s",
+            f"{speed.target_tokens_per_step:,.0f} a step",
+        ),
+        _row("time of a step", f"{1e3 * speed.step_seconds:,.1f}", "ms", f"half of them {low:,.1f} to {high:,.1f} ms"),
+        _row("waiting for its batch", f"{1e3 * speed.input_wait_seconds:,.1f}", "ms"),
+        _row(
+            "useful arithmetic",
+            f"{speed.useful_flops_per_second / 1e9:,.1f}",
+            "GFLOP/s",
+            f"{speed.share_of_matmul:.1%} of the rate of {speed.precision} products at the same time",
+        ),
+        _row("padding", f"{100 * speed.source_padding:.1f}", "%", "of source positions"),
+        _row("", f"{100 * speed.target_padding:.1f}", "%", "of target positions"),
+    ]
+    if speed.peak_memory_bytes is not None:
+        rows.append(_row("peak memory", f"{speed.peak_memory_bytes / 2**20:,.0f}", "MiB", "of the whole process"))
+    if speed.peak_gpu_memory_bytes is not None:
+        rows.append(_row("peak GPU memory", f"{speed.peak_gpu_memory_bytes / 2**20:,.0f}", "MiB"))
+    return rows
+
+
+def _times(speed: "TrainingSpeed") -> list[str]:
+    if speed.traced_step_seconds is None or speed.seconds_by_phase is None or speed.seconds_by_kind is None:
+        return []
+    whole = speed.traced_step_seconds
+
+    def rows(parts: dict[str, float]) -> list[str]:
+        ordered = sorted(parts.items(), key=lambda part: -part[1])
+        return [_row(name, f"{1e3 * seconds:,.1f}", "ms", f"{seconds / whole:6.1%}") for name, seconds in ordered]
+
+    return [
+        "Where the time of a step goes, from a trace, which slows it a little",
+        _row("whole step", f"{1e3 * whole:,.1f}", "ms", f"{1:6.1%}"),
+        "by phase",
+        *rows(speed.seconds_by_phase),
+        "by kind of operation",
+        *rows(speed.seconds_by_kind),
+    ]
+
+
+def _decoding(speed: "DecodingSpeed") -> list[str]:
+    note = f"{speed.sentences:,} sentences, median of {speed.runs} runs"
+    return [
+        f"Decoding in {speed.precision}, {speed.search}, untrained weights, as many tokens as the references have",
+        _row("sentences", f"{speed.sentences_per_second:,.1f}", "sentences/s", note),
+        _row("target tokens", f"{speed.target_tokens_per_second:,.0f}", "tokens/s"),
+    ]

@@ -1,0 +1,89 @@
+"""TODO."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from nmt.config.record import DocumentedRecord
+
+
+class ModelConfig(DocumentedRecord):
+    """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
+
+    renamed = {"initialisation": "initializer"}  # noqa: RUF012 - a ClassVar of Record
+
+    architecture: Literal["transformer"] = "transformer"
+    """Which model class is built."""
+    encoder_layers: int = Field(6, ge=1, le=1_000)
+    """Layers of the encoder (N in the paper)."""
+    decoder_layers: int = Field(6, ge=1, le=1_000)
+    """Layers of the decoder (N in the paper)."""
+    d_model: int = Field(512, ge=2, le=65_536, multiple_of=2)
+    """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
+    d_ff: int = Field(2048, ge=1, le=2**20)
+    """Inner width of the feed-forward blocks."""
+    heads: int = Field(8, ge=1, le=65_536)
+    """Attention heads (h in the paper)."""
+    head_size: int | None = Field(None, ge=1, le=65_536)
+    """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
+    attention_scale: Literal["head", "projection"] = "head"
+    """What attention scores are divided by: ``head``, sqrt(head_size), as in the paper; ``projection``,
+    sqrt(heads x head_size), which flattens the softmax."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout on the attention weights, after the softmax: training hides a share of what each query looks at."""
+    feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout within the feed-forward blocks, on the inner activation after the ReLU."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the words, in source and translation so far, that training replaces by unk, so that the model translates
+    around words it does not know."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer normalization after each residual sum (``post``, the paper) or before each block (``pre``)."""
+    initializer: Literal["glorot", "small"] = "glorot"
+    """Random values that matrices start from: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings
+    normal with deviation 1 / sqrt(d_model); ``small``, all normal with deviation 0.02 (Devlin et al. 2019, "BERT"),
+    so that with post-norm each residual sum is at first little more than what goes in."""
+    layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
+    """Added to the variance in layer normalization."""
+    share_decoder_norm: bool = False
+    """One layer norm for both attention blocks of a decoder layer, instead of one each; post-norm only."""
+    word_embedding: Literal["trained", "sinusoidal"] = "trained"
+    """``trained`` as in the paper; ``sinusoidal``: row i is the encoding of position i, fixed."""
+    scale_embeddings: bool = True
+    """Multiply word embeddings by sqrt(d_model) (section 3.4 of the paper)."""
+    tie_embeddings: Literal["none", "output", "all"] = "output"
+    """Which matrices are one: ``output``, target embedding and output layer; ``all``, the source embedding too
+    (needs ``data.joint_vocabulary``); ``none``, each its own."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    max_positions: int = Field(512, ge=2, le=2**20)
+    """Longest sentence, in tokens with bos and eos, that learned positions can take; longer ones are refused."""
+    source_bos: bool = True
+    """The encoder reads bos before the source sentence; false drops it."""
+
+    @property
+    def size_per_head(self) -> int:
+        """Size of one head: ``head_size``, or its default."""
+        return self.head_size if self.head_size is not None else self.d_model // self.heads
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.head_size is None and self.d_model % self.heads:
+            fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
+            nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
+            raise ValueError(
+                f"heads must divide d_model unless head_size is set; received heads {self.heads} with d_model "
+                f"{self.d_model}. Nearest that fits: heads {nearest_heads}"
+            )
+        if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
+            raise ValueError(
+                "a fixed sinusoidal word_embedding cannot be tied to a trained output layer; received tie_embeddings "
+                f"{self.tie_embeddings!r}. Set tie_embeddings: none"
+            )
+        if self.share_decoder_norm and self.norm == "pre":
+            raise ValueError(
+                "share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or "
+                "share_decoder_norm: false"
+            )
+        return self

@@ -1,0 +1,24 @@
+"""The whole chain on a bundled corpus: generate, prepare, train, translate, score, plot."""
+
+from pathlib import Path
+
+from nmt.config.loading import find_config, load_config
+from nmt.config.schema import Config
+from nmt.data.dataset import DATASETS
+from nmt.data.demo_corpus import sentence_pairs
+from nmt.storage.atomic import write_text
+
+NAME = "demo"
+
+
+def write_corpus() -> Path:
+    """Write the generated pairs to ``data/demo.tsv`` and return its path; what is already there is left alone."""
+    path = DATASETS / f"{NAME}.tsv"
+    if not path.exists():
+        write_text(path, "".join(f"{source}\t{target}\n" for source, target in sentence_pairs()))
+    return path
+
+
+def demo_config() -> Config:
+    """Return the configuration of the demonstration."""
+    return load_config(find_config("tiny.yaml"))

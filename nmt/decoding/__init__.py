@@ -1,0 +1,1 @@
+"""Search over any model: greedy, sampling, beam; and the translator from text to text."""

@@ -1,0 +1,1 @@
+"""Scores of translations: test sets, metrics, significance, overlap with training."""

@@ -1,0 +1,1 @@
+"""Model architectures behind one contract (``base``), and what counts their weights and arithmetic."""

@@ -1,0 +1,1 @@
+"""Layers and tensor operations that architectures share."""

@@ -1,0 +1,1 @@
+"""Figures from metrics and arrays, without TensorFlow."""

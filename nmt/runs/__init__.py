@@ -1,0 +1,1 @@
+"""The run directory: paths, metrics, saved weights, and which run started from which."""

@@ -1,0 +1,1 @@
+"""Training: state, input pipeline, loop, validation, checkpoints, resume."""

@@ -1,0 +1,1 @@
+"""One optimizer step: loss, gradients, Adam, learning-rate schedules."""

@@ -1,0 +1,124 @@
+"""Loss and accuracy over target tokens as sums and counts, so that sums over batches stay exact.
+
+Shapes: B batch, T target length, D model, V vocabulary, N tokens.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nmt.models.layers.ops import Projection, column_sums
+from nmt.runtime import tf
+from nmt.tokenizers.base import PAD
+
+
+class TokenSums(NamedTuple):
+    """Sums over the tokens of a batch, padding left out: float32 scalars."""
+
+    objective: tf.Tensor
+    """What training lessens: the loss, with label smoothing the smoothed one. The only one with a gradient."""
+    loss: tf.Tensor
+    """Cross-entropy in nats: -log softmax(logits)[target]."""
+    right: tf.Tensor
+    """Number of tokens to which the model gives the largest logit."""
+    tokens: tf.Tensor
+    """Number of tokens."""
+
+
+def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float = 0.0) -> TokenSums:
+    """Compare predictions with the tokens expected.
+
+    With label smoothing e (Szegedy et al. 2016) the objective is the cross-entropy against 1 - e at the target and e
+    spread evenly over all V.
+
+    Args:
+        logits: [B, T, V], or [N, V]; the arithmetic is float32.
+        targets: int32 [B, T] or [N], padding 0.
+        label_smoothing: e, 0 or more and below 1.
+    """
+    logits, targets = tf.reshape(logits, [-1, logits.shape[-1]]), tf.reshape(targets, [-1])
+    log_probabilities = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+    losses = -tf.gather(log_probabilities, targets, batch_dims=1)
+    objective = losses
+    if label_smoothing:
+        objective = (1 - label_smoothing) * losses - label_smoothing * tf.reduce_mean(log_probabilities, axis=-1)
+    right = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), targets)
+    return TokenSums(*_counted_sums(targets, objective, tf.stop_gradient(losses), right))
+
+
+def projected_cross_entropy(
+    states: tf.Tensor, projection: Projection, targets: tf.Tensor, label_smoothing: float = 0.0
+) -> TokenSums:
+    """Return what ``cross_entropy`` returns for the logits of a projection, with the gradient written out for both.
+
+    Matrices [N, V] are what costs here, so there are only two: the logits, and their softmax p in the same type, which
+    becomes the gradient of a token's loss by one number in each row, p - (1 - e) at the target. What label smoothing
+    adds to the objective and takes off the gradient is the same for all V, and what weighs the tokens is the same
+    along a row; both are applied to the smaller matrices on either side of the product.
+
+    Args:
+        states: [B, T, D], or [N, D] of the tokens that count.
+        projection: to V logits, in the type of the states.
+        targets: int32 [B, T] or [N], padding 0.
+        label_smoothing: e, 0 or more and below 1.
+    """
+    states, targets = tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(targets, [-1])
+    counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
+    smoothing, transposed, dtype = label_smoothing, projection.transposed, states.dtype
+    vocabulary = projection.matrix.shape[0 if transposed else 1]
+
+    def at(matrix: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+        return tf.cast(tf.gather(matrix, columns, batch_dims=1), tf.float32)
+
+    @tf.custom_gradient
+    def sums(states: tf.Tensor, matrix: tf.Tensor, *bias: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list]]:
+        logits = Projection(matrix, bias[0] if bias else None, transposed).logits(states)
+        softmax = tf.nn.softmax(logits, name="loss_softmax")
+        best = _largest(softmax)
+        # The log of the sum of exponents comes from the largest term: the target's own may be too small to hold.
+        log_sum = at(logits, best) - tf.math.log(at(softmax, best))
+        losses = log_sum - at(logits, targets)
+        objective = losses
+        if smoothing:
+            ones = tf.ones([vocabulary, 1], dtype)
+            column = tf.matmul(matrix, ones, transpose_a=transposed) / vocabulary  # the mean of its columns, [D, 1]
+            mean_logits = tf.cast(tf.matmul(states, column)[:, 0], tf.float32)
+            mean_logits += tf.reduce_mean(tf.cast(bias[0], tf.float32)) if bias else 0
+            objective = (1 - smoothing) * losses + smoothing * (log_sum - mean_logits)
+
+        def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
+            rows = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
+            at_target = tf.fill([tf.size(targets)], tf.cast(smoothing - 1, dtype))
+            difference = tf.tensor_scatter_nd_add(softmax, rows, at_target)
+            weights = tf.cast(upstream * counted, dtype)[:, tf.newaxis]
+            weighted = states * weights
+            of_states = tf.matmul(difference, matrix, transpose_b=not transposed)
+            if transposed:
+                of_matrix = tf.matmul(difference, weighted, transpose_a=True)
+            else:
+                of_matrix = tf.matmul(weighted, difference, transpose_a=True)
+            of_bias = [tf.matmul(weights, difference, transpose_a=True)[0]] if bias else []
+            if smoothing:
+                of_states -= smoothing * column[:, 0]
+                evenly = column_sums(weighted) * tf.cast(smoothing / vocabulary, dtype)
+                of_matrix -= evenly if transposed else evenly[:, tf.newaxis]
+                of_bias = [one - tf.reduce_sum(weights) * tf.cast(smoothing / vocabulary, dtype) for one in of_bias]
+            return [of_states * weights, of_matrix, *of_bias]
+
+        return _counted_sums(targets, objective, losses, tf.equal(best, targets)), gradient
+
+    bias = [] if projection.bias is None else [projection.bias]
+    objective, *others = sums(states, projection.matrix, *bias)
+    return TokenSums(objective, *map(tf.stop_gradient, others))
+
+
+def _counted_sums(targets: tf.Tensor, *of_tokens: tf.Tensor) -> list[tf.Tensor]:
+    """Sum each [N] over the targets [N] that are no padding, and count these: float32 scalars."""
+    counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
+    return [*(tf.reduce_sum(tf.cast(one, tf.float32) * counted) for one in of_tokens), tf.reduce_sum(counted)]
+
+
+def _largest(softmax: tf.Tensor) -> tf.Tensor:
+    """Return the column of the largest in each row of [N, V]: int32 [N]."""
+    if softmax.dtype.size == 2:  # not negative, so its bits as integers have the same order, and are compared faster
+        softmax = tf.bitcast(softmax, tf.int16)
+    return tf.cast(tf.argmax(softmax, axis=-1), tf.int32)

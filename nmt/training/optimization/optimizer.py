@@ -1,0 +1,112 @@
+"""What changes weights: Adam, weight decay, and the moving average of what they were.
+
+Adam is on TensorFlow's fused kernel: one operation a variable reads and writes it and its two moments in one go.
+"""
+
+from collections.abc import Iterable
+
+from nmt.config.training import TrainingConfig
+from nmt.runtime import tf
+from nmt.storage.arrays import Arrays, value_of
+
+
+class Adam(tf.Module):
+    """Adam (Kingma and Ba 2015, with the reordered bias correction of the end of their section 2).
+
+    With weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2): apart from Adam's own step, each step takes
+    learning rate x weight decay of every matrix off it. Embeddings are matrices too, and decay in every row, those of
+    words that the batch does not have among them. Biases and layer norms, vectors all, do not decay.
+    """
+
+    def __init__(self, variables: Iterable[tf.Variable], config: TrainingConfig) -> None:
+        """Take the variables to train and the training section, for beta_1, beta_2, epsilon and weight decay."""
+        super().__init__(name="adam")
+        self.beta_1, self.beta_2, self.epsilon = config.adam_beta_1, config.adam_beta_2, config.adam_epsilon
+        self.weight_decay = config.weight_decay
+        self.variables_trained = list(variables)
+        self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
+        self.means = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self.variables_trained]
+        self.squares = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self.variables_trained]
+
+    def apply(self, gradients: Iterable[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        """Take one step; ``learning_rate`` is a float32 scalar."""
+        step = tf.cast(self.steps.assign_add(1), tf.float64)
+        power_1 = tf.cast(tf.pow(tf.constant(self.beta_1, tf.float64), step), tf.float32)
+        power_2 = tf.cast(tf.pow(tf.constant(self.beta_2, tf.float64), step), tf.float32)
+        if self.weight_decay:
+            share = learning_rate * self.weight_decay
+            for matrix in (variable for variable in self.variables_trained if variable.shape.rank > 1):
+                matrix.assign_sub(matrix * share)  # not matrix * (1 - share): float32 would round a small share away
+        slots = zip(gradients, self.variables_trained, self.means, self.squares, strict=True)
+        for gradient, variable, mean, square in slots:
+            tf.raw_ops.ResourceApplyAdam(
+                var=variable.handle,
+                m=mean.handle,
+                v=square.handle,
+                beta1_power=power_1,
+                beta2_power=power_2,
+                lr=learning_rate,
+                beta1=self.beta_1,
+                beta2=self.beta_2,
+                epsilon=self.epsilon,
+                grad=tf.convert_to_tensor(gradient),  # an embedding's gradient comes as slices
+            )
+
+    def state(self) -> Arrays:
+        """Return all that a resumed run needs: the step count and both moments of every variable, by position."""
+        arrays = {"steps": value_of(self.steps)}
+        for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
+            arrays[f"mean_{number}"] = value_of(mean)
+            arrays[f"square_{number}"] = value_of(square)
+        return arrays
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take back what ``state`` returned.
+
+        Raises:
+            KeyError, ValueError: if the arrays are those of another model.
+        """
+        stored = sum(name.startswith("mean_") for name in arrays)
+        if stored != len(self.means):
+            raise ValueError(f"the state is of {stored} variables, the model has {len(self.means)}")
+        self.steps.assign(arrays["steps"])
+        for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
+            mean.assign(arrays[f"mean_{number}"])
+            square.assign(arrays[f"square_{number}"])
+
+
+class MovingAverage(tf.Module):
+    """An exponential moving average of weights, float32: often a better model than the weights of any one step.
+
+    After step n of the optimizer, the first being 1, it keeps min(decay, (1 + n) / (10 + n)) of itself and takes the
+    rest from the new weights, so that the untrained weights that it starts from are soon forgotten (the warm-up of
+    ``tf.train.ExponentialMovingAverage``).
+    """
+
+    def __init__(self, variables: Iterable[tf.Variable], decay: float) -> None:
+        """Take the weights, whose values it starts from, and the share that it keeps of itself in the long run."""
+        super().__init__(name="moving_average")
+        self.decay = decay
+        self.variables_averaged = list(variables)
+        self.averages = [tf.Variable(tf.identity(v), trainable=False) for v in self.variables_averaged]
+
+    def update(self, steps: tf.Tensor) -> None:
+        """Take in the weights after so many steps: int64 scalar."""
+        count = tf.cast(steps, tf.float32)
+        taken = 1 - tf.minimum(self.decay, (1 + count) / (10 + count))
+        for average, variable in zip(self.averages, self.variables_averaged, strict=True):
+            # In place: average -= taken * (average - variable).
+            tf.raw_ops.ResourceApplyGradientDescent(var=average.handle, alpha=taken, delta=average - variable)
+
+    def state(self) -> Arrays:
+        """Return the averages by position."""
+        return {f"average_{number}": value_of(average) for number, average in enumerate(self.averages)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take back what ``state`` returned.
+
+        Raises:
+            KeyError, ValueError: if the arrays are those of another model.
+        """
+        for number, average in enumerate(self.averages):
+            average.assign(arrays[f"average_{number}"])

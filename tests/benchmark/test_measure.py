@@ -1,0 +1,167 @@
+"""``nmt bench`` as a user types it, and what its measures count. Nothing here looks at a time."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import nmt
+
+from nmt.benchmark import measure as benchmark
+from nmt.benchmark.measure import Report, measure_decoding, measure_training, training_batches
+from nmt.cli.bench import describe
+from nmt.config.decoding import DecodingConfig
+from nmt.config.schema import Config
+from nmt.config.training import TrainingConfig
+from nmt.data.synthetic import generate_split
+from nmt.models.transformer.flops import Flops
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
+
+
+@pytest.fixture(scope="module")
+def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("bench")
+    command = "bench --config tiny.yaml --generated --vocabulary 50 --seconds 0 --json"
+    smaller = "--set model.decoder_layers=1 --set training.batch_size=8 --set decoding.batch_size=8"
+    done = nmt(*command.split(), *smaller.split(), cwd=folder)
+    assert not list(folder.iterdir())
+    return done.stdout
+
+
+def test_json_stands_alone_and_holds_the_documented_keys(report_text: str) -> None:
+    report = json.loads(report_text)
+    assert set(report) == set(Report.model_fields)
+    assert set(report["training"]) == set(benchmark.TrainingSpeed.model_fields)
+    assert [set(one) for one in report["matmul"]] == [set(benchmark.MatmulSpeed.model_fields)] * 2
+    assert [set(one) for one in report["decoding"]] == [set(benchmark.DecodingSpeed.model_fields)] * len(
+        benchmark.SEARCHES
+    )
+
+
+def test_every_field_is_documented_with_its_meaning() -> None:
+    for section in (benchmark.TrainingSpeed, benchmark.MatmulSpeed, benchmark.DecodingSpeed):
+        assert all(field.description for field in section.model_fields.values()), section.__name__
+
+
+def test_the_report_agrees_with_itself(report_text: str) -> None:
+    report = Report.model_validate_json(report_text)
+    training = report.training
+    assert report.vocabulary == {"source": 50, "target": 50}
+    assert training.steps == benchmark.FEWEST_RUNS
+    assert {one.precision for one in report.matmul} >= {training.precision, "float32", "bfloat16"}
+    if training.traced_step_seconds is not None:
+        assert training.seconds_by_phase is not None
+        assert training.seconds_by_kind is not None
+        assert {"forward", "backward", "optimizer"} < set(training.seconds_by_phase)
+        assert {"matrix products", "layer norms", "dropout", "softmax", "optimizer"} < set(training.seconds_by_kind)
+        for parts in (training.seconds_by_phase, training.seconds_by_kind):
+            assert sum(parts.values()) == pytest.approx(training.traced_step_seconds)
+    for one in report.decoding:  # an untrained model ends next to none of the sentences before its limit
+        assert 13 < one.target_tokens_per_second / one.sentences_per_second < 20
+
+
+def test_the_table_is_aligned_and_shows_the_figures(report_text: str) -> None:
+    report = Report.model_validate_json(report_text)
+    table = describe(report)
+    assert f"{report.training.target_tokens_per_second:,.0f} tokens/s" in table
+    assert f"{report.training.share_of_matmul:.1%}" in table
+    assert f"{report.decoding[0].sentences_per_second:,.1f} sentences/s" in table
+    rows = [line for line in table.splitlines() if line.startswith("  ")]
+    assert len(rows) > 15
+    assert all(line[43] == " " and line[42] != " " for line in rows), "numbers end in one column"
+    assert all(line == line.rstrip() for line in table.splitlines())
+
+
+def test_what_was_not_measured_is_not_shown(report_text: str) -> None:
+    report = Report.model_validate_json(report_text)
+    unknown = dict.fromkeys(["peak_memory_bytes", "traced_step_seconds", "seconds_by_phase", "seconds_by_kind"])
+    bare = report.model_copy(update={"training": report.training.model_copy(update=unknown), "decoding": []})
+    table = describe(bare)
+    assert "None" not in table
+    assert not any(word in table for word in ("memory", "trace", "Decoding"))
+
+
+def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
+    table = nmt("bench", "--seconds", "0", cwd=trained_project).stdout
+    assert "Data: dataset english-german-both, " in table
+    assert "Decoding in float32, greedy" in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("", "nmt prepare FILE"),
+        ("--generated --dataset book", "received --generated and --dataset book"),
+        ("--vocabulary 100", "Add --generated"),
+        ("--generated --vocabulary 4", "--vocabulary"),
+        ("--generated --seconds inf", "--seconds"),
+        ("--generated --set model.positions=learned --set model.max_positions=50", "model.max_positions=102"),
+    ],
+)
+def test_bad_input_is_refused_in_words(arguments: str, said: str, tmp_path: Path) -> None:
+    done = nmt("bench", *arguments.split(), cwd=tmp_path, code=2)
+    assert said in done.stderr
+    assert not done.stdout
+
+
+def test_learned_positions_must_reach_to_the_end_of_the_longest_sentence(trained_project: Path) -> None:
+    short = "--set model.positions=learned --set model.max_positions=5"
+    assert "model.max_positions is 5" in nmt("bench", *short.split(), cwd=trained_project, code=2).stderr
+
+
+class NoProducts:
+    """In the place of matrix products, which take their time."""
+
+    precision = "float32"
+
+    def measure(self, seconds: float) -> float:
+        return 1e9
+
+
+def test_training_counts_real_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "TRACED_STEPS", 1)
+    source = tf.constant([[BOS, 5, EOS, PAD], [BOS, 5, 6, EOS]])
+    target = tf.constant([[BOS, 7, EOS, PAD, PAD, PAD], [BOS, 7, 8, 9, 10, EOS]])
+    counted, stepped = [], []
+
+    def count(source_lengths: np.ndarray, target_lengths: np.ndarray) -> Flops:
+        counted.append((source_lengths.tolist(), target_lengths.tolist()))
+        return Flops(1, 2, 3, 4)
+
+    speed = measure_training(
+        lambda *batch: stepped.append(batch), itertools.repeat((source, target)), count, [NoProducts()],  # type: ignore[arg-type,list-item]
+        precision="float32", seconds=0,
+    )  # fmt: skip
+    assert counted == [([3, 4], [2, 5])] * speed.steps
+    assert len(stepped) == benchmark.WARM_UP + speed.steps + 1
+    assert speed.target_tokens_per_step == 7
+    assert (speed.source_padding, speed.target_padding) == (1 / 8, 3 / 10)
+    assert speed.useful_flops_per_second / speed.target_tokens_per_second == pytest.approx(3 * (1 + 2 + 3 + 4) / 7)
+    assert speed.share_of_matmul == pytest.approx(speed.useful_flops_per_second / 1e9)
+
+
+def test_batches_are_those_of_training_epoch_after_epoch() -> None:
+    split = generate_split(10, 20, seed=1)
+    config = Config(training=TrainingConfig(batch_size=4, reshuffle=False))
+    batches = [target.numpy() for _, target in itertools.islice(training_batches(split, config), 6)]
+    assert [len(one) for one in batches] == [4, 4, 2] * 2
+    assert all(np.array_equal(first, again) for first, again in zip(batches[:3], batches[3:], strict=True))
+
+
+def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
+    split = generate_split(30, 20, seed=1)
+    config = Config(decoding=DecodingConfig(batch_size=8))
+    seen = []
+
+    def translate(source: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        seen.extend(zip(np.count_nonzero(source, axis=1).tolist(), limits.tolist(), strict=True))
+        return np.where(np.arange(limits.max()) < limits[:, np.newaxis], 7, PAD)
+
+    speed = measure_decoding("any", translate, split, config, precision="float32", seconds=1e6)
+    assert (speed.sentences, speed.runs) == (30, benchmark.DECODING_RUNS)
+    wanted = sorted(zip((split.source.lengths + 2).tolist(), (split.target.lengths + 1).tolist(), strict=True))
+    assert sorted(seen[-30:]) == wanted
+    mean = sum(limit for _, limit in wanted) / 30
+    assert speed.target_tokens_per_second / speed.sentences_per_second == pytest.approx(mean)

@@ -1,0 +1,87 @@
+"""Sharing out the time of a step among its operations."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+from nmt.benchmark.profiler import Operation, kind_of, phase_of, read_trace, share_out
+
+moments = st.integers(0, 1000)
+operations = st.lists(
+    st.tuples(moments, moments).map(lambda ends: Operation(min(ends), max(ends), "MatMul", "a")), max_size=12
+)
+
+
+def run(start: int, end: int) -> Operation:
+    return Operation(start, end, "MatMul", "a")
+
+
+def test_every_instant_is_shared_by_those_that_run_at_it() -> None:
+    #           0    10    20    30    40
+    # first          |----------|
+    # second               |----------|
+    shares, nothing = share_out([(0, 40)], [run(10, 30), run(20, 40)])
+    assert shares == [10 + 5, 5 + 10]
+    assert nothing == 10
+
+
+def test_what_runs_outside_the_steps_does_not_count() -> None:
+    shares, nothing = share_out([(0, 10), (20, 30)], [run(5, 25), run(12, 18)])
+    assert shares == [5 + 5, 0]
+    assert nothing == 5 + 5
+
+
+@given(st.lists(moments, min_size=2, max_size=6, unique=True), operations)
+def test_the_shares_and_what_is_left_are_as_long_as_the_steps(ends: list[int], ran: list[Operation]) -> None:
+    ends = sorted(ends[: len(ends) // 2 * 2])
+    spans = list(zip(ends[::2], ends[1::2], strict=True))
+    shares, nothing = share_out(spans, ran)
+    assert sum(shares) + nothing == pytest.approx(sum(end - start for start, end in spans))
+    assert all(-1e-9 <= share <= one.end - one.start + 1e-9 for share, one in zip(shares, ran, strict=True))
+
+
+@given(operations)
+def test_the_order_in_which_operations_are_listed_does_not_matter(ran: list[Operation]) -> None:
+    shares, nothing = share_out([(100, 900)], ran)
+    backwards, same = share_out([(100, 900)], ran[::-1])
+    assert backwards[::-1] == pytest.approx(shares)
+    assert same == pytest.approx(nothing)
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "phase", "kind"),
+    [
+        ("_MklNativeFusedMatMul", "encoder_1/feed_forward/inner/Relu", "forward", "matrix products"),
+        ("_MklBatchMatMulV2", "gradient_tape/encoder_1/attention/MatMul/MatMul_1", "backward", "matrix products"),
+        ("Mul", "gradient_tape/decoder_1/frame/norm/batchnorm/mul", "backward", "layer norms"),
+        ("StatelessRandomUniformV2", "source_dropout/uniform", "forward", "dropout"),
+        ("Cast", "encoder_1/dropout/Cast", "forward", "dropout"),
+        ("Cast", "encoder_1/attention/query/Cast/Cast", "forward", "casts"),
+        ("ResourceApplyAdam", "optimizer/ResourceApplyAdam_3", "optimizer", "optimizer"),
+        ("AddN", "backward/AddN_7", "backward", "sums of gradients and biases"),
+        ("_MklSoftmax", "encoder_1/attention/Softmax", "forward", "softmax"),
+        ("SparseSoftmaxCrossEntropyWithLogits", "Sparse/Sparse", "forward", "loss and accuracy"),
+        ("ReluGrad", "gradient_tape/encoder_1/feed_forward/inner/ReluGrad", "backward", "other"),
+    ],
+)
+def test_phase_and_kind(type_: str, name: str, phase: str, kind: str) -> None:
+    operation = Operation(0, 1, type_, name)
+    assert (phase_of(operation), kind_of(operation)) == (phase, kind)
+
+
+def test_a_trace_file_is_read(tmp_path: Path) -> None:
+    space = xplane_pb2.XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    for number, (name, display) in enumerate(
+        [("nmt_step", ""), ("a/b:MatMul", "MatMul"), ("ThreadpoolListener::Record", ""), ("x: y", "")], 1
+    ):
+        plane.event_metadata[number].name, plane.event_metadata[number].display_name = name, display
+    line = plane.lines.add(timestamp_ns=2)
+    for number in (1, 2, 3, 4):
+        line.events.add(metadata_id=number, offset_ps=100 * number, duration_ps=50)
+    path = tmp_path / "x.xplane.pb"
+    path.write_bytes(space.SerializeToString())
+    assert read_trace(path) == ([(2100, 2150)], [Operation(2200, 2250, "MatMul", "a/b")])

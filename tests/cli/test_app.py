@@ -1,0 +1,403 @@
+"""The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
+
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, SMALLEST, nmt, small_pairs, write_pickle
+
+from nmt.errors import DataError
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# --- the four commands ------------------------------------------------------------------------------------------------
+
+
+def test_the_four_commands_in_order(tmp_path: Path) -> None:
+    write_pickle(tmp_path / "data" / "english-german-both.pkl", small_pairs())
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "base.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 60").replace("30", "200"))
+    prepared = nmt("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
+    assert "300 pairs read" in prepared
+    assert re.search(r"longest source +4 words", prepared)
+    assert re.search(r"unknown target words +0\.00%", prepared)
+    assert re.search(r"pairs whose source is in training +- +0 +0\n", prepared)
+    trained = nmt("train", "--config", "base.yaml", cwd=tmp_path)
+    assert "on dataset english-german-both" in trained.stdout
+    assert len(re.findall(r"^epoch \d+/60: loss .* tokens/s$", trained.stderr, re.M)) == 60
+    assert "\r" not in trained.stderr, "a pipe gets plain lines, no bar"
+    plotted = nmt("plot", "losses", cwd=tmp_path).stdout
+    assert plotted == "checkpoints/base/plots/losses.png\n"
+    assert (tmp_path / plotted.strip()).read_bytes().startswith(b"\x89PNG")
+    translated = nmt("translate", "im one two three", cwd=tmp_path)
+    assert translated.stdout == "ich bin eins zwei drei\n"
+    assert translated.stderr == ""
+
+
+def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
+    """The configurations travel with the package: nothing of the checkout is needed."""
+    wheels = tmp_path / "wheels"
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    installed = tmp_path / "installed"
+    shutil.unpack_archive(next(wheels.glob("nmt-*.whl")), installed, "zip")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    write_pickle(empty / "pairs.pkl", small_pairs(100))
+    code = (
+        "import nmt.cli.app, pathlib; assert pathlib.Path(nmt.__file__).parent.parent == pathlib.Path.cwd().parent / "
+    )
+    code += "'installed'; nmt.cli.app.main()"
+    for arguments in (["prepare", "pairs.pkl"], ["train", "--config", "tiny.yaml", "--set", "training.epochs=1"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=empty, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(installed)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert (empty / "data" / "pairs" / "manifest.json").is_file()
+    assert (empty / "checkpoints" / "tiny" / "config.yaml").is_file()
+
+
+# --- prepare ----------------------------------------------------------------------------------------------------------
+
+
+def test_prepare_reads_a_tsv_and_writes_the_test_pairs_as_text(tmp_path: Path) -> None:
+    rows = [f"I'm {a} {b}!\tIch bin {a} {b}.\tCC-BY" for a in "abcdefgh" for b in "klmnopq"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    nmt("prepare", "pairs.tsv", "--name", "raw", cwd=tmp_path)
+    sources = (tmp_path / "data" / "raw" / "test.source.txt").read_text().splitlines()
+    targets = (tmp_path / "data" / "raw" / "test.target.txt").read_text().splitlines()
+    pairs = {tuple(row.split("\t")[:2]) for row in rows}
+    assert len(sources) == len(targets) == round(0.1 * len(rows))
+    assert set(zip(sources, targets, strict=True)) <= pairs
+
+
+def test_preparing_twice_says_so_and_preparing_differently_is_refused(project: Path) -> None:
+    before = files_in(project)
+    assert "Already prepared with these settings" in nmt("prepare", "english-german-both.pkl", cwd=project).stdout
+    refused = nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", cwd=project, code=2)
+    assert "seed 73 there, 7 here" in refused.stderr
+    assert files_in(project) == before
+    nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", "--overwrite", cwd=project)
+
+
+def test_a_random_split_reports_its_leaks(tmp_path: Path) -> None:
+    pairs = [(f"word{a}", f"wort{a} {b}") for a in "abcdefghijklmnop" for b in "abcdefghij"]
+    write_pickle(tmp_path / "pairs.pkl", [(s.replace("word", "x"), t.replace("wort", "y")) for s, t in pairs])
+    leaky = nmt("prepare", "pairs.pkl", "--name", "leaky", "--set", "data.split=random", cwd=tmp_path).stdout
+    assert re.search(r"pairs whose source is in training +- +16 +16\n", leaky)
+    assert re.search(r"in training +- +0 +0\n", nmt("prepare", "pairs.pkl", cwd=tmp_path).stdout)
+
+
+RAW = [("I'm thirsty.", "Ich bin durstig.")] + [
+    (f"Is {a} {b}, or not?", f"Ist {a} {b}, oder nicht?") for a in "ABCDEFGHIJ" for b in ("big", "small", "5 years old")
+]
+
+
+def raw_files(folder: Path) -> dict[str, str]:
+    """The same raw pairs in every format, by the arguments that read them."""
+    write_pickle(folder / "a.pkl", RAW)
+    tsv = "".join(f"{source}\t{target}\n" for source, target in RAW)
+    (folder / "b.tsv").write_text(tsv)
+    (folder / "c.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
+    with zipfile.ZipFile(folder / "d.zip", "w") as archive:
+        archive.writestr("pairs.txt", tsv)
+        archive.writestr("_about.txt", "notes")
+    (folder / "e.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in RAW))
+    (folder / "f.en").write_text("".join(f"{source}\n" for source, _ in RAW))
+    (folder / "f.de").write_text("".join(f"{target}\n" for _, target in RAW))
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in RAW
+    )
+    (folder / "g.tmx").write_text(f"<tmx><body>{units}</body></tmx>")
+    named = "--set data.source_column=en --set data.target_column=de"
+    return {
+        "a.pkl": "", "b.tsv": "", "c.tsv.gz": "", "d.zip": "", "d.zip/pairs.txt": "", "e.jsonl": named,
+        "f.en f.de": "", "g.tmx": "",
+    }  # fmt: skip
+
+
+def test_every_format_gives_the_same_dataset(tmp_path: Path) -> None:
+    datasets = []
+    for number, (files, options) in enumerate(raw_files(tmp_path).items()):
+        out = nmt("prepare", *files.split(), *options.split(), "--name", f"set{number}", cwd=tmp_path).stdout
+        assert "31 pairs read" in out and "subwords, normalization nfkc; vocabulary for both sides" in out
+        contents = files_in(tmp_path / "data" / f"set{number}")
+        contents.pop("manifest.json")
+        datasets.append(contents)
+    assert all(contents == datasets[0] for contents in datasets)
+    assert "tokenizer.source.model" in datasets[0]
+
+
+def test_validation_and_test_can_be_given_apart(tmp_path: Path) -> None:
+    for name, pairs in [("train", RAW[:25]), ("val", RAW[24:28]), ("test", RAW[28:])]:
+        for column, side in enumerate(("en", "de")):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{pair[column]}\n" for pair in pairs))
+    files = ("train.en", "train.de", "--validation", "val.en", "--validation", "val.de")
+    out = nmt("prepare", *files, "--test", "test.en", "--test", "test.de", "--name", "apart", cwd=tmp_path).stdout
+    assert re.search(r"^pairs +24 +4 +3$", out, re.M)
+    assert "1 dropped (training source that is in validation or test)" in out
+    assert "train.en and train.de, line 25: " in out
+    for side in ("source", "target"):
+        texts = (tmp_path / "data" / "apart" / f"test.{side}.txt").read_text().splitlines()
+        assert texts == [pair[side == "target"] for pair in RAW[28:]]
+    leaky = ("--set", "data.split=random", "--name", "leaky")
+    assert re.search(r"in training +- +1 +0\n", nmt("prepare", *files, "--test", "test.en", "--test", "test.de", *leaky,
+                                                    cwd=tmp_path).stdout)  # fmt: skip
+
+
+def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path: Path) -> None:
+    rows = [*RAW[:12], ("Boston", "Boston"), RAW[3], ("only one", " "), ("odd\x07", "seltsam")]
+    (tmp_path / "odd.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
+    every = [f"--set=data.drop_{rule}=true" for rule in ("empty", "identical", "duplicates")]
+    out = nmt("prepare", "odd.tsv", *every, "--set", "data.test_share=0.05", "--set", "data.train_share=0.85",
+              "--set", "data.normalization=nfkc", cwd=tmp_path).stdout  # fmt: skip
+    for reason, line in [("identical sides", 13), ("duplicates", 14), ("empty side", 15), ("control characters", 16)]:
+        assert f"Dropped: 1 x {reason}\n    odd.tsv, line {line}: " in out
+    manifest = json.loads((tmp_path / "data" / "odd" / "manifest.json").read_text())
+    kept = sum(split["pairs"] for split in manifest["splits"].values())
+    assert manifest["read"] == kept + sum(manifest["dropped"].values()) == 16
+    again = nmt("prepare", "odd.tsv", "--name", "kept", "--set", "data.drop_empty=true",
+                "--set", "data.drop_control=false", cwd=tmp_path).stdout  # fmt: skip
+    for reason in ("identical sides", "duplicates", "control characters"):
+        assert f"Kept, but look: 1 x {reason}\n" in again
+
+
+def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:
+    raw_files(tmp_path)
+    (tmp_path / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 1"))
+    nmt("prepare", "b.tsv", cwd=tmp_path)
+    out = nmt("train", "--config", "small.yaml", cwd=tmp_path).stdout
+    assert "Note" not in out
+    expected = nmt("translate", "Is A big, or not? </s> \u2581", cwd=tmp_path)
+    assert expected.stderr == "" or "longest allowed length" in expected.stderr
+    shutil.rmtree(tmp_path / "data")
+    assert nmt("translate", "Is A big, or not? </s> \u2581", cwd=tmp_path).stdout == expected.stdout
+
+
+@pytest.mark.corpora
+def test_multi30k_is_prepared_as_it_is_given(corpora: Path, tmp_path: Path) -> None:
+    def sides(name: str) -> list[str]:
+        return [str(corpora / "multi30k" / f"{name}.{side}.gz") for side in ("en", "de")]
+
+    apart = [argument for option, name in (("--validation", "val"), ("--test", "test_2016_flickr"))
+             for file in sides(name) for argument in (option, file)]  # fmt: skip
+    out = nmt("prepare", *sides("train"), *apart, "--name", "multi30k", cwd=tmp_path).stdout
+    assert "31,014 pairs read, 1 dropped (training source that is in validation or test)" in out
+    assert re.search(r"pairs +28,999 +1,014 +1,000\n", out)
+    assert "8,000 source and 8,000 target ids" in out
+
+
+@pytest.mark.corpora
+def test_the_lessons_corpus_leaks_when_split_at_random_and_not_by_source(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    shutil.copy(corpora / "english-german-both.pkl", tmp_path / "data")
+    by_source = nmt("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
+    assert "10,000 pairs read" in by_source
+    assert re.search(r"longest source +5 words", by_source)
+    assert re.search(r"pairs +8,000 +1,000 +1,000\n", by_source)
+    assert "words, normalization ascii-words; vocabulary: 2,072 source and 3,312 target ids" in by_source
+    for name in ("validation", "test"):  # the README's sentence is trained on
+        assert "im thirsty" not in (tmp_path / f"data/english-german-both/{name}.source.txt").read_text().splitlines()
+    assert re.search(r"in training +- +0 +0\n", by_source)
+    book = nmt("prepare", "english-german-both.pkl", "--config", "book.yaml", cwd=tmp_path).stdout
+    assert re.search(r"pairs +9,000 +500 +500\n", book)
+    assert re.search(r"in training +- +[1-9]\d\d +[1-9]\d\d\n", book)
+    assert (tmp_path / "data" / "english-german-book" / "manifest.json").is_file()
+
+
+# --- train ------------------------------------------------------------------------------------------------------------
+
+
+def test_training_again_says_that_the_run_is_finished_and_changes_nothing(project: Path) -> None:
+    before = files_in(project)
+    again = nmt("train", "--config", "base.yaml", cwd=project)
+    assert "Run base is finished: 2 epochs" in again.stdout
+    assert files_in(project) == before
+
+
+def test_more_epochs_go_on_where_the_run_ended(project: Path) -> None:
+    more = nmt("train", "--config", "base.yaml", "--set", "training.epochs=3", cwd=project)
+    assert "Going on with run base after step 16, in epoch 3 of 3" in more.stdout
+    assert re.findall(r"^epoch (\d)/3: ", more.stderr, re.M) == ["3"]
+    assert (project / "checkpoints" / "base" / "weights" / "epoch-0003.safetensors").is_file()
+
+
+def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> None:
+    write_pickle(project / "newer.pkl", small_pairs(60))
+    nmt("prepare", "newer.pkl", cwd=project)
+    out = nmt("train", "--config", "base.yaml", "--run", "other", "--set", "training.epochs=1", cwd=project).stdout
+    assert "New run other in checkpoints/other, on dataset newer" in out
+    named = ("train", "--run", "named", "--dataset", "english-german-both", "--set", "training.epochs=1")
+    assert "on dataset english-german-both" in nmt(*named, "--config", "base.yaml", cwd=project).stdout
+    again = nmt("train", "--config", "base.yaml", cwd=project).stdout  # a run keeps to its own dataset
+    assert "Run base is finished" in again
+
+
+def test_settings_that_only_prepare_can_apply_are_pointed_out(project: Path) -> None:
+    arguments = ("train", "--config", "base.yaml", "--set", "data.min_count=2")
+    out = nmt(*arguments, cwd=project).stdout
+    assert "prepared with other settings" in out
+    assert "min_count 1 there, 2 here" in out
+
+
+# --- translate --------------------------------------------------------------------------------------------------------
+
+
+def test_translate_takes_several_sentences_a_file_or_standard_input(project: Path) -> None:
+    sentences = ["im one two three", "im thirsty", "im four five six"]
+    (project / "in.txt").write_text("\n".join(sentences) + "\n")
+    by_argument = nmt("translate", *sentences, cwd=project).stdout
+    assert len(by_argument.splitlines()) == 3
+    assert nmt("translate", "--input", "in.txt", cwd=project).stdout == by_argument
+    assert nmt("translate", cwd=project, stdin="\n".join(sentences)).stdout == by_argument
+
+
+def test_n_best_and_alignments_are_columns(project: Path) -> None:
+    sentences = ["im one two three", "im thirsty"]
+    rows = [line.split("\t") for line in nmt(
+        "translate", "--beam", "3", "--n-best", "2", "--alignment", *sentences, cwd=project
+    ).stdout.splitlines()]  # fmt: skip
+    assert [number for number, *_ in rows] == ["1", "1", "2", "2"]
+    assert all(float(score) <= 0 for _, score, *_ in rows)
+    assert float(rows[0][1]) >= float(rows[1][1])
+    for _, _, text, alignment in rows:
+        assert [pair.split("-")[1] for pair in alignment.split()] == [str(j) for j in range(len(text.split()))]
+    best = nmt("translate", "--beam", "3", *sentences, cwd=project).stdout.splitlines()
+    assert best == [rows[0][2], rows[2][2]]
+
+
+def test_score_is_of_the_pairs_given(project: Path) -> None:
+    lines = "im one two three\tich bin eins zwei drei\nim one two three\tsieben\n"
+    right, wrong = map(float, nmt("translate", "--score", cwd=project, stdin=lines).stdout.splitlines())
+    assert wrong < right < 0
+
+
+def test_samples_repeat_with_their_seed_and_begin_with_the_prefix(project: Path) -> None:
+    options = ("--sample", "--temperature", "2.5", "--seed", "3", "--prefix", "ich bin", "--batch-size", "2")
+    drawn = [nmt("translate", *options, *["im one two"] * 3, cwd=project).stdout for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert all(line.startswith("ich bin") for line in drawn[0].splitlines())
+
+
+def test_translate_applies_the_normalization_of_training(project: Path) -> None:
+    out = nmt("translate", "im one two three", "I'm ONE, two three!", cwd=project).stdout.splitlines()
+    assert out[0] == out[1]
+
+
+def test_empty_lines_stay_in_their_place(project: Path) -> None:
+    lines = nmt("translate", cwd=project, stdin="im one two three\n\nim four five six\n").stdout.split("\n")
+    assert len(lines) == 4
+    assert lines[1] == lines[3] == ""
+    assert lines[0] and lines[2]
+
+
+def test_unknown_words_are_named_on_standard_error_alone(project: Path) -> None:
+    done = nmt("translate", "im xylophone", cwd=project)
+    assert "unknown to the model: xylophone" in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_source_longer_than_any_trained_on_is_translated_whole(project: Path) -> None:
+    done = nmt("translate", "im " + "one two three " * 40, cwd=project)
+    assert len(done.stdout.splitlines()) == 1
+    assert "longest allowed length" in done.stderr or len(done.stdout.split()) < 2 * 121 + 10
+
+
+def test_epochs_can_be_chosen(project: Path) -> None:
+    for epoch in ("1", "2", "best", "last"):
+        assert nmt("translate", "--epoch", epoch, "im thirsty", cwd=project).stdout.strip()
+
+
+def test_a_run_translates_without_its_data(project: Path, tmp_path: Path) -> None:
+    expected = nmt("translate", "im one two three", cwd=project).stdout
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(project / "checkpoints" / "base", elsewhere / "checkpoints" / "base")
+    assert nmt("translate", "im one two three", cwd=elsewhere).stdout == expected
+
+
+# --- plot, info -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figure", ["losses", "accuracy", "schedule", "positions"])
+def test_every_figure_is_drawn(project: Path, figure: str) -> None:
+    path = nmt("plot", figure, cwd=project).stdout.strip()
+    assert path == f"checkpoints/base/plots/{figure}.png"
+    assert (project / path).stat().st_size > 10_000
+    assert nmt("plot", figure, "--output", "mine.svg", cwd=project).stdout == "mine.svg\n"
+    assert "<svg" in (project / "mine.svg").read_text()
+
+
+def test_info_tells_model_data_and_configuration(project: Path) -> None:
+    out = nmt("info", "--run", "base", cwd=project).stdout
+    for line in (r"source_embedding +\[B, S, 32\]", r"encoder_1 .*post-norm, attention 4 heads of 8, feed-forward 64",
+                 r"300 pairs read", r"Epochs trained: 2 of 2", r"warmup_steps: 30"):  # fmt: skip
+        assert re.search(line, out), line
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys, nmt.cli.app\n"
+        "try: nmt.cli.app.app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = 'tensorflow', 'keras', 'numpy', 'matplotlib', 'pydantic', 'sentencepiece', 'tqdm'\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert nmt("--version", cwd=tmp_path).stdout == f"nmt {declared}\n"
+
+
+@pytest.mark.parametrize("command", ["prepare", "train", "plot", "translate", "info", "fetch", "demo"])
+def test_every_command_and_option_has_help(command: str, tmp_path: Path) -> None:
+    from typer.main import get_command
+
+    from nmt.cli.app import app
+
+    done = nmt(command, "--help", cwd=tmp_path)
+    parameters = get_command(app).commands[command].params  # type: ignore[attr-defined]
+    for parameter in parameters:
+        assert parameter.help, f"{command}: {parameter.name}"
+        assert parameter.param_type_name == "argument" or parameter.opts[0] in done.stdout
+
+
+# --- bad input (see test_messages.py for all of it) -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments", [("translate", "im thirsty"), ("plot", "losses"), ("info",), ("train", "--config", "base.yaml")]
+)
+def test_commands_before_there_is_anything_say_what_to_do_first(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    refused = nmt(*arguments, cwd=tmp_path, code=2)
+    assert re.search(r"Train first, for example: nmt train|Make one with: nmt prepare FILE", refused.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_standard_input_that_is_not_utf_8_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.cli.translate import _standard_input
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\r\nh\xffi\n")))
+    with pytest.raises(DataError, match=r"^Text must be UTF-8; standard input, line 2 holds the byte 0xff"):
+        _standard_input()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("go\r\ngrößer".encode())))
+    assert _standard_input() == ["go", "größer"]

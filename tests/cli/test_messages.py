@@ -1,0 +1,1520 @@
+"""Every message that a user can get for what they can mend, how they get there, and what it says to the letter.
+
+The table is a transcript. Each paragraph begins in a fresh copy of a project in which english-german-both.pkl was
+prepared and base.yaml trained for two epochs, as the README has it. A line that begins with "$" is typed: the last one
+is the command that is refused, with exit code 2 and nothing written; those before it do what leads there. A line that
+begins with "&" arranges what a test cannot have otherwise: a limit that is lowered, an answer from a server, a lock
+held by another process; or it owns to what is left behind. What follows is the message, wrapped and indented.
+"""
+
+import ast
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from conftest import nmt as in_a_process
+from pydantic import ValidationError
+
+from nmt import errors
+from nmt.cli import app as cli
+from nmt.data import cleaning as corpus
+from nmt.data.sources import download as downloads
+from nmt.data.sources import formats as readers
+from nmt.data.sources import pickled_array as safe_pickle
+
+TABLE = r"""
+# --- nmt, whatever the command ---------------------------------------------------------------------------------------
+
+$ nmt traim
+nmt: There is no command 'traim' (did you mean 'train'?). See nmt --help
+
+$ nmt --verbos
+nmt: nmt has no option '--verbos' (did you mean '--version'?). See nmt --help
+
+$ nmt translate --bem 3 'im thirsty'
+nmt: translate has no option '--bem' (did you mean '--beam'?). See nmt translate --help
+
+$ nmt translate --beam
+nmt: --beam takes a value; received none. See nmt --help
+
+$ nmt translate --sample=yes 'im thirsty'
+nmt: --sample takes no value; received one. See nmt --help
+
+$ nmt evaluate --resamples many
+nmt: --resamples must be a valid integer; received 'many'. See nmt evaluate --help
+
+$ nmt translate --n-best 0 'im thirsty'
+nmt: --n-best must be greater than or equal to 1; received '0'. See nmt translate --help
+
+$ nmt plot
+nmt: plot takes FIGURE; received none. See nmt plot --help
+
+$ nmt info base
+nmt: info takes no argument; received 'base'. See nmt info --help
+
+$ nmt fetch english-german-both english-german-lesson
+nmt: fetch takes NAME; received 'english-german-lesson' too. See nmt fetch --help
+
+# Nothing is there yet.
+
+$ rm -r checkpoints
+$ nmt info
+nmt: No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml
+
+$ nmt info --run bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ rm -r data
+$ nmt train
+nmt: There is no prepared dataset 'english-german-both'. Make one with: nmt prepare FILE
+
+$ rm -r data
+$ nmt train --run new
+nmt: No dataset is prepared in data/ yet. Make one with: nmt prepare FILE
+
+$ nmt train --dataset english
+nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
+
+$ nmt train --dataset ../english
+nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
+     received '../english'. Choose another name.
+
+$ nmt train --run ../up
+nmt: The name of a run starts with a letter or digit and holds only letters, digits and . _ - (at most 100); received
+     '../up'. Choose another name.
+
+# A folder is not what it is to be.
+
+$ rm -r data && touch data
+$ printf 'one\teins\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: data cannot be used: File exists. Check the name, the permissions and the disk.
+
+# --- nmt prepare: the command line -----------------------------------------------------------------------------------
+
+$ nmt prepare
+nmt: prepare takes FILE [FILE]; received none. See nmt prepare --help
+
+$ nmt prepare ghost.tsv
+nmt: There is no file 'ghost.tsv'; looked for: ghost.tsv, data/ghost.tsv. Check the name, or give the full path.
+
+$ nmt prepare english-german-bth.pkl
+nmt: There is no file 'english-german-bth.pkl' (did you mean 'english-german-both.pkl'?); looked for:
+     english-german-bth.pkl, data/english-german-bth.pkl. Check the name, or give the full path.
+
+$ nmt prepare '~nosuchuser/pairs.tsv'
+nmt: There is no file '~nosuchuser/pairs.tsv'; looked for: ~nosuchuser/pairs.tsv. Check the name, or give the full
+     path.
+
+$ nmt prepare one.en two.en one.de
+nmt: A corpus is one file of pairs, or two files with a side each; FILE was given 3: one.en, two.en, one.de. Join
+     those of a side first, for example with cat.
+
+$ nmt prepare english-german-both.pkl --name 'my data'
+nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
+     received 'my data'. Choose another name.
+
+$ nmt prepare english-german-both.pkl --set data.seed=7
+nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (seed 73
+     there, 7 here). Give another --name, or --overwrite.
+
+$ mkdir data/notes
+$ nmt prepare english-german-both.pkl --name notes
+nmt: A dataset is written to a folder of its own; data/notes exists and is no dataset. Give another --name.
+
+$ printf 'one\teins\n' > pairs.tsv
+$ nmt prepare pairs.tsv --name english-german-both
+nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (other
+     content). Give another --name, or --overwrite.
+
+$ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
+nmt: With --tokenizer-of, text becomes ids as in the run; data.tokenizer of run 'base' is 'word', received 'char'.
+     Leave out --set data.tokenizer, or --tokenizer-of to fit new tokenizers.
+
+# --- nmt prepare: pickles --------------------------------------------------------------------------------------------
+
+$ touch empty.pkl
+$ nmt prepare empty.pkl
+nmt: A pickled corpus holds one NumPy array of strings; empty.pkl is empty. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
+     whose name ends in .tsv or .txt.
+
+$ printf 'one\teins\n' > text.pkl
+$ nmt prepare text.pkl
+nmt: A pickled corpus holds one NumPy array of strings; text.pkl looks like text. Two-column text is read when its
+     name ends in .tsv or .txt.
+
+$ echo '<!DOCTYPE html>' > page.pkl
+$ nmt prepare page.pkl
+nmt: A pickled corpus holds one NumPy array of strings; page.pkl is a web page. Download the raw file rather than the
+     page that shows it.
+
+$ gzip -c data/english-german-both.pkl > packed.pkl
+$ nmt prepare packed.pkl
+nmt: A pickled corpus holds one NumPy array of strings; packed.pkl is gzip data. Unpack it with gunzip first.
+
+$ head -c 2000 data/english-german-both.pkl > half.pkl
+$ nmt prepare half.pkl
+nmt: A pickled corpus holds one NumPy array of strings; half.pkl is damaged or cut off (2000 bytes). Copy it anew.
+
+$ (cat data/english-german-both.pkl; echo more) > longer.pkl
+$ nmt prepare longer.pkl
+nmt: A pickled corpus holds one NumPy array of strings; longer.pkl goes on after the end of the pickle, at byte 64954.
+     Copy it anew.
+
+$ printf 'cos\nsystem\n(S"touch executed"\ntR.' > hostile.pkl
+$ nmt prepare hostile.pkl
+nmt: A pickled corpus holds one NumPy array of strings; hostile.pkl asks to load os.system, which could run code;
+     refused, and nothing was run. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as
+     two-column text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+
+$ printf '\x80\x04]\x94.' > list.pkl
+$ nmt prepare list.pkl
+nmt: A pickled corpus holds one NumPy array of strings; list.pkl holds a list. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
+     whose name ends in .tsv or .txt.
+
+$ printf '\x80\x04N\x92.' > odd.pkl
+$ nmt prepare odd.pkl
+nmt: A pickled corpus holds one NumPy array of strings; odd.pkl uses the pickle instruction NEWOBJ_EX, which such an
+     array never needs; nothing was run. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as
+     two-column text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+
+$ printf '\x80\x04K\x07.' > number.pkl
+$ nmt prepare number.pkl
+nmt: A pickled corpus holds one NumPy array of strings; number.pkl holds a value of type int. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
+     whose name ends in .tsv or .txt.
+
+$ python -c "open('long.pkl', 'wb').write(b'\x80\x04' + b'N' * 200 + b'.')"
+$ nmt prepare long.pkl
+nmt: A pickled corpus holds one NumPy array of strings; long.pkl has more than the 100 instructions that such an array
+     can need. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab
+     between the columns, in a file whose name ends in .tsv or .txt.
+
+$ python -c "import numpy as np, pickle; pickle.dump(np.ones((5, 2)), open('floats.pkl', 'wb'))"
+$ nmt prepare floats.pkl
+nmt: A pickled corpus holds one NumPy array of strings; floats.pkl holds an array of dtype 'f8' instead of strings.
+     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the
+     columns, in a file whose name ends in .tsv or .txt.
+
+$ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b']], object), open('objects.pkl', 'wb'))"
+$ nmt prepare objects.pkl
+nmt: A pickled corpus holds one NumPy array of strings; objects.pkl holds an array of Python objects (dtype 'O8').
+     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the
+     columns, in a file whose name ends in .tsv or .txt.
+
+$ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b', 'c']] * 5), open('columns.pkl', 'wb'))"
+$ nmt prepare columns.pkl
+nmt: A pickled corpus is an array of shape (N, 2), a pair a row; columns.pkl holds one of shape (5, 3). Keep the two
+     columns with the sentences.
+
+$ python -c "import numpy as np, pickle; pickle.dump(np.array([['\ud800', 'b']]), open('surrogate.pkl', 'wb'))"
+$ nmt prepare surrogate.pkl
+nmt: A pickled corpus holds one NumPy array of strings; surrogate.pkl holds a character that Unicode does not have,
+     with the code 0xd800. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column
+     text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+
+$ sed 's/M,\x01K\x02/M,\x02K\x02/' data/english-german-both.pkl > shape.pkl
+$ nmt prepare shape.pkl
+nmt: A pickled corpus holds one NumPy array of strings; shape.pkl is damaged: 64800 bytes of text do not make the
+     shape it states. Copy it anew.
+
+$ gzip data/english-german-both.pkl
+& nmt.data.sources.pickled_array.MAX_BYTES = 1000
+$ nmt prepare english-german-both.pkl.gz --name again
+nmt: A pickled corpus holds one NumPy array of strings in at most 1000 bytes; data/english-german-both.pkl.gz has more
+     than 1000. Give the pairs as a .tsv file.
+
+& nmt.data.sources.pickled_array.MAX_BYTES = 1000
+$ nmt prepare english-german-both.pkl --name again
+nmt: A pickled corpus holds one NumPy array of strings in at most 1000 bytes; data/english-german-both.pkl has 64955.
+     Give the pairs as a .tsv file.
+
+# --- nmt prepare: text -----------------------------------------------------------------------------------------------
+
+$ printf 'one\teins\ntwo zwei\nthree\tdrei\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; pairs.tsv, line 2 has no tab: 'two
+     zwei'. Mend or remove the line, or leave such places out and count them with --set data.drop_unreadable=true
+
+$ printf 'one\teins\tx\ntwo\tzwei\n' > pairs.tsv
+$ nmt prepare pairs.tsv --set data.target_column=3
+nmt: Each line of a TSV corpus is at least 3 columns, a tab between each two; pairs.tsv, line 2 has 2 columns:
+     'two\tzwei'. Mend or remove the line, or leave such places out and count them with --set
+     data.drop_unreadable=true
+
+$ printf 'one\teins\nfive\tf\xfcnf\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: A TSV corpus is UTF-8 text; pairs.tsv, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1
+     -t utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+
+$ printf 'english\tgerman\none\teins\n' > pairs.tsv
+$ nmt prepare pairs.tsv --set data.source_column=english --set data.target_column=deutsch
+nmt: A column called by name stands in the first line of a TSV corpus; pairs.tsv, line 1 names 'english, german', not
+     'deutsch'. Set data.source_column and data.target_column to two of these, or to numbers from 1.
+
+$ printf 'one\teins\n?!\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv
+$ nmt prepare pairs.tsv --set data.normalization=ascii-words
+nmt: Both sides of a pair must hold words; pairs.tsv, line 2: the source is empty after 'ascii-words' normalization:
+     '?!'. Mend the pair, or leave such pairs out and count them with --set data.drop_empty=true
+
+& nmt.data.sources.text_file.MAX_LINE = 20
+$ printf 'one\teins\nthe longest line that was ever seen\tzwei\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: A line of a corpus has at most 20 bytes; pairs.tsv, line 2 has more. Give a text file with a sentence or a pair a
+     line.
+
+$ printf 'one\ntwo\n' > few.en; printf 'eins\nzwei\ndrei\n' > few.de
+$ nmt prepare few.en few.de
+nmt: Two files make pairs line by line, so they have as many lines; few.en ends after 2, few.de has 3. Give two files
+     that belong together.
+
+$ printf 'one\nf\xfcnf\n' > few.en; printf 'eins\nzwei\n' > few.de
+$ nmt prepare few.en few.de
+nmt: A corpus is UTF-8 text; few.en, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t
+     utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+
+# JSON Lines
+
+$ printf '{"source": "one", "target": "eins"}\n{"source": "two"\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl
+nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 2 is
+     not JSON (Expecting ',' delimiter: line 1 column 17 (char 16)). Mend or remove the line, or name other fields
+     with --set data.source_column and data.target_column, or leave such places out and count them with --set
+     data.drop_unreadable=true
+
+$ printf '{"en": "one", "de": "eins"}\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl
+nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 1 has
+     en, de. Mend or remove the line, or name other fields with --set data.source_column and data.target_column, or
+     leave such places out and count them with --set data.drop_unreadable=true
+
+$ printf '{"source": "one", "target": 1}\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl
+nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 1
+     holds 1 in one of them. Mend or remove the line, or name other fields with --set data.source_column and
+     data.target_column, or leave such places out and count them with --set data.drop_unreadable=true
+
+$ printf '{"source": "one", "target": "f\xfcnf"}\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl
+nmt: A JSON Lines corpus is UTF-8 text; pairs.jsonl, line 1 holds the byte 0xfc. Convert it, for example with iconv -f
+     latin1 -t utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+
+$ printf '{"source": "one", "target": "eins"}\n' > pairs.jsonl
+$ nmt prepare pairs.jsonl --set data.source_column=1 --set data.target_column=2
+nmt: The fields of JSON Lines are called by name; received data.source_column 1 and data.target_column 2 for
+     pairs.jsonl. Set them to the names of two fields.
+
+# TMX
+
+$ printf '<tmx>\n<tu>\n</tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: A TMX is well-formed XML; pairs.tmx, line 3 is not: mismatched tag. Export it again.
+
+$ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="de"><seg>eins</seg></tuv></tu>' > unit
+$ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="fr"><seg>un</seg></tuv></tu>' > other
+$ (echo '<tmx>'; cat unit other; echo '</tmx>') > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: Each unit of a TMX has a segment in 'en' and one in 'de'; pairs.tmx, unit 2 has en, fr. Name two languages with
+     --set data.source_column and data.target_column, or leave such places out and count them with --set
+     data.drop_unreadable=true
+
+$ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv></tu></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: The languages of a TMX are called by name, unless its first unit has two; pairs.tmx has en there. Name them, for
+     example with --set data.source_column=en --set data.target_column=de
+
+$ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: A TMX declares no entities or attributes of its own, which could grow without bound or read other files;
+     pairs.tmx, line 1 has 'DOCTYPE tmx'. Remove the declaration, and write the text instead.
+
+$ printf '<?xml version="1.0" encoding="klingon"?>\n<tmx></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: A TMX is in UTF-8, UTF-16 or an encoding of a byte a character; pairs.tmx is not: unknown encoding: klingon.
+     Export it again.
+
+& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+$ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: A unit of a TMX has at most 20 characters; pairs.tmx, line 2 goes on. Remove the unit.
+
+& nmt.data.sources.tmx._TmxReader.MAX_DEPTH = 2
+$ printf '<tmx><tu><tuv lang="en"></tuv></tu></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: Elements of a TMX stand at most 2 deep inside each other; pairs.tmx, line 1 goes deeper. Export it again.
+
+& nmt.data.sources.tmx._TmxReader.MAX_NAMES = 3
+$ printf '<tmx><a/><b/><c/><d/></tmx>' > pairs.tmx
+$ nmt prepare pairs.tmx
+nmt: A TMX has some fifty different tags and attributes; pairs.tmx, line 1 has seen more than 3. Export it again.
+
+& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+$ python -c "open('pairs.tmx', 'w').write('<tmx><!--' + 200_000 * 'x')"
+$ nmt prepare pairs.tmx
+nmt: A tag or comment of a TMX has at most 20 bytes; pairs.tmx, line 1 begins one that goes on. Remove it.
+
+# Archives
+
+$ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
+$ nmt prepare two.zip
+nmt: An archive holds one file of sentences, or one is named, as in archive.zip/member; two.zip holds a.txt, b.txt.
+     Give for example two.zip/a.txt
+
+$ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
+$ nmt prepare two.zip/c.txt
+nmt: There is no member 'c.txt' in two.zip (did you mean 'b.txt'?). It holds: a.txt, b.txt.
+
+$ python -m zipfile -c none.zip
+$ nmt prepare none.zip
+nmt: An archive holds one file of sentences, or one is named, as in archive.zip/member; none.zip holds none. Give one
+     that holds sentences.
+
+$ python -c "import zipfile; zipfile.ZipFile('rare.zip', 'w', zipfile.ZIP_LZMA).writestr('a.txt', 'one')"
+$ nmt prepare rare.zip
+nmt: Zip members are stored or deflated; rare.zip/a.txt is packed in another way. Unpack it first.
+
+$ echo one > a.txt; zip -qP secret s.zip a.txt
+$ nmt prepare s.zip
+nmt: s.zip/a.txt cannot be unpacked here: File 'a.txt' is encrypted, password required for extraction. Unpack it
+     first.
+
+$ echo 'not packed' > pairs.tsv.gz
+$ nmt prepare pairs.tsv.gz
+nmt: A packed file must be whole; pairs.tsv.gz is damaged or cut off (Not a gzipped file (b'no')). Copy it anew.
+
+$ python -c "import gzip; open('trap.tsv.gz', 'wb').write(gzip.compress(bytes(1_000_000)))"
+& nmt.data.sources.text_file.FREE_EXPANSION = 100_000
+$ nmt prepare trap.tsv.gz
+nmt: A packed corpus grows to at most 200 times its size, as no text grows more; trap.tsv.gz has 1,003 bytes and goes
+     on after 262,144. If it is no trap, unpack it and give the plain file.
+
+# --- nmt prepare: too little, too long -------------------------------------------------------------------------------
+
+$ rm -r data; printf 'one\teins\ntwo\tzwei\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: A corpus needs at least 3 pairs, one for each of train, validation, test; pairs.tsv holds 2. Give a file with
+     more.
+
+$ printf 'one\teins\none\tein\none\teine\n' > pairs.tsv
+$ nmt prepare pairs.tsv
+nmt: Each of train, validation, test needs a pair of its own; 3 pairs with one source leave the train split empty.
+     Give more pairs, or set data.split=random.
+
+$ printf 'one\teins\ntwo\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv; touch none.tsv
+$ nmt prepare pairs.tsv --test none.tsv
+nmt: Each of train, validation, test needs a pair; of none.tsv, given for test, none is left. Give another file.
+
+$ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
+$ nmt prepare pairs.tsv --set data.max_tokens=1
+nmt: Each of train, validation, test needs a pair; all of train are longer than data.max_tokens 1 or more uneven than
+     data.max_length_ratio 9.0 allows. Raise them, or set them to null.
+
+$ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
+$ nmt prepare pairs.tsv --set data.tokenizer=subword --set data.vocabulary_size=20
+nmt: A subword vocabulary holds at least every character of the corpus and the 256 bytes, here 273 ids with the
+     special ones; 20 are too few. Set data.vocabulary_size=548 or so, or data.tokenizer=char.
+
+& nmt.data.pair_store.shutil.disk_usage = lambda folder: shutil._ntuple_diskusage(0, 0, 10)
+$ nmt prepare english-german-both.pkl --name again
+nmt: Preparing takes twice the disk space of the unpacked corpus; in data, after 11,814 bytes of text, 10 bytes are
+     free. Nothing was kept. Free some space, or take the first pairs alone with --set data.n_sentences=1000000
+
+# --- configurations --------------------------------------------------------------------------------------------------
+
+$ nmt train --config bas.yaml
+nmt: There is no configuration 'bas.yaml' (did you mean 'base.yaml'?); looked for: bas.yaml, configs/bas.yaml,
+     /opt/nmt/configs/bas.yaml, /opt/configs/bas.yaml. Check the name, or give the full path.
+
+$ printf 'model:\n  haeds: 4\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 2: unknown key 'model.haeds' (did you mean 'heads'?).
+
+$ printf 'training: {epochs: 0, batch_size: many, dropout: 0.1}\nmodle: {}\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 1: training.epochs must be greater than or equal to 1; received 0. Remedy: change the value or
+     leave the key out.
+my.yaml, line 1: training.batch_size must be a valid integer; received 'many'. Remedy: change the value or leave the
+     key out.
+my.yaml, line 1: unknown key 'training.dropout' (it belongs to another section: 'model.dropout').
+my.yaml, line 2: unknown key 'modle' (did you mean 'model'?).
+
+$ printf 'epochs: 3\nmodel: 7\nspeed: high\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 2: model must be a section of keys; received 7. Remedy: change the value or leave the key out.
+my.yaml, line 1: unknown key 'epochs' (it belongs in a section: 'training.epochs').
+my.yaml, line 3: unknown key 'speed' (known: data, model, training, decoding).
+
+$ printf 'training: {speed: high}\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 1: unknown key 'training.speed' (did you mean 'seed'?).
+
+$ printf 'data: {dataset: 7}\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 1: data.dataset must be a valid string, in quotes where it looks like something else; received 7.
+     Remedy: change the value or leave the key out.
+
+$ printf 'training:\n  epochs: 3\n  epochs: 4\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: A key is set once; my.yaml, line 3 sets training.epochs again. Remove one of the two.
+
+$ printf 'model: [1, 2' > my.yaml
+$ nmt train --config my.yaml
+nmt: A configuration is YAML; my.yaml, line 1, column 13 is not: expected ',' or ']', but got '<stream end>'. Mend it,
+     or quote text.
+
+$ printf 'model: &m {heads: 4}\ntraining: *m\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: A configuration is YAML; my.yaml, line 2, column 11 is not: a value is written where it is needed; *m repeats
+     another. Mend it, or quote text.
+
+$ printf 'training: {epochs: 1234567890123456789012345678901234567890123}\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: A configuration is YAML; my.yaml, line 1, column 20 is not: an integer has at most 40 characters. Mend it, or
+     quote text.
+
+$ echo 'just text' > my.yaml
+$ nmt train --config my.yaml
+nmt: A configuration holds the sections data, model, training, decoding; my.yaml holds none, but a str. Start from one
+     of the files in configs/.
+
+$ printf 'model: {architecture: "f\xfcnf"}\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: A configuration is UTF-8 text; my.yaml, line 1 holds the byte 0xfc. Convert it, for example with iconv -f latin1
+     -t utf-8.
+
+$ python -c "open('my.yaml', 'w').write('# much\n' * 30_000)"
+$ nmt train --config my.yaml
+nmt: A configuration has at most 131,072 bytes; my.yaml has more. Start from one of the files in configs/.
+
+$ python -c "open('my.yaml', 'w').write('model: ' + 5_000 * '[')"
+$ nmt train --config my.yaml
+nmt: A configuration is four flat sections; my.yaml is nested deeper. Start from one of the files in configs/.
+
+$ nmt train --set epochs=1
+nmt: --set takes section.key=value, as in --set training.epochs=5; received 'epochs=1'.
+
+$ nmt train --set training.epochs=[1
+nmt: The value in --set is read as YAML; received 'training.epochs=[1'. Quote it.
+
+$ nmt train --set training.epochs=0
+nmt: --set training.epochs=0: training.epochs must be greater than or equal to 1; received 0. Remedy: change the value
+     or leave the key out.
+
+$ nmt train --set model.epochs=1
+nmt: --set model.epochs=1: unknown key 'model.epochs' (it belongs to another section: 'training.epochs').
+
+$ nmt prepare english-german-both.pkl --set data.train_share=0.9
+nmt: --set data.train_share=0.9: data: train_share, validation_share and test_share add up to 1; received 0.9 + 0.1 +
+     0.1 = 1.1. Change another of them too.
+
+$ nmt prepare english-german-both.pkl --set 'data.dataset=my data'
+nmt: --set data.dataset=my data: data: The name of a dataset starts with a letter or digit and holds only letters,
+     digits and . _ - (at most 100); received 'my data'. Choose another name.
+
+$ nmt train --set model.heads=5
+nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads must divide d_model unless head_size is set;
+     received heads 5 with d_model 32. Nearest that fits: heads 4.
+
+$ nmt train --set model.word_embedding=sinusoidal
+nmt: configs/base.yaml, line 2, with --set model.word_embedding=sinusoidal: model: a fixed sinusoidal word_embedding
+     cannot be tied to a trained output layer; received tie_embeddings 'output'. Set tie_embeddings: none.
+
+$ nmt train --set model.share_decoder_norm=true --set model.norm=pre
+nmt: configs/base.yaml, line 2, with --set model.share_decoder_norm=true --set model.norm=pre: model:
+     share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or share_decoder_norm: false.
+
+$ nmt train --set training.best_by=bleu
+nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best_by bleu needs translations of
+     validation sentences; received decode_validation 0. Set training.decode_validation=500, or so many as shall be
+     translated.
+
+$ nmt train --set training.xla=true
+nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla needs shapes that do not depend on the
+     data, and remove_padding makes some that do; received xla true with remove_padding true. Set training.remove_padding=false.
+
+$ nmt train --set training.peak_learning_rate=0.001
+nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule noam works its peak
+     out from d_model and warmup_steps; received peak_learning_rate 0.001 with it. Set schedule to inverse_sqrt, which
+     falls the same way, or to cosine or linear, or scale the peak with learning_rate_scale.
+
+$ nmt train --set training.schedule=cosine
+nmt: configs/base.yaml, line 3, with --set training.schedule=cosine: training: schedule cosine needs a
+     peak_learning_rate; received null. Set it, for example to 0.0005, or schedule to noam, which works it out.
+
+$ nmt train --set training.schedule=cosine --set training.peak_learning_rate=1 --set training.learning_rate_scale=2
+nmt: configs/base.yaml, line 3, with --set training.schedule=cosine --set training.peak_learning_rate=1 --set
+     training.learning_rate_scale=2: training: learning_rate_scale goes with schedule noam alone, the others have
+     their peak_learning_rate as peak; received learning_rate_scale 2 with schedule cosine. Set
+     training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate.
+
+$ nmt train --set training.decay_steps=100
+nmt: configs/base.yaml, line 3, with --set training.decay_steps=100: training: decay_steps and final_learning_rate go
+     with schedule cosine or linear alone; received decay_steps 100 with schedule noam. Leave them out, or set
+     schedule to cosine or linear.
+
+$ nmt train --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set training.final_learning_rate=1
+nmt: configs/base.yaml, line 3, with --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set
+     training.final_learning_rate=1: training: the learning rate falls from peak_learning_rate to final_learning_rate;
+     received a peak of 0.0001 below the final 1. Lower final_learning_rate.
+
+# --- nmt train -------------------------------------------------------------------------------------------------------
+
+$ nmt train --dataset english
+nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
+
+$ rm checkpoints/base/config.yaml
+$ nmt train --config base.yaml
+nmt: What is there is not overwritten; checkpoints/base exists. Choose another name, or move it away.
+
+$ nmt train --config base.yaml --set model.heads=2
+nmt: A run goes on with the settings and data it began with; run 'base' differs in model.heads: 4 before, 2 now. Start
+     another with --run NAME, undo the change, or, if it is meant, say --allow-changes.
+
+$ nmt prepare english-german-both.pkl --name other --set data.seed=7
+$ nmt train --run base --dataset other
+nmt: A run goes on with the settings and data it began with; run 'base' differs in dataset: 'english-german-both'
+     before, 'other' or new content now. Start another with --run NAME, undo the change, or, if it is meant, say
+     --allow-changes.
+
+$ nmt train --run new --set model.tie_embeddings=all
+nmt: model.tie_embeddings: all needs one vocabulary for both sides; the dataset has 13 ids on the source side and 14
+     on the target side. Prepare it with --set data.joint_vocabulary=true, or set model.tie_embeddings=output.
+
+$ nmt train --run new --set model.positions=learned --set model.max_positions=5
+nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
+     the train split needs 6. Set model.max_positions=6, or model.positions=sinusoidal.
+
+$ nmt train --run new --from bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt train --run new --from base:9
+nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+
+& nmt.training.estimate.free_bytes = lambda folder: 1_000
+$ nmt train --config base.yaml --run new
+nmt: A run is not begun that the disk cannot hold; checkpoints/new needs 1 MB more, 0 MB are free. Free some, or keep
+     fewer of its weights, 0 MB each: --set training.max_to_keep=2 --set training.average_last=1
+
+& lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
+$ nmt train --run base --set training.epochs=3
+nmt: Run 'base' is written by one process at a time; process 4711 on atlas, since 2026-03-01T09:30:00+01:00 is at it.
+     Wait for its end, or stop it.
+
+$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/state.json
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
+     missing. Its weights, where they are whole, still translate; to train, start another run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/state.json
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
+     damaged: Invalid JSON: EOF while parsing a string at line 7 column 6. Its weights, where they are whole, still
+     translate; to train, start another run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && sed -i s/metrics/metric/ checkpoints/base/state/*/state.json
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
+     damaged: it is not as it was saved. Its weights, where they are whole, still translate; to train, start another
+     run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/metrics.jsonl
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl
+     cannot be read: No such file or directory. Its weights, where they are whole, still translate; to train, start
+     another run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && echo >> checkpoints/base/state/*/metrics.jsonl
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl is
+     damaged: its SHA-256 is not the one noted when it was saved. Its weights, where they are whole, still translate;
+     to train, start another run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/learner.safetensors
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
+     is missing. Restore a copy of it. Its weights, where they are whole, still translate; to train, start another run
+     with --run NAME.
+
+$ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/learner.safetensors
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
+     is damaged: Error while deserializing header: invalid header length. Restore a copy of it. Its weights, where
+     they are whole, still translate; to train, start another run with --run NAME.
+
+$ rm -r checkpoints/base/state/*16
+$ cp checkpoints/base/weights/epoch-0002.safetensors checkpoints/base/state/*/weights.safetensors
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/weights.safetensors
+     is not the file that was saved with those beside it. Restore a copy of it. Its weights, where they are whole,
+     still translate; to train, start another run with --run NAME.
+
+$ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000016 is the state of
+     another model: decoder_1/feed_forward/inner/bias is [64] there and [32] in the model.
+     checkpoints/base/state/step-00000008 is the state of another model: decoder_1/feed_forward/inner/bias is [64]
+     there and [32] in the model. Its weights, where they are whole, still translate; to train, start another run with
+     --run NAME.
+
+$ rm -r checkpoints/base/state
+$ nmt train --run base --set training.epochs=3
+nmt: A run goes on from a state; run 'base' has weights, but checkpoints/base/state holds none. Restore a copy of it,
+     or begin another run with these weights: --run NAME --from base.
+
+# The dataset
+
+$ truncate -s 100 data/english-german-both/train.source.tokens.npy
+$ nmt train --run new
+nmt: Dataset 'english-german-both' is damaged: the SHA-256 of data/english-german-both/train.source.tokens.npy is not
+     the one in its manifest. Prepare it again with nmt prepare --overwrite.
+
+$ rm data/english-german-both/train.source.tokens.npy
+$ nmt train --run new
+nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.source.tokens.npy cannot be read: No
+     such file or directory. Prepare it again with nmt prepare --overwrite.
+
+$ echo > data/english-german-both/manifest.json
+$ nmt train --run new
+nmt: A dataset's manifest is JSON; data/english-german-both/manifest.json is damaged (Expecting value: line 2 column 1
+     (char 1)). Restore a copy, or prepare the corpus again with --overwrite.
+
+$ sed -i s/prepared_at/prepared_on/ data/english-german-both/manifest.json
+$ nmt train --run new
+nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: prepared_at:
+     Field required. Restore a copy, or prepare the corpus again with --overwrite.
+
+$ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
+$ nmt train --run new
+nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: splits are
+     test, train, validation; there are train, trial, test. Restore a copy, or prepare the corpus again with
+     --overwrite.
+
+$ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json
+$ nmt train --run new
+nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: what is
+     counted by side has source and target. Restore a copy, or prepare the corpus again with --overwrite.
+
+& nmt.storage.json_file.MAX_JSON = 1000
+$ nmt train --run new
+nmt: A dataset's manifest has at most 1,000 bytes; data/english-german-both/manifest.json has more. Restore a copy, or
+     prepare the corpus again with --overwrite.
+
+$ python -c "import numpy as np; np.save('data/english-german-both/train.source.tokens.npy', np.zeros(3))"
+$ sha256sum data/*/train.source.tokens.npy | cut -c-64 > sum
+$ sed -i "/train.source.tokens/ s/: \".*\"/: \"$(cat sum)\"/" data/*/manifest.json
+$ nmt train --run new
+nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.source.tokens.npy and
+     train.source.offsets.npy hold no sentences (tokens are float64 of shape (3,) instead of uint8 in a row). Prepare
+     it again with nmt prepare --overwrite.
+
+$ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
+$ nmt train --run new --from base --dataset characters
+nmt: Weights know the words of their own vocabulary alone; the tokenizers of run 'base' are not those of dataset
+     'characters', which is to start from them. Prepare the data with its tokenizers: nmt prepare FILE --tokenizer-of
+     base --name NAME
+
+# A run that diverges
+
+& leaves checkpoints/new
+$ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.precision=float32
+nmt: Loss, gradients and weights must stay finite numbers; those of step 2, batch 2 of epoch 1, are not; nothing
+     has been saved. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29, with more
+     training.warmup_steps or with --set training.clip_norm=1.
+
+$ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
+& leaves checkpoints/new
+$ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
+nmt: Loss, gradients and weights must stay finite numbers; those of step 5, batch 5 of epoch 1, after 3 steps
+     left out for the same, are not; nothing has been saved. Start another run with a lower rate, such as --set
+     training.learning_rate_scale=5e+29, with more training.warmup_steps or with --set training.clip_norm=1.
+
+# --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
+
+$ nmt plot loss
+nmt: There is no figure 'loss' (did you mean 'losses'?). Known: losses, accuracy, bleu, schedule, positions.
+
+$ nmt plot losses --run bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+& matplotlib.backend_bases.FigureCanvasBase.filetypes = dict.fromkeys(["pdf", "png", "svg"])
+$ nmt plot losses --output curve.xyz
+nmt: The suffix of a figure names its format; received 'curve.xyz'. Known: pdf, png, svg.
+
+$ nmt plot losses --output configs/base.yaml/curve.png
+nmt: configs/base.yaml/curve.png cannot be written: File exists. Nothing that was there before has changed; free some
+     space or choose a folder that can be written, then repeat the command.
+
+$ nmt plot bleu
+nmt: BLEU is measured in training if training.decode_validation is not 0; run 'base' has none. Train with --set
+     training.decode_validation=500, or score the run with nmt evaluate.
+
+& leaves checkpoints/base/plots/losses.png
+$ nmt plot losses --show
+nmt: --show needs a screen and a matplotlib backend for it; there is none here. Open the file instead.
+
+& matplotlib.figure.Figure.savefig = failing("xelatex not found")
+$ nmt plot losses --output curve.pgf
+nmt: matplotlib cannot write curve.pgf here: xelatex not found. Choose another suffix, such as .png.
+
+$ rm checkpoints/base/metrics.jsonl
+$ nmt plot losses
+nmt: The first point of a curve comes after an epoch; run 'base' has not finished one. Go on with: nmt train --run
+     base
+
+$ sed -i '2 s/loss/lost/' checkpoints/base/metrics.jsonl
+$ nmt plot losses
+nmt: Each line of a metrics file is as nmt train writes it; checkpoints/base/metrics.jsonl, line 2 is damaged:
+     validation_loss: Field required. Remove the line.
+
+$ rm checkpoints/base/dataset.json
+$ nmt info
+nmt: A dataset's manifest is missing: checkpoints/base/dataset.json does not exist. Restore a copy, or prepare the
+     corpus again with --overwrite.
+
+$ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml && rm -r checkpoints/base/weights
+$ nmt plot positions
+nmt: Learned positions are drawn from a run's weights; run 'base' has none. Go on with: nmt train --run base
+
+$ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
+$ nmt plot positions
+nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions. Train that epoch again.
+
+# --- nmt samples, nmt average ----------------------------------------------------------------------------------------
+
+$ sed -i /samples/d checkpoints/base/metrics.jsonl
+$ nmt samples
+nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'base' has none.
+     Train with --set training.samples=3
+
+$ nmt average
+nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one
+     of them.
+
+$ nmt average --last 2 --epochs 1,2
+nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received both. Give one of
+     them.
+
+$ nmt average --last 1
+nmt: An average is of two epochs or more; received --last 1. Give more of them.
+
+$ nmt average --epochs 2
+nmt: An average is of two epochs or more; received --epochs 2. Give more of them.
+
+$ nmt average --epochs one
+nmt: Epochs are given as numbers and ranges, such as 12-16,20; received 'one' for run 'base'.
+
+$ nmt average --epochs 1-4
+nmt: An average needs the weights of each epoch; run 'base' has not those of 1-4. It has those of 1-2: give some of
+     them with --epochs.
+
+$ nmt average --last 3
+nmt: An average needs the weights of each epoch; run 'base' has not those of the last 3. It has those of 1-2: give
+     some of them with --epochs.
+
+$ rm checkpoints/base/weights/*
+$ nmt average --last 2
+nmt: Weights are kept once an epoch has ended; run 'base' has none yet. Go on with nmt train first.
+
+$ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
+$ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
+$ nmt average --run base --last 2
+nmt: Weights that are averaged are of one model; checkpoints/base/weights/epoch-0002.safetensors holds those of
+     another than epoch 1. Restore a copy of it.
+
+# --- nmt translate ---------------------------------------------------------------------------------------------------
+
+$ nmt translate --run bass 'im thirsty'
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt translate --epoch 9 'im thirsty'
+nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+
+$ nmt translate --epoch bets 'im thirsty'
+nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch 'bets' (did you mean 'best'?).
+     Kept: 1, 2.
+
+$ nmt translate --epoch average 'im thirsty'
+nmt: A run ends with an average if training.average_last asks for one and it has four epochs for each of them or more;
+     run 'base' has none. Make one with nmt average, leave --epoch out, or give one of 1, 2.
+
+$ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
+$ nmt translate 'im thirsty'
+nmt: Run 'base' has not finished an epoch yet. Go on with: nmt train --run base
+
+$ nmt translate --input ghost.txt
+nmt: There is no file ghost.txt. Check the name, or give the full path.
+
+$ nmt translate --input data
+nmt: data cannot be read: Is a directory. Give the path of a text file.
+
+$ printf 'im thirsty\nf\xfcnf\n' > in.txt
+$ nmt translate --input in.txt
+nmt: Text must be UTF-8; in.txt, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
+
+$ printf 'im thirsty\nf\xfcnf\n' | nmt translate
+nmt: Text must be UTF-8; standard input, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t
+     utf-8.
+
+$ nmt translate --input in.txt 'im thirsty'
+nmt: Sentences come as arguments or from --input, not both. Leave one of them out.
+
+$ nmt translate --n-best 2 'im thirsty'
+nmt: A beam finds as many translations as it is wide; received --n-best 2 with a beam of 1. Give --beam 2 or more.
+
+$ nmt translate --beam 0 'im thirsty'
+nmt: --beam must be greater than or equal to 1; received 0. Remedy: change the value.
+
+$ nmt translate --precision int8 'im thirsty'
+nmt: --precision must be 'auto', 'float32' or 'bfloat16'; received 'int8'. Remedy: change the value.
+
+$ nmt translate --sample --top-p 1.5 'im thirsty'
+nmt: --top-p must be less than or equal to 1; received 1.5. Remedy: change the value.
+
+$ nmt translate --top-p 0.5 'im thirsty'
+nmt: --top-p is about sampling; received it without --sample. Add --sample or leave it out.
+
+$ nmt translate --sample --beam 2 'im thirsty'
+nmt: Words are drawn or searched for; received --sample and --beam. Leave one of them out.
+
+$ nmt translate --beam 1 --length-penalty 1 'im thirsty'
+nmt: --length-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+
+$ nmt translate --score --beam 2 'im thirsty'
+nmt: --score looks at translations that are given and searches for none; received --beam too. Leave one of them out.
+
+$ nmt translate --score 'im thirsty'
+nmt: With --score a line is a sentence, a TAB and its translation; 'im thirsty' has 0 TABs. Two files can be joined
+     with: paste SOURCES TRANSLATIONS
+
+$ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
+$ nmt translate --score --input pairs.txt
+nmt: With --score a line is a sentence, a TAB and its translation; pairs.txt, line 2 has 0 TABs. Two files can be
+     joined with: paste SOURCES TRANSLATIONS
+
+$ nmt translate --prefix 'ich xyz' 'im thirsty'
+nmt: A prefix is made of words that the model can say; 'ich xyz' has 'xyz', which it never saw in training. Leave that
+     word out.
+
+$ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
+$ nmt translate --run learned 'im one two three four five six seven'
+nmt: This model was trained with learned positions for at most 6 tokens of source; 'im one two three four five six
+     seven' has 8. Split it, or train with model.positions=sinusoidal.
+
+# A run that is damaged
+
+$ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
+$ nmt translate --epoch 2 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors is damaged: Error while deserializing header: invalid header
+     length. Restore a copy of it.
+
+$ printf x | dd of=checkpoints/base/weights/epoch-0002.safetensors bs=1 seek=20000 conv=notrunc status=none
+$ nmt translate --epoch 2 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors is damaged: its SHA-256 is not the one noted when it was saved.
+     Restore a copy of it.
+
+$ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model:
+     decoder_1/feed_forward/inner/bias is [64] there and [32] in the model. Use the configuration it was trained with.
+
+$ sed -i 's/decoder_layers: 1/decoder_layers: 2/' checkpoints/base/config.yaml
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model:
+     decoder_2/cross_attention/key/bias of the model is not there. Use the configuration it was trained with.
+
+$ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: source_positions/matrix
+     of the model is not there. Use the configuration it was trained with.
+
+$ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: it has 22,240,
+     the model at least 8,204,736. Use the configuration it was trained with.
+
+$ rm checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: A tokenizer is missing: checkpoints/base/tokenizer.source.json does not exist. Restore a copy, or prepare the
+     corpus again with --overwrite.
+
+$ sed -i 's/"word"/"wort"/' checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: A tokenizer file holds kind, normalization and vocabulary; checkpoints/base/tokenizer.source.json is damaged:
+     Input tag 'wort' found using 'kind' does not match any of the expected tags: 'word', 'char', 'subword'. Restore a
+     copy, or prepare the corpus again with --overwrite.
+
+$ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: Each word of a tokenizer stands in it once; checkpoints/base/tokenizer.source.json repeats some. Restore a copy.
+
+$ sed -i 's/"im"/"i m"/' checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: A tokenizer of words holds words; checkpoints/base/tokenizer.source.json holds 'i m'. Restore a copy.
+
+$ sed -i 's/"im"/"\\ud800"/' checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: The words of a tokenizer are text; checkpoints/base/tokenizer.source.json holds what is none. Restore a copy.
+
+$ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
+$ mv subword checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: A subword tokenizer is two files; checkpoints/base/tokenizer.source.model is missing beside
+     checkpoints/base/tokenizer.source.json. Restore a copy.
+
+$ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
+$ mv subword checkpoints/base/tokenizer.source.json
+$ echo model > checkpoints/base/tokenizer.source.model
+$ nmt translate 'im thirsty'
+nmt: A tokenizer's model is as nmt prepare wrote it; checkpoints/base/tokenizer.source.model has changed. Restore a
+     copy.
+
+$ echo model > checkpoints/base/tokenizer.source.model
+$ cd checkpoints/base; echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe",' > tokenizer.source.json
+$ cd checkpoints/base; echo '"model_sha256": "'$(sha256sum *.model | cut -c-64)'"}' >> tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/tokenizer.source.model cannot be used: A subword tokenizer is a sentencepiece model; this one is
+     damaged: INTERNAL: src/sentencepiece_processor.cc(109) [model_proto->ParseFromArray(serialized.data(),
+     serialized.size())] . Restore a copy.
+
+$ seq 100 | sed 's/^/im /' > text
+$ python -c "from sentencepiece import *; SentencePieceTrainer.train(input='text', model_prefix='x', vocab_size=20)"
+$ mv x.model checkpoints/base/tokenizer.source.model
+$ cd checkpoints/base; echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe",' > tokenizer.source.json
+$ cd checkpoints/base; echo '"model_sha256": "'$(sha256sum *.model | cut -c-64)'"}' >> tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: checkpoints/base/tokenizer.source.model cannot be used: A subword tokenizer is one that nmt prepare trained; this
+     model has other special ids. Restore a copy.
+
+# --- nmt evaluate ----------------------------------------------------------------------------------------------------
+
+$ nmt evaluate --metric blue
+nmt: --metric is one of bleu, chrf, chrf++, ter; received 'blue' (did you mean 'bleu'?).
+
+$ nmt evaluate --tokenize 13
+nmt: --tokenize is one of 13a, intl, zh, char, none; received '13' (did you mean '13a'?).
+
+$ nmt evaluate --metric chrf --tokenize char
+nmt: --tokenize is about BLEU; received it with --metric chrf. Leave it out.
+
+$ nmt evaluate --report scores.pdf
+nmt: The suffix of a report names its format, .md or .html; received '.pdf'. Choose one.
+
+$ nmt evaluate --run base --run base:1 --output out.txt
+nmt: --output takes the translations of one run; received 2 systems. Leave it out.
+
+$ nmt evaluate --run base --run base
+nmt: Each system is compared once; received 'base' 2 times. Leave one out.
+
+$ nmt evaluate --run bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt evaluate --epoch 9
+nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+
+$ nmt evaluate --beam 1 --coverage-penalty 1
+nmt: --coverage-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+
+$ nmt evaluate --hypothesis out.de --reference few.de --beam 4
+nmt: --beam is about translating; received only translations to score. Add --run or leave it out.
+
+$ nmt evaluate --hypothesis out.de
+nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --hypothesis alone. Add
+     --reference FILE.
+
+$ nmt evaluate --source few.en
+nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --source alone. Add --reference
+     FILE.
+
+$ nmt evaluate --reference few.de
+nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --reference alone. Add --source
+     FILE.
+
+$ nmt evaluate --resamples 100000000
+nmt: All bootstrap resamples are in memory at once, at most 4 GiB of them; 100,000,000 of 30 sentences would take 291
+     GiB. Give --resamples 1376592 or fewer; 0 gives scores alone.
+
+$ nmt evaluate --source few.en --reference few.de
+nmt: There is no file 'few.de'; looked for: few.de, data/few.de. Check the name, or give the full path.
+
+$ printf 'one\ntwo\n' > few.en; printf 'eins\n' > few.de
+$ nmt evaluate --source few.en --reference few.de
+nmt: The files of a test set have a line for each sentence, so as many lines; few.de has 1, few.en has 2. Give files
+     that belong together; an empty line stands for a missing sentence.
+
+$ printf 'one\n' > few.en; printf 'eins\n' > few.de; touch out.de
+$ nmt evaluate --source few.en --reference few.de --hypothesis out.de
+nmt: The files of a test set have a line for each sentence, so as many lines; few.de has 1, out.de has 0. Give files
+     that belong together; an empty line stands for a missing sentence.
+
+$ touch few.en few.de
+$ nmt evaluate --source few.en --reference few.de
+nmt: A test set needs a sentence; few.de is empty. Give a file with a sentence a line.
+
+$ printf 'f\xfcnf\n' > few.de
+$ nmt evaluate --source few.en --reference few.de
+nmt: Text must be UTF-8; few.de, line 1 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
+
+$ rm -r data/english-german-both
+$ nmt evaluate
+nmt: Run 'base' was trained on the dataset 'english-german-both', and data/english-german-both is not there. Restore
+     it, or prepare it again: nmt prepare english-german-both.pkl --name english-german-both, with the same settings.
+     Or score on files: --source FILE --reference FILE.
+
+$ echo 'im one' >> data/english-german-both/test.source.txt
+$ nmt evaluate
+nmt: A dataset's files are as nmt prepare wrote them; data/english-german-both/test.source.txt is missing or has
+     changed. Restore a copy or prepare the corpus again with --overwrite.
+
+$ rm data/english-german-both/test.source.txt
+$ nmt evaluate
+nmt: A dataset's files are as nmt prepare wrote them; data/english-german-both/test.source.txt is missing or has
+     changed. Restore a copy or prepare the corpus again with --overwrite.
+
+$ nmt prepare english-german-both.pkl --overwrite --set data.seed=7
+$ nmt evaluate
+nmt: A run is scored on the dataset that it was trained on; data/english-german-both holds other sentences or another
+     split than when run 'base' was trained, so that its test sentences may have been trained on. Restore the dataset
+     of the run. Or score on files: --source FILE --reference FILE.
+
+$ nmt prepare english-german-both.pkl --name other --set data.seed=7
+$ cp -r checkpoints/base checkpoints/other && cp data/other/manifest.json checkpoints/other/dataset.json
+$ nmt evaluate --run base --run other
+nmt: Runs are compared on the same sentences; the test split of 'other' (dataset other) is another than that of 'base'
+     (dataset english-german-both). Give sentences for both: --source FILE --reference FILE.
+
+# --- nmt fetch -------------------------------------------------------------------------------------------------------
+
+$ nmt fetch english-german
+nmt: A corpus to fetch is one of the public ones; there is no 'english-german' (did you mean 'english-german-both'?).
+     Known: english-german-both, english-german-lesson.
+
+$ rm data/english-german-both.pkl
+& server closes the connection
+$ nmt fetch english-german-both
+nmt: https://example.org/english-german-both.pkl could not be downloaded: Remote end closed connection without
+     response. Run the same command again.
+
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 404 Not Found|
+$ nmt fetch english-german-both
+nmt: There is nothing at https://example.org/english-german-both.pkl any more (HTTP 404). Look for
+     english-german-both.pkl elsewhere and copy it to data/english-german-both.pkl.
+
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 503 Service Unavailable|
+$ nmt fetch english-german-both
+nmt: https://example.org/english-german-both.pkl could not be downloaded: the server answered HTTP 503. Run the same
+     command again.
+
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 302 Found|Location: ftp://example.org/file|
+$ nmt fetch english-german-both
+nmt: A file is fetched over http or https; the address is ftp://example.org/file. Nothing was fetched; look at the
+     address in a browser.
+
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 200 OK|Content-Length: 5||pairs
+$ nmt fetch english-german-both
+nmt: english-german-both.pkl has 29600159 bytes; https://example.org/english-german-both.pkl announces 5. Nothing was
+     downloaded; look at the address in a browser.
+
+& server HTTP/1.1 200 OK||
+$ nmt fetch english-german-lesson
+nmt: A file without a published size needs one from its server; https://example.org/english-german-lesson.pkl
+     announces none, so half a file could pass for the whole. Download it in a browser to
+     data/english-german-lesson.pkl.
+
+& server HTTP/1.1 200 OK|Content-Length: 100000000||
+$ nmt fetch english-german-lesson
+nmt: english-german-lesson.pkl has at most 67108864 bytes; https://example.org/english-german-lesson.pkl announces
+     100000000. Nothing was downloaded; look at the address in a browser.
+
+& server HTTP/1.1 200 OK|Content-Length: 10|ETag: "1"||pairs
+& leaves data
+$ nmt fetch english-german-lesson
+nmt: https://example.org/english-german-lesson.pkl could not be downloaded: the connection closed before byte 10. Run
+     the same command again; the 5 bytes so far are kept.
+
+$ printf pairs > data/english-german-lesson.pkl.part; printf '"1"' > data/english-german-lesson.pkl.part.etag
+& server HTTP/1.1 206 Partial Content|Content-Range: bytes 0-9/10|Content-Length: 10||pairspairs
+& leaves data
+$ nmt fetch english-german-lesson
+nmt: A download goes on where it stopped; https://example.org/english-german-lesson.pkl answered with another part.
+     The download was removed; run the same command again.
+
+$ printf '%064d  english-german-lesson.pkl\n' 1 > data/english-german-lesson.pkl.sha256
+& server HTTP/1.1 200 OK|Content-Length: 5||pairs
+$ nmt fetch english-german-lesson
+nmt: The SHA-256 of english-german-lesson.pkl must be the one of the first download, kept in
+     data/english-german-lesson.pkl.sha256, 0000000000000000000000000000000000000000000000000000000000000001;
+     https://example.org/english-german-lesson.pkl gave
+     fb095624103259f86a43b8cedab71373a62f18c2539424a53863e3e9fbb984c7. The download was removed; run the same command
+     again. If this repeats, the source has another file.
+
+$ rm data/english-german-both.pkl
+& nmt.data.sources.download.PublicFile.size_limit = 3
+& server HTTP/1.1 200 OK||pairs
+$ nmt fetch english-german-both
+nmt: english-german-both.pkl has at most 3 bytes; https://example.org/english-german-both.pkl sent more. The download
+     was removed; look at the address in a browser.
+
+$ echo sum > data/english-german-lesson.pkl.sha256
+$ nmt fetch english-german-lesson
+nmt: A record of a first download begins with a SHA-256 of 64 hexadecimal digits;
+     data/english-german-lesson.pkl.sha256 does not. Remove it to go on.
+
+$ echo pairs > data/english-german-lesson.pkl
+$ nmt fetch english-german-lesson
+nmt: data/english-german-lesson.pkl exists already, and there is no published or recorded checksum to compare it with;
+     it was left as it is. Use it if you trust it, or move it away and run the same command again.
+
+$ nmt fetch english-german-both
+nmt: data/english-german-both.pkl exists already with other content (SHA-256
+     b00c6035a584b5c3221f755689262c13281e5b33f9d3c9f5cf81c2a121080155 instead of
+     52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca) and is not overwritten. Move it away and run
+     the same command again.
+
+$ rm data/english-german-both.pkl; mkdir data/english-german-both.pkl
+$ nmt fetch english-german-both
+nmt: A corpus is a file; data/english-german-both.pkl is something else. Move it away, and run the same command again.
+
+$ rm -r data; touch data
+$ nmt fetch english-german-both
+nmt: data/english-german-both.pkl cannot be written: File exists. Free some space or choose a folder that can be
+     written, and run the same command again; what has arrived is kept.
+
+# --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
+
+$ nmt bench --generated --dataset english-german-both
+nmt: Sentences are generated or those of a dataset; received --generated and --dataset english-german-both. Leave one
+     of them out.
+
+$ nmt bench --vocabulary 500
+nmt: --vocabulary is the size of a generated one; received 500 without --generated. Add --generated or leave it out.
+
+$ nmt bench --dataset english
+nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
+
+$ nmt bench --generated --set model.positions=learned --set model.max_positions=20
+nmt: Generated sentences have up to 100 tokens and two more; model.max_positions is 20. Set model.max_positions=102,
+     or model.positions=sinusoidal.
+
+$ nmt bench --set model.positions=learned --set model.max_positions=5
+nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
+     the train split needs 6. Set model.max_positions=6, or model.positions=sinusoidal.
+
+$ nmt bench --seconds=-1
+nmt: --seconds must be greater than or equal to 0; received '-1'. See nmt bench --help
+
+$ nmt demo tiny
+nmt: demo takes no argument; received 'tiny'. See nmt demo --help
+
+$ printf 'one\n' > data/demo.tsv
+$ nmt demo
+nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; data/demo.tsv, line 1 has no tab:
+     'one'. Mend or remove the line, or leave such places out and count them with --set data.drop_unreadable=true
+"""
+
+
+# --- reading the table ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a user gets to a message, and the message."""
+
+    steps: list[str]
+    command: str
+    message: str
+    leaves: str | None
+    """Where something is written nevertheless."""
+
+
+def read_table(table: str) -> Iterator[Row]:
+    """Yield the paragraphs that are not comments."""
+    for paragraph in re.split(r"\n{2,}", table.strip()):
+        lines = [line for line in paragraph.splitlines() if not line.startswith("#")]
+        typed = [line for line in lines if line.startswith(("$ ", "& "))]
+        if typed:
+            message = re.sub(r"\n +", " ", "\n".join(lines[len(typed) :]))
+            steps = [line for line in typed[:-1] if not line.startswith("& leaves ")]
+            left = [line.removeprefix("& leaves ") for line in typed if line.startswith("& leaves ")]
+            yield Row(steps, typed[-1].removeprefix("$ "), message, left[0] if left else None)
+
+
+ROWS = list(read_table(TABLE))
+
+
+# --- getting there ----------------------------------------------------------------------------------------------------
+
+
+def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
+    """Answer the next request for a corpus; "|" ends a line, and without a status line nothing is said."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    def serve() -> None:
+        with listening, listening.accept()[0] as connection:
+            connection.recv(2**16)
+            if answer.startswith("HTTP"):
+                head, _, body = answer.partition("||")
+                connection.sendall(f"{head.replace('|', chr(13) + chr(10))}\r\n\r\n{body}".encode())
+
+    threading.Thread(target=serve, daemon=True).start()
+    patch.setattr(downloads, "CORPORA", {
+        name: replace(file, address=f"{address}/{file.name}") for name, file in downloads.CORPORA.items()
+    })  # fmt: skip
+
+
+def hold_lock(patch: pytest.MonkeyPatch, said: str) -> None:
+    """Hold a lock as another process would, which has written into it who it is."""
+    fcntl = pytest.importorskip("fcntl")
+    path, _, holder = said.partition(" ")
+    file = Path(path).open("w")  # noqa: SIM115 - closed, and the lock with it, when the patch is undone
+    file.write(holder)
+    file.flush()
+    fcntl.flock(file, fcntl.LOCK_EX)
+    patch.setattr(hold_lock, "file", file, raising=False)
+
+
+def failing(message: str) -> Callable[..., None]:
+    """Return what fails as the other programs that matplotlib needs for some formats may."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(message)
+
+    return fail
+
+
+def take(step: str, patch: pytest.MonkeyPatch) -> None:
+    """Take a step on the way to a message."""
+    if step.startswith("& server "):
+        be_server(patch, step.removeprefix("& server "))
+    elif step.startswith("& lock "):
+        hold_lock(patch, step.removeprefix("& lock "))
+    elif step.startswith("& "):
+        name, value = step[2:].split(" = ")
+        patch.setattr(name, eval(value))
+    elif step.startswith("$ nmt "):
+        assert run(step[2:]).code == 0
+    elif step.startswith("$ python -c "):
+        exec(shlex.split(step)[3], {})  # as Python would, which takes a while to start
+    else:
+        subprocess.run(["bash", "-ec", step[2:]], check=True, timeout=30)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+def run(command: str) -> Outcome:
+    """Run a command line in this process, where TensorFlow has been loaded already."""
+    before, _, after = command.rpartition("| ")
+    given = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
+    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        patch.setattr(sys, "argv", shlex.split(after))
+        patch.setattr(sys, "stdin", stdin)
+        cli.main()
+    return Outcome(int(left.value.code or 0), out.getvalue(), as_printed(err.getvalue()))
+
+
+def as_printed(text: str) -> str:
+    """Return a message with places of this machine by the names that the table has for them."""
+    return re.sub(r"http://127\.0\.0\.1:\d+", "https://example.org", text.replace(str(PACKAGE.parent), "/opt")).rstrip()
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return what stands in a folder by path: the content of each file, and None for another folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+# --- where messages are made ------------------------------------------------------------------------------------------
+
+PACKAGE = ROOT / "nmt"
+Site = tuple[str, int]  # file and line
+
+
+def kinds() -> set[str]:
+    """Names of what becomes a message: errors for the user, and parts of one."""
+    found, waiting = {"_RefusedError", "Fault"}, [errors.NmtError]
+    while waiting:
+        kind = waiting.pop()
+        found.add(kind.__name__)
+        waiting += kind.__subclasses__()
+    return found
+
+
+def sites() -> dict[Site, str]:
+    """Return every place in nmt/ that makes a message, and its source text."""
+    found: dict[Site, str] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text()
+        tree = ast.parse(text)
+        made = [node for node in ast.walk(tree) if is_call(node, kinds())]
+        for section in ast.walk(tree):
+            if isinstance(section, ast.ClassDef) and {ast.unparse(base) for base in section.bases} & SECTIONS:
+                made += [node for node in ast.walk(section) if is_call(node, {"ValueError"})]
+        for node in made:
+            found[str(path.relative_to(PACKAGE)), node.lineno] = ast.get_source_segment(text, node) or ""
+    return found
+
+
+SECTIONS = {"Record", "DocumentedRecord"}  # what pydantic checks, whose ValueErrors are parts of a message
+
+
+def is_call(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def note(reached: set[Site], frame: FrameType | None, line: int | None = None) -> None:
+    """Note the place in nmt/ that made a message, seen from inside of making it."""
+    while frame and not frame.f_code.co_filename.startswith(str(PACKAGE)):
+        frame = frame.f_back
+    if frame:
+        reached.add((str(Path(frame.f_code.co_filename).relative_to(PACKAGE)), line or frame.f_lineno))
+
+
+def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
+    """Have every place that makes a message noted when it does."""
+
+    def noting(kind: type[Exception]) -> Callable[..., None]:
+        original = kind.__init__
+
+        def make(self: Exception, *arguments: Any) -> None:
+            note(reached, sys._getframe(1))
+            broken = sys.exc_info()[1]
+            if isinstance(broken, ValidationError):
+                for problem in broken.errors():
+                    trace = getattr(problem.get("ctx", {}).get("error"), "__traceback__", None)
+                    while trace:
+                        note(reached, trace.tb_frame, trace.tb_lineno)
+                        trace = trace.tb_next
+            original(self, *arguments)
+
+        return make
+
+    for kind in (errors.NmtError, safe_pickle._RefusedError):
+        patch.setattr(kind, "__init__", noting(kind))
+
+    def fault(*arguments: str) -> readers.Fault:
+        note(reached, sys._getframe(1))
+        return corpus.Fault(*arguments)
+
+    patch.setattr(readers, "Fault", fault)
+
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+# What no row can reach, by a file and how its message begins, and why.
+OUT_OF_REACH = {
+    ("config/loading.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
+    (
+        "data/dataset.py",
+        "Subwords are sampled",
+    ): "training samples from datasets alone whose manifest says that they can",
+    ("data/encoding.py", "A process that tokenizes"): "the system has to run out of memory",
+    (
+        "data/encoding.py",
+        "The text of a split has a line",
+    ): "its checksum is looked at before, so only where both are forged",
+    ("data/sources/pickled_array.py", "does not fit into memory"): "the memory has to run out",
+    (
+        "data/sources/pickled_array.py",
+        "is not a regular file",
+    ): "only files are looked for, so only one that is exchanged meanwhile",
+    (
+        "data/sources/pickled_array.py",
+        "There is no file",
+    ): "the file was found before, so only one that is removed meanwhile",
+    (
+        "data/sources/pickled_array.py",
+        "Check its permissions and its disk",
+    ): "its checksum was taken before, so only a failing disk",
+    ("tokenizers/subword.py", "The pieces of a subword tokenizer"): "only a model that no program writes",
+}
+
+
+def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
+    """Return in words how a row of the table and what happens differ, "" if they do not."""
+    patch.chdir(project)
+    for step in row.steps:
+        take(step, patch)
+    before = contents(project)
+    outcome = run(row.command)
+    after = contents(project)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    found = []
+    if outcome.code != 2:
+        found.append(f"exit code {outcome.code}; printed {outcome.out!r}")
+    if outcome.err != row.message:
+        found.append(f"expected: {row.message}\nreceived: {outcome.err}")
+    if outcome.out and not row.command.startswith("nmt train"):  # which tells from the start what it does
+        found.append(f"printed {outcome.out!r}")
+    if row.leaves is None and changed:
+        found.append(f"changed {sorted(changed)}")
+    if row.leaves is not None and not (changed and all(path.startswith(row.leaves) for path in changed)):
+        found.append(f"changed {sorted(changed)} instead of {row.leaves}")
+    return "".join(f"\n{one}" for one in found)
+
+
+@pytest.mark.slow
+def test_the_messages_are_those_of_the_table_and_the_table_has_every_message(
+    trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One test, so that one process makes all the messages."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    reached: set[Site] = set()
+    watch(monkeypatch, reached)
+    wrong = []
+    for number, row in enumerate(ROWS):
+        project = Path(shutil.copytree(trained_project, tmp_path / str(number)))
+        with pytest.MonkeyPatch.context() as patch:
+            if found := differences(row, project, patch):
+                wrong.append(f"$ {row.command}{found}")
+        shutil.rmtree(project)
+    assert not wrong, "\n\n".join(wrong)
+    missed = {site: text for site, text in sites().items() if site not in reached}
+    known = {
+        (file, beginning): [site for site, text in missed.items() if site[0] == file and beginning in text]
+        for file, beginning in OUT_OF_REACH
+    }
+    assert not [key for key, found in known.items() if len(found) != 1], "what is out of reach is one place each"
+    assert missed.keys() == {site for found in known.values() for site in found}, "a message without a row"
+
+
+@pytest.mark.parametrize("command", ["nmt traim", "nmt plot loss", "nmt train --set epochs=1", "nmt prepare ghost.tsv"])
+def test_a_process_of_its_own_says_the_same(command: str, trained_project: Path) -> None:
+    [row] = [row for row in ROWS if row.command == command]
+    assert as_printed(in_a_process(*shlex.split(command)[1:], cwd=trained_project, code=2).stderr) == row.message

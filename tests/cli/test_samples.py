@@ -1,0 +1,79 @@
+"""What training made of the same sentences over time, told from the metrics file alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import nmt
+
+from nmt.config.schema import Config
+from nmt.runs.directory import Run, create_run
+from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepValidation
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return create_run("first", Config(), [])
+
+
+def validated(run: Run, epoch: int, step: int, translations: list[str], *, amid: bool = False) -> None:
+    """Note a validation, amid an epoch or after it, and what it made of the sentences a, b, c."""
+    figures = {"epoch": epoch, "step": step, "validation_loss": 1.0, "validation_accuracy": 0.5}
+    if amid:
+        run.append_metrics(StepValidation.model_validate(figures))
+    else:
+        trained = {"train_loss": 1.0, "train_accuracy": 0.5, "target_tokens": 9, "seconds": 1.0}
+        run.append_metrics(EpochMetrics.model_validate(figures | trained))
+    made = [
+        Sample(source=source, reference=source.upper(), translation=translation)
+        for source, translation in zip("abc", translations, strict=False)
+    ]
+    run.append_metrics(SampleMetrics(epoch=epoch, step=step, samples=made))
+
+
+def test_each_sentence_is_followed_through_training(run: Run, tmp_path: Path) -> None:
+    for epoch, (first, second) in enumerate([("x", "y"), ("x", "z"), ("w", "y"), ("w", "y"), ("x", "y")], start=1):
+        validated(run, epoch, 10 * epoch, [first, second])
+    assert nmt("samples", "--run", "first", cwd=tmp_path).stdout == (
+        "1. a\n   reference: A\n   epochs 1-2  ->  x\n   epochs 3-4  ->  w\n   epoch 5     ->  x\n"
+        "2. b\n   reference: B\n   epoch 1     ->  y\n   epoch 2     ->  z\n   epochs 3-5  ->  y\n"
+    )
+
+
+def test_validations_amid_epochs_are_named_by_their_step(run: Run, tmp_path: Path) -> None:
+    validated(run, 1, 500, ["x"], amid=True)
+    validated(run, 1, 1000, ["y"], amid=True)
+    validated(run, 1, 1200, ["y"])
+    validated(run, 2, 1500, ["z"], amid=True)
+    validated(run, 2, 2400, ["w", "v"])  # more of them were asked for when the run went on
+    assert nmt("samples", cwd=tmp_path).stdout == (
+        "1. a\n   reference: A\n   step 500               ->  x\n   step 1,000 to epoch 1  ->  y\n"
+        "   step 1,500             ->  z\n   epoch 2                ->  w\n"
+        "2. b\n   reference: B\n   epoch 2  ->  v\n"
+    )
+
+
+def test_a_run_without_samples_says_what_makes_them(run: Run, tmp_path: Path) -> None:
+    assert nmt("samples", cwd=tmp_path, code=2).stderr == (
+        "nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'first' "
+        "has none. Train with --set training.samples=3\n"
+    )
+
+
+def test_tensorflow_is_not_needed(run: Run, tmp_path: Path) -> None:
+    validated(run, 1, 10, ["x"])
+    code = (
+        "import sys; from nmt.commands.samples import samples; samples('first'); assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_what_training_showed_is_what_is_shown(trained_project: Path) -> None:
+    shown = nmt("samples", cwd=trained_project).stdout
+    kept = Run(trained_project / "checkpoints" / "base").samples()
+    assert [one.epoch for one in kept] == [1, 2]
+    for one in kept[-1].samples:
+        assert f". {one.source}\n   reference: {one.reference}\n" in shown
+        assert f"2  ->  {one.translation}\n" in shown

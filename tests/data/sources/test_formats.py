@@ -1,0 +1,544 @@
+"""Each format gives back the pairs that were written, with their places, or says what is wrong and where."""
+
+import gzip
+import io
+import json
+import pickle
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.data.sources import text_file as text_files
+from nmt.data.sources.formats import Fault, Pair, read_pairs, unit_of
+from nmt.data.sources.text_file import TextFile, find_text_file
+from nmt.errors import DataError, NotFoundError
+
+QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+STRANGE = [
+    "",
+    "go",
+    "Grüß Gott!",
+    "a\u2028b",
+    "c\x85d",
+    "\x0c\x0b\x1c",
+    "e\u2029",
+    "\ufefff",
+    "a\0b",
+    "😀",
+    "<seg>&amp;",
+]
+# Line ends and tabs separate; a \r at a line's end belongs to it. Half surrogates are no text.
+TEXTS = st.sampled_from(STRANGE) | st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]))
+PAIRS = st.lists(st.tuples(TEXTS, TEXTS).map(lambda pair: Pair(*pair)), max_size=8)
+Writer = Callable[[str, bytes | str], Path]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Writer:
+    """Write a corpus and return its path."""
+
+    def write(name: str, content: bytes | str) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def read(*paths: Path, **config: object) -> list[tuple[int, Pair | Fault]]:
+    """Read one file, or two sides."""
+    return list(read_pairs([TextFile(path) for path in paths], DataConfig.model_validate(config)))
+
+
+def pairs_of(*paths: Path, **config: object) -> list[Pair | Fault]:
+    return [pair for _, pair in read(*paths, **config)]
+
+
+def faults(*paths: Path, **config: object) -> list[str]:
+    return [item.message for _, item in read(*paths, **config) if isinstance(item, Fault)]
+
+
+# --- what is written is read
+
+
+def tmx(pairs: list[Pair]) -> str:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{escape(source)}</seg></tuv>'
+        f'<tuv xml:lang="de"><seg>{escape(target)}</seg></tuv></tu>\n'
+        for source, target in pairs
+    )
+    doctype = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
+    return f'<?xml version="1.0"?>{doctype}<tmx version="1.4"><header srclang="en"/><body>{units}</body></tmx>'
+
+
+WRITERS: dict[str, Callable[[list[Pair]], bytes]] = {
+    "a.tsv": lambda pairs: "".join(f"{source}\t{target}\n" for source, target in pairs).encode(),
+    "a.jsonl": lambda pairs: "".join(json.dumps(pair._asdict()) + "\n" for pair in pairs).encode(),
+    "a.pkl": lambda pairs: pickle.dumps(np.array(pairs, dtype=str).reshape(-1, 2)),
+    "a.tmx": lambda pairs: tmx(pairs).encode(),
+}
+
+
+def in_xml(text: str) -> bool:
+    """XML has no control characters, and no non-characters; white space at the ends of a segment is layout."""
+    return text == text.strip(" \t\r\n") and not any(ord(one) < 32 or ord(one) in {0xFFFE, 0xFFFF} for one in text)
+
+
+def packed(path: Path, content: bytes, packing: str) -> TextFile:
+    """Write content as it is, gzipped, in a zip archive, or gzipped in one."""
+    if "gz" in packing:
+        path, content = path.with_name(path.name + ".gz"), gzip.compress(content, mtime=0)
+    if "zip" not in packing:
+        path.write_bytes(content)
+        return TextFile(path)
+    with zipfile.ZipFile(path.parent / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"folder/{path.name}", content)
+        archive.writestr("_about.txt", "notes")
+    return find_text_file(str(path.parent / "a.zip"), [])
+
+
+@pytest.mark.parametrize("packing", ["plain", "gz", "zip", "gz in zip"])
+@pytest.mark.parametrize("name", WRITERS)
+@QUICK
+@given(pairs=PAIRS)
+@example(pairs=[Pair(text, text[::-1]) for text in STRANGE])
+def test_any_pairs_come_back_from_each_format(tmp_path: Path, name: str, packing: str, pairs: list[Pair]) -> None:
+    if name.endswith(".tmx"):
+        pairs = [pair for pair in pairs if in_xml(pair.source) and in_xml(pair.target)]
+    if name.endswith(".pkl"):  # NumPy drops NULs at the end of a string
+        pairs = [Pair(*(text.rstrip("\0") for text in pair)) for pair in pairs]
+    if name.endswith(".tsv") and pairs:
+        pairs[0] = Pair(pairs[0].source.removeprefix("\ufeff"), pairs[0].target)
+    file = packed(tmp_path / name, WRITERS[name](pairs), packing)
+    expected = [(number, pair) for number, pair in enumerate(pairs, start=1)]
+    assert list(read_pairs([file], DataConfig())) == expected
+
+
+@pytest.mark.parametrize("packing", ["plain", "gz", "zip"])
+@QUICK
+@given(pairs=PAIRS)
+@example(pairs=[Pair(text, text[::-1]) for text in STRANGE])
+def test_any_pairs_come_back_from_two_files(tmp_path: Path, packing: str, pairs: list[Pair]) -> None:
+    if pairs:
+        pairs[0] = Pair(*(text.removeprefix("\ufeff") for text in pairs[0]))
+    files = []
+    for column, name in enumerate(["a.en", "a.de"]):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        files.append(packed(folder / name, "".join(f"{pair[column]}\n" for pair in pairs).encode(), packing))
+    assert [pair for _, pair in read_pairs(files, DataConfig())] == pairs
+
+
+# --- TSV
+
+
+@pytest.mark.parametrize(
+    ("content", "pairs"),
+    [
+        ("go\tgeh\nstop\thalt\n", [("go", "geh"), ("stop", "halt")]),
+        ("go\tgeh", [("go", "geh")]),
+        ("go\tgeh\tCC-BY 2.0\tattribution\n", [("go", "geh")]),
+        ("go\tgeh\r\nstop\thalt\r\n", [("go", "geh"), ("stop", "halt")]),
+        ("\ufeffgo\tgeh\n", [("go", "geh")]),
+        ("go\tgeh\n\ufeffstop\thalt\n", [("go", "geh"), ("\ufeffstop", "halt")]),
+        ("a\rb\tc\x0cd\n", [("a\rb", "c\x0cd")]),
+        (" go \t geh \n", [(" go ", " geh ")]),
+        ("\t\n", [("", "")]),
+        ("", []),
+    ],
+)
+def test_two_columns_are_read_as_they_stand(corpus: Writer, content: str, pairs: list[tuple[str, str]]) -> None:
+    assert pairs_of(corpus("a.tsv", content)) == pairs
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a"])
+def test_places_are_lines(corpus: Writer, name: str) -> None:
+    path = corpus(name, "a\tb\nc\td\n")
+    assert read(path) == [(1, Pair("a", "b")), (2, Pair("c", "d"))]
+    assert unit_of([TextFile(path)]) == "line"
+
+
+TABLE = "id\ten\tde\n1\tgo\tgeh\n2\tstop\thalt\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "pairs"),
+    [
+        ({"source_column": 2, "target_column": 3, "header": True}, [("go", "geh"), ("stop", "halt")]),
+        ({"source_column": "en", "target_column": "de"}, [("go", "geh"), ("stop", "halt")]),
+        ({"source_column": "de", "target_column": 2}, [("geh", "go"), ("halt", "stop")]),
+        ({"source_column": 3}, [("de", "en"), ("geh", "go"), ("halt", "stop")]),
+        ({"header": True}, [("1", "go"), ("2", "stop")]),
+    ],
+)
+def test_columns_are_chosen_by_number_or_name(corpus: Writer, config: dict, pairs: list[tuple[str, str]]) -> None:
+    assert pairs_of(corpus("a.tsv", TABLE), **config) == pairs
+
+
+def test_a_column_that_is_not_there_is_told(corpus: Writer) -> None:
+    path = corpus("a.tsv", TABLE)
+    with pytest.raises(DataError, match=r"a\.tsv, line 1 names 'id, en, de', not 'fr'\. Set data\.source_column"):
+        read(path, source_column="fr", target_column="de")
+    assert "line 1 has 3 columns" in faults(path, source_column=5)[0]
+
+
+def test_a_line_without_tab_is_named_and_the_others_are_read(corpus: Writer) -> None:
+    path = corpus("a.tsv", "go\tgeh\nstop\nrun\tlauf\n")
+    assert faults(path) == [
+        f"Each line of a TSV corpus is a source sentence, a tab and its translation; {path}, line 2 has no tab: "
+        "'stop'. Mend or remove the line"
+    ]
+    assert [number for number, _ in read(path)] == [1, 2, 3]
+
+
+def test_a_line_that_is_not_utf_8_is_named(corpus: Writer) -> None:
+    path = corpus("a.tsv", b"go\tgeh\nbig\tgro\xdf\n")
+    assert faults(path) == [
+        f"A TSV corpus is UTF-8 text; {path}, line 2 holds the byte 0xdf. "
+        "Convert it, for example with iconv -f latin1 -t utf-8"
+    ]
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(corpus: Writer) -> None:
+    path = corpus("a.tsv", "go\tgeh\n" + "x" * (text_files.MAX_LINE + 1))
+    with pytest.raises(DataError, match=r"at most 1,048,576 bytes; .*a\.tsv, line 2 has more"):
+        read(path)
+
+
+# --- two files
+
+
+def test_two_files_of_different_length_are_refused_with_both(corpus: Writer) -> None:
+    en, de = corpus("a.en", "go\nstop\nrun\nwalk\n"), corpus("a.de", "geh\nhalt\n")
+    for files in ((en, de), (de, en)):
+        with pytest.raises(DataError) as caught:
+            read(*files)
+        assert f"{de} ends after 2, {en} has 4" in str(caught.value)
+
+
+def test_a_side_that_is_not_utf_8_takes_its_partner_along(corpus: Writer) -> None:
+    en, de = corpus("a.en", "go\nbig\nrun\n"), corpus("a.de", b"geh\ngro\xdf\nlauf\n")
+    items = read(en, de)
+    assert [items[0], items[2]] == [(1, Pair("go", "geh")), (3, Pair("run", "lauf"))]
+    assert isinstance(items[1][1], Fault)
+    assert f"{de}, line 2 holds the byte 0xdf" in items[1][1].message
+
+
+# --- pickles
+
+
+def test_a_pickled_array_of_pairs_is_read_as_it_stands(corpus: Writer) -> None:
+    path = corpus("a.PKL", pickle.dumps(np.array([["go", "geh"], ["a\tb\n", "größer \u2028"]])))
+    assert read(path) == [(1, Pair("go", "geh")), (2, Pair("a\tb\n", "größer \u2028"))]
+    assert type(pairs_of(path)[0].source) is str  # type: ignore[union-attr]
+    assert unit_of([TextFile(path)]) == "row"
+
+
+@pytest.mark.parametrize(
+    ("array", "shape"),
+    [
+        (np.array(["go", "geh"]), "(2,)"),
+        (np.array([["go", "geh", "x"]]), "(1, 3)"),
+        (np.array([[["go", "geh"]]]), "(1, 1, 2)"),
+        (np.array("go"), "()"),
+    ],
+)
+def test_a_pickled_array_of_another_shape_is_refused(corpus: Writer, array: np.ndarray, shape: str) -> None:
+    path = corpus("a.pkl", pickle.dumps(array))
+    with pytest.raises(DataError) as caught:
+        read(path)
+    assert str(caught.value) == (
+        f"A pickled corpus is an array of shape (N, 2), a pair a row; {path} holds one of shape {shape}. "
+        "Keep the two columns with the sentences."
+    )
+
+
+class Attack:
+    """Unpickled, it makes a folder."""
+
+    def __reduce__(self) -> tuple:
+        return Path.mkdir, (Path("ran"),)
+
+
+def test_a_packed_pickle_is_read_by_the_same_reader_that_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for packing in ("gz", "zip"):
+        file = packed(tmp_path / "a.pkl", pickle.dumps(Attack()), packing)
+        with pytest.raises(DataError, match="could run code; refused"):
+            list(read_pairs([file], DataConfig()))
+    assert not Path("ran").exists()
+
+
+# --- JSON Lines
+
+
+def test_fields_are_called_by_name(corpus: Writer) -> None:
+    path = corpus("a.jsonl", '{"en": "go", "de": "geh", "id": 5}\n')
+    assert pairs_of(path, source_column="en", target_column="de") == [("go", "geh")]
+    assert "line 1 has en, de, id" in faults(path)[0]
+    with pytest.raises(DataError, match=r"called by name; received data\.source_column 1"):
+        read(path, source_column=1)
+
+
+@pytest.mark.parametrize(
+    ("line", "received"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"a":' * 100_000, "is not JSON"),
+        ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "is not JSON"),
+        ('{"source": "a", "target": "b"} {}', "is not JSON"),
+        ('{"source": "a\0", "target": "b"}', "is not JSON"),
+        ('{"source": "a", "target": 1e999}', "holds inf in one of them"),
+        ('{"source": "a", "target": "b", "target": ["c"]}', "holds ['c'] in one of them"),
+        ("{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}", "has k0, k1"),
+        ("", "is not JSON"),
+        ("[]", "has a list"),
+        ('"text"', "has a str"),
+        ("5", "has a int"),
+        ('{"source": "a"}', "has source"),
+        ('{"source": "a", "target": 5}', "holds 5 in one of them"),
+        ('{"source": "a", "target": null}', "holds None in one of them"),
+        ('{"source": "a", "target": "\\ud800"}', "holds '\\ud800' in one of them"),
+    ],
+)
+def test_a_line_that_is_no_pair_is_named(corpus: Writer, line: str, received: str) -> None:
+    path = corpus("a.jsonl", f'{{"source": "go", "target": "geh"}}\n{line}\n')
+    (message,) = faults(path)
+    assert f"{path}, line 2 {received}" in message
+    assert pairs_of(path)[0] == ("go", "geh")
+
+
+def test_of_two_values_for_a_field_the_last_counts_as_everywhere_in_json(corpus: Writer) -> None:
+    path = corpus("a.jsonl", '{"source": "a", "target": "b", "source": "c", "n": 1e999}\n')
+    assert pairs_of(path) == [("c", "b")]
+
+
+# --- TMX
+
+
+def unit(*segments: tuple[str, str]) -> str:
+    return "<tu>" + "".join(f"<tuv xml:lang={quoteattr(a)}><seg>{b}</seg></tuv>" for a, b in segments) + "</tu>"
+
+
+def a_tmx(*units: str) -> str:
+    return f'<tmx version="1.4"><body>{"".join(units)}</body></tmx>'
+
+
+def test_languages_of_a_tmx_are_chosen_by_name(corpus: Writer) -> None:
+    path = corpus("a.tmx", a_tmx(unit(("DE-de", "geh"), ("fr", "va"), ("en-GB", "go")), unit(("fr", "x"))))
+    items = pairs_of(path, source_column="en", target_column="de")
+    assert items[0] == ("go", "geh")
+    assert "unit 2 has fr" in items[1].message  # type: ignore[union-attr]
+    with pytest.raises(DataError, match=r"called by name, unless its first unit has two; .*has de-de, en-gb, fr there"):
+        read(path)
+
+
+def test_markup_inside_a_segment_is_left_out_and_highlighted_text_kept(corpus: Writer) -> None:
+    segment = 'Press <bpt i="1">&lt;b&gt;</bpt>the <hi>red</hi> button<ept i="1">&lt;/b&gt;</ept>.\n  '
+    path = corpus("a.tmx", a_tmx(unit(("en", segment), ("de", "<![CDATA[a < b]]> &#228;"))))
+    assert pairs_of(path) == [("Press the red button.", "a < b ä")]
+
+
+def test_a_tmx_says_its_encoding_itself(corpus: Writer) -> None:
+    text = a_tmx(unit(("en", "go"), ("de", "größer")))
+    assert pairs_of(corpus("a.tmx", text.encode("utf-16"))) == [("go", "größer")]
+
+
+LAUGHS = '<!ENTITY a "ha">' + "".join(
+    f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+HOSTILE = {
+    "billion laughs": f"<!DOCTYPE tmx [{LAUGHS}]>" + a_tmx(unit(("en", "&i;"), ("de", "x"))),
+    "external entity": '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+    + a_tmx(unit(("en", "&x;"), ("de", "x"))),
+    "parameter entity": '<!DOCTYPE tmx [<!ENTITY % x SYSTEM "http://localhost/x.dtd"> %x;]>' + a_tmx(),
+    "entity of a DTD": '<!DOCTYPE tmx SYSTEM "http://localhost/tmx14.dtd">'
+    + a_tmx(unit(("en", "&nbsp;"), ("de", "x"))),
+    "attributes by default": f"<!DOCTYPE tmx [<!ATTLIST tuv x CDATA '{'x' * 1000}'>]>" + a_tmx("<tuv/>" * 1000),
+    "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_tmx_with_entities_of_its_own_is_refused(corpus: Writer, text: str) -> None:
+    with pytest.raises(DataError, match=r"declares no entities or attributes of its own.*line 1 has '"):
+        read(corpus("a.tmx", text))
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ("<!--" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu a='" + "x" * 3 * 2**20, "A tag or comment of a TMX has at most 1,048,576 bytes; .* line 1 begins one"),
+        ("<tu>" * 200_000, "at most 100 deep inside each other; .* line 1 goes deeper"),
+        ("".join(f"<a{n}/>" for n in range(20_000)), "fifty different tags and attributes; .* more than 10,000"),
+        (unit(*((f"l{n}", "") for n in range(200_000))), "A unit of a TMX has at most 1,048,576 characters"),
+    ],
+    ids=["comment", "attribute", "depth", "names", "languages"],
+)
+def test_what_expat_would_keep_without_a_bound_is_refused(corpus: Writer, inside: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(corpus("a.tmx", f"<tmx><body>{inside}</body></tmx>"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-7", "utf-32", "rot13", "idna", "undefined", "nonsense"])
+def test_an_encoding_that_expat_cannot_read_is_told(corpus: Writer, encoding: str) -> None:
+    with pytest.raises(DataError, match=r"A TMX is in UTF-8, UTF-16 or .*; .*a\.tmx is not: "):
+        read(corpus("a.tmx", f"<?xml version='1.0' encoding='{encoding}'?>" + a_tmx()))
+
+
+@pytest.mark.parametrize("text", ["", "<tmx>", "<tmx></body></tmx>", "&x;", "plain", a_tmx(unit(("en", "a & b")))])
+def test_a_tmx_that_is_not_well_formed_is_refused_with_its_line(corpus: Writer, text: str) -> None:
+    with pytest.raises(DataError, match=r"A TMX is well-formed XML; .*a\.tmx, line 1 is not: "):
+        read(corpus("a.tmx", text))
+
+
+def test_an_endless_segment_is_refused(corpus: Writer) -> None:
+    with pytest.raises(DataError, match="has at most 1,048,576 characters"):
+        read(corpus("a.tmx", a_tmx(unit(("en", "x" * 2**21), ("de", "x")))))
+
+
+# --- packed files
+
+
+@pytest.fixture
+def low_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "FREE_EXPANSION", 2**20)
+
+
+BOMB = b"a\tb\n" * 2**20  # 4 MB that shrink to 4 kB
+
+
+@pytest.mark.usefixtures("low_limit")
+@pytest.mark.parametrize("packing", ["gz", "zip", "gz in zip"])
+def test_a_file_that_unpacks_to_implausibly_much_is_refused(tmp_path: Path, packing: str) -> None:
+    file = packed(tmp_path / "a.tsv", BOMB, packing)
+    with pytest.raises(DataError, match=r"grows to at most 200 times its size.*unpack it and give the plain file"):
+        list(read_pairs([file], DataConfig()))
+
+
+@pytest.mark.parametrize("packing", ["gz", "zip", "gz in zip"])
+def test_a_damaged_packed_file_is_refused_in_words(tmp_path: Path, packing: str) -> None:
+    """Cut anywhere, or with a byte changed: the pairs as they are or a message, never a traceback."""
+    rows = [f"{number} {number**7}\t{number**5}" for number in range(300)]
+    content = "\n".join(rows).encode()
+    path = packed(tmp_path / "a.tsv", content, packing).path
+    whole = path.read_bytes()
+    refused = 0
+    for place in range(1, len(whole), max(1, len(whole) // 60)):
+        for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                assert [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())] == [
+                    tuple(row.split("\t")) for row in rows
+                ]
+            except (DataError, NotFoundError) as error:
+                assert str(error).count("\n") == 0
+                refused += 1
+    assert refused > 100
+
+
+def test_members_of_an_archive_are_chosen_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("train/a.en", "go\n")
+        archive.writestr("train/a.de", "geh\n")
+    with pytest.raises(DataError, match=r"holds train/a\.en, train/a\.de\. Give for example .*a\.zip/train/a\.en"):
+        find_text_file(str(path), [])
+    with pytest.raises(NotFoundError, match=r"no member 'train/a\.dee' in .* \(did you mean 'train/a\.de'\?\)"):
+        find_text_file(f"{path}/train/a.dee", [])
+    sides = [find_text_file(f"{path}/train/a.{side}", []) for side in ("en", "de")]
+    assert [pair for _, pair in read_pairs(sides, DataConfig())] == [("go", "geh")]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("_about.txt", "notes")
+    with pytest.raises(DataError, match="holds none"):
+        find_text_file(str(path), [])
+
+
+def test_a_member_is_never_written_to_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../escaped.tsv", "go\tgeh\n")
+    assert [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())] == [("go", "geh")]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.zip"]
+    assert not (tmp_path.parent.parent / "escaped.tsv").exists()
+
+
+def test_a_member_with_a_password_is_refused_in_words(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.tsv", "go\tgeh\n")
+    content = bytearray(buffer.getvalue())
+    content[6] |= 1  # "encrypted", in the local header and in the directory
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked here: .*Unpack it first"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path, kind: int) -> None:
+    """A thousand bytes of it can become hundreds of megabytes in a single step."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", kind) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n")
+    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is packed in another way\. Unpack it first"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "FREE_EXPANSION", 1)
+    monkeypatch.setattr(text_files, "MAX_EXPANSION", 2)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.tsv", "go\tgeh\n" * 2**18)
+        archive.writestr("_more", random.Random(0).randbytes(2**19))
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    place = content.index(b"PK\x01\x02") + 20
+    content[place : place + 4] = (2**31).to_bytes(4, "little")  # the packed size, in the directory
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match="grows to at most 2 times its size"):
+        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+
+
+@pytest.mark.parametrize(("place", "value"), [(-6, 2**31 - 1), (-6, 2**32 - 1), (-10, 2**31)])
+def test_a_directory_that_points_nowhere_is_refused_in_words(tmp_path: Path, place: int, value: int) -> None:
+    path = packed(tmp_path / "a.tsv", b"go\tgeh\n", "zip").path
+    content = bytearray(path.read_bytes())
+    content[len(content) + place : len(content) + place + 4] = value.to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"A packed file must be whole; .*a\.zip.* is damaged or cut off"):
+        list(read_pairs([find_text_file(str(path), [])], DataConfig()))
+
+
+def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("\x1b[2J.tsv", "go\tgeh\n")
+        archive.writestr(zipfile.ZipInfo("\0"), "go\tgeh\n")  # a name that ends where it begins
+        archive.writestr("a.tsv", "go\tgeh\n")
+    assert find_text_file(str(tmp_path / "a.zip"), []).member == "a.tsv"
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("deu-eng.zip", "deu-eng"),
+        ("pairs.tsv.gz", "pairs"),
+        ("a.b.pkl", "a.b"),
+        ("train.en", "train"),
+        ("pairs", "pairs"),
+    ],
+)
+def test_a_dataset_is_called_after_its_file(name: str, stem: str) -> None:
+    assert TextFile(Path("data") / name).stem == stem

@@ -1,0 +1,524 @@
+"""Right pickles are read as NumPy reads them; whatever else is in a file is refused in words and never run."""
+
+import io
+import os
+import pickle
+import pickletools
+import subprocess
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import CORPORA
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from nmt.data.sources import pickled_array as safe_pickle
+from nmt.data.sources.pickled_array import read_string_array
+from nmt.errors import DataError, NotFoundError
+
+PROTOCOLS = range(6)
+PAIRS = np.array([["go", "geh"], ["good morning", "guten Morgen"], ["\N{GRINNING FACE}", "größer"]])
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[bytes], np.ndarray]:
+    """Read the given bytes as a corpus file."""
+
+    def read_bytes(content: bytes) -> np.ndarray:
+        path = tmp_path / "corpus.pkl"
+        path.write_bytes(content)
+        return read_string_array(path)
+
+    return read_bytes
+
+
+def old_numpy(content: bytes) -> bytes:
+    """Return a pickle with the module names that NumPy 1 wrote."""
+    for module in (b"multiarray", b"numeric"):
+        new, old = b"numpy._core." + module, b"numpy.core." + module
+        content = content.replace(b"\x8c" + bytes([len(new)]) + new, b"\x8c" + bytes([len(old)]) + old)
+        content = content.replace(new, old)
+    return content
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "array",
+    [
+        PAIRS,
+        PAIRS.astype(">U20"),
+        np.asfortranarray(PAIRS),
+        PAIRS[::2],
+        PAIRS[:, 0],
+        np.array("one"),
+        np.zeros((0, 2), "U3"),
+        np.array([["", ""]]),
+        np.array([["a\0b", "\x1a\r\n\\"]]),
+    ],
+    ids=["C", "big-endian", "Fortran", "strided", "one column", "scalar", "no rows", "empty strings", "controls"],
+)
+def test_every_layout_in_every_protocol(read: Callable[[bytes], np.ndarray], array: np.ndarray, protocol: int) -> None:
+    for content in (pickle.dumps(array, protocol), pickletools.optimize(pickle.dumps(array, protocol))):
+        for variant in (content, old_numpy(content)):
+            result = read(variant)
+            assert result.dtype == array.dtype.newbyteorder("=")
+            assert result.shape == array.shape
+            assert result.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_read_only_arrays_and_python_2_names(read: Callable[[bytes], np.ndarray], protocol: int) -> None:
+    array = PAIRS.copy()
+    array.setflags(write=False)  # protocol 5 then writes bytes instead of a bytearray
+    assert (read(pickle.dumps(array, protocol)) == PAIRS).all()
+    assert (read(pickle.dumps(array, protocol, fix_imports=False)) == PAIRS).all()
+    assert read(pickle.dumps(array[:0], protocol, fix_imports=False)).shape == (0, 2)
+
+
+def test_the_result_is_native_and_read_only(read: Callable[[bytes], np.ndarray]) -> None:
+    result = read(pickle.dumps(PAIRS.astype(">U20")))
+    assert result.dtype.isnative
+    assert not result.flags.writeable
+
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@QUICK
+@given(pairs=st.lists(st.tuples(text, text), min_size=1, max_size=6), protocol=st.sampled_from(PROTOCOLS))
+def test_any_text_comes_back(read: Callable[[bytes], np.ndarray], pairs: list[tuple[str, str]], protocol: int) -> None:
+    array = np.array(pairs, dtype=str)
+    assert read(pickle.dumps(array, protocol)).tolist() == array.tolist()
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(("name", "shape", "dtype"), [("both", (10000, 2), "<U49"), ("test", (1000, 2), "<U370")])
+def test_real_files(name: str, shape: tuple[int, int], dtype: str) -> None:
+    folder = CORPORA
+    path = folder / f"english-german-{name}.pkl"
+    if not path.is_file():
+        pytest.skip(f"{path} is absent")
+    result = read_string_array(path)
+    assert result.shape == shape
+    assert result.dtype == dtype
+    assert (result != "").any()
+
+
+# --- what is refused: programs
+
+
+class Reduced:
+    """An object whose pickle makes the given call."""
+
+    def __init__(self, *call: Any) -> None:
+        self.call = call
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def object_array(item: Any) -> np.ndarray:
+    array = np.empty((1, 2), dtype=object)
+    array[:] = item
+    return array
+
+
+def string(value: str) -> bytes:
+    """Return the instruction BINUNICODE."""
+    return b"X" + len(value.encode()).to_bytes(4, "little") + value.encode()
+
+
+ARRAY = pickle.dumps(PAIRS, 3)
+
+
+def live(sentinel: Path) -> dict[str, bytes]:
+    """Pickles that make ``sentinel`` when pickle.loads reads them."""
+    command = f"touch {sentinel}"
+    code = f"open({str(sentinel)!r}, 'w').close()"
+    system = Reduced(os.system, (command,))
+    called = b"cos\nsystem\n" + string(command) + b"\x85R"
+    return {
+        **{f"os.system in protocol {protocol}": pickle.dumps(system, protocol) for protocol in PROTOCOLS},
+        "eval": pickle.dumps(Reduced(eval, (code,))),
+        "eval of Python 2": b"c__builtin__\neval\n(V" + code.encode() + b"\ntR.",
+        "exec": pickle.dumps(Reduced(exec, (code,)), 2),
+        "subprocess": pickle.dumps(Reduced(subprocess.check_call, (["touch", str(sentinel)],))),
+        "a method of a path": pickle.dumps(Reduced(Path.touch, (sentinel,))),
+        "getattr of an import": b"c__builtin__\ngetattr\n(c__builtin__\n__import__\n(Vos\ntRVsystem\ntR("
+        + string(command)
+        + b"tR.",
+        "a dotted name": b"\x80\x04" + string("shutil") + string("os.system") + b"\x93" + string(command) + b"\x85R.",
+        "INST": b"(" + string(command) + b"ios\nsystem\n.",
+        "OBJ": b"(cos\nsystem\n" + string(command) + b"o.",
+        "numpy.savetxt": b"cnumpy\nsavetxt\n" + string(str(sentinel)) + b")\x86R.",
+        "numpy.memmap": b"cnumpy\nmemmap\n(" + string(str(sentinel)) + string("u1") + string("w+") + b"K\x00K\x01tR.",
+        "runstring of numpy.testing": b"cnumpy.testing\nrunstring\n" + string(code) + b"}\x86R.",
+        "a call in the state of an array": ARRAY[:-1] + b"(" + called + b"tb.",
+        "a call before the array": b"\x80\x03" + called + b"0" + ARRAY[2:],
+        "a call after the array": ARRAY[:-1] + called + b".",
+        "a call in the memo": b"\x80\x03" + called + b"q\xff0" + ARRAY[2:],
+        "a call as the shape": ARRAY.replace(b"K\x03K\x02\x86", called),
+        "a call as the dtype's code": b"cnumpy\ndtype\n(cbuiltins\neval\n" + string(code) + b"\x85RI00\nI01\ntR.",
+        "a call as the text": ARRAY[: ARRAY.index(b"\x89B") + 1] + called + b"tb.",
+        "an object array": pickle.dumps(object_array(system)),
+        "an object array in protocol 0": pickle.dumps(object_array(system), 0),
+        "a list": pickle.dumps([system]),
+        "a dict": pickle.dumps({"pairs": system}),
+        "a tuple": pickle.dumps((PAIRS, system)),
+        "a call after another pickle": ARRAY[:-1] + b"0" + called + b".",
+    }
+
+
+@pytest.mark.parametrize("kind", live(Path("unused")))
+def test_no_program_runs(read: Callable[[bytes], np.ndarray], tmp_path: Path, kind: str) -> None:
+    sentinel = tmp_path / "sentinel"
+    content = live(sentinel)[kind]
+    try:
+        pickle.loads(content)
+    except Exception as error:  # many fail after the call
+        del error
+    assert sentinel.exists(), "the payload should work on pickle.loads"
+    sentinel.unlink()
+    with pytest.raises(DataError):
+        read(content)
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ((os.system, ("true",)), "system"),
+        ((eval, ("1",)), "builtins.eval"),
+        ((subprocess.Popen, ("true",)), "subprocess.Popen"),
+        ((np.load, ("file",)), "numpy.load"),
+        ((np.memmap, ("file",)), "numpy.memmap"),
+        ((io.BytesIO, ()), "_io.BytesIO"),
+    ],
+)
+def test_the_refused_name_is_told(read: Callable[[bytes], np.ndarray], call: Any, name: str) -> None:
+    with pytest.raises(
+        DataError, match=rf"asks to load [\w.]*{name}, which could run code; refused, and nothing was run"
+    ):
+        read(pickle.dumps(Reduced(*call)))
+
+
+# --- what is refused: malformed and oversized content
+
+
+def described(
+    *, code: str = "U2", order: str = "<", shape: bytes = b"K\x01K\x02\x86", text: bytes = b"C\x10" + b"a\0\0\0" * 4
+) -> bytes:
+    """Return an array written by hand; every part may be replaced."""
+    dtype = b"cnumpy\ndtype\n" + string(code) + b"\x89\x88\x87R(K\x03" + string(order) + b"NNNK\x08K\x04K\x08tb"
+    start = b"\x80\x03cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
+    return start + b"(K\x01" + shape + dtype + b"\x89" + text + b"tb."
+
+
+def number(value: int) -> bytes:
+    return b"I" + str(value).encode() + b"\n"
+
+
+def shape(*sizes: int) -> bytes:
+    return b"(" + b"".join(map(number, sizes)) + b"t"
+
+
+def size(value: int) -> bytes:
+    return value.to_bytes(8, "little")
+
+
+ENCODE = b"c_codecs\nencode\n"
+MALFORMED = {
+    "NEWOBJ": b"\x80\x02cnumpy\nndarray\nK\x01\x85\x81.",
+    "NEWOBJ_EX": b"\x80\x04cnumpy\nndarray\nK\x01\x85}\x92.",
+    "INST of an allowed name": b"(" + string("U1") + b"inumpy\ndtype\n.",
+    "OBJ of an allowed name": b"(cnumpy\ndtype\n" + string("U1") + b"o.",
+    "EXT1": b"\x80\x02\x82\x01.",
+    "EXT2": b"\x80\x02\x83\x01\x00.",
+    "EXT4": b"\x80\x02\x84\x01\x00\x00\x00.",
+    "PERSID": b"Pnumber\n.",
+    "BINPERSID": string("number") + b"Q.",
+    "BUILD with a dict": b"cnumpy\ndtype\n" + string("U1") + b"\x89\x88\x87R}" + string("name") + b"Nsb.",
+    "BUILD on a name": b"cnumpy\nndarray\nNb.",
+    "BUILD on a string": string("text") + b"Nb.",
+    "BUILD with itself": described()[:-1] + b"q\x00(h\x00tb.",
+    "BUILD of nothing": b"\x80\x03Nb.",
+    "REDUCE of a string": string("numpy dtype") + b")R.",
+    "REDUCE of a call": b"cbuiltins\nbytes\n)R)R.",
+    "REDUCE without a tuple": b"cbuiltins\nbytes\nNR.",
+    "REDUCE of nothing": b"\x80\x03R.",
+    "a subclass of ndarray": described().replace(b"numpy\nndarray", b"numpy\nmemmap"),
+    "numpy.load": b"cnumpy\nload\n" + string("file") + b"\x85R.",
+    "numpy.fromfile": b"cnumpy.core.multiarray\nfromfile\n" + string("file") + b"\x85R.",
+    "a scalar of NumPy": pickle.dumps(np.str_("one")),
+    "a matrix": pickle.dumps(PAIRS.view(np.matrix)),
+    "an out-of-band buffer": pickle.dumps(PAIRS, 5, buffer_callback=lambda buffer: None),
+    "variable-length strings": pickle.dumps(PAIRS.astype(np.dtypes.StringDType())),
+    "a structured array": pickle.dumps(np.zeros(2, dtype=[("source", "U5"), ("target", "U5")])),
+    "dtype metadata": pickle.dumps(PAIRS.astype(np.dtype("U20", metadata={"language": "de"}))),
+    "another codec": described(text=ENCODE + string("a") + string("rot13") + b"\x86R"),
+    "a codec that unpacks": described(text=ENCODE + string("a") + string("zlib") + b"\x86R"),
+    "encode of bytes": described(text=ENCODE + b"C\x01a" + string("latin1") + b"\x86R"),
+    "encode of what is not Latin-1": described(text=ENCODE + string("€" * 16) + string("latin1") + b"\x86R"),
+    "bytes of a huge size": described(text=b"cbuiltins\nbytes\n" + number(10**10) + b"\x85R"),
+    "BINBYTES8 beyond the end": described(text=b"\x8e" + size(2**62) + b"a"),
+    "BINBYTES8 beyond every limit": described(text=b"\x8e" + size(2**64 - 1) + b"a"),
+    "BYTEARRAY8 beyond the end": described(text=b"\x96" + size(2**40) + b"a"),
+    "BINBYTES beyond the end": described(text=b"B\xff\xff\xff\xff"),
+    "BINUNICODE beyond the end": b"\x80\x03X\xff\xff\xff\xffabc.",
+    "BINUNICODE8 beyond the end": b"\x80\x04\x8d" + size(2**61) + b"abc.",
+    "LONG4 beyond the end": b"\x80\x02\x8b\xff\xff\xff\x7f\x01.",
+    "LONG4 of negative length": b"\x80\x02\x8b\xff\xff\xff\xff\x01.",
+    "LONG of many digits": b"L" + b"9" * 100_000 + b"L\n.",
+    "INT of many digits": b"I" + b"9" * 100_000 + b"\n.",
+    "a huge memo index": b"\x80\x03Nr\xff\xff\xff\x7f.",
+    "an unknown memo index": b"\x80\x03h\x07.",
+    "many memo entries": b"\x80\x04N" + b"\x94" * 1_000_000 + b".",
+    "many values": b"\x80\x03" + b"N" * 1_000_000 + b".",
+    "deep tuples": b"\x80\x03N" + b"\x85" * 1_000_000 + b".",
+    "deep marks": b"(" * 1_000_000 + b"t" * 1_000_000 + b".",
+    "a tuple of doubled tuples": b"\x80\x03Nq\x00" + b"h\x00\x86q\x00" * 30 + b".",
+    "a dtype of doubled tuples": b"\x80\x03cnumpy\ndtype\nNq\x00" + b"h\x00\x86q\x00" * 30 + b"R.",
+    "a negative shape": described(shape=shape(-1, 2)),
+    "a shape of two negatives": described(shape=shape(-1, -2)),
+    "a huge shape": described(shape=shape(2**31 - 1, 2**31 - 1)),
+    "a shape that wraps around": described(shape=shape(2**63, 2)),
+    "a huge shape of no size": described(shape=shape(0, 2**80), text=b"C\x00"),
+    "a shape of many dimensions": described(shape=shape(1, 2, *[1] * 70)),
+    "a shape of truth values": described(shape=b"\x88K\x02\x86"),
+    "a shape of strings": described(shape=string("1") + string("2") + b"\x86"),
+    "a shape that is bytes": described(shape=b"C\x02\x01\x02"),
+    "a shape that is a number": described(shape=b"K\x02"),
+    "text too short": described(text=b"C\x0f" + b"a\0\0\0" * 3 + b"a\0\0"),
+    "text too long": described(text=b"C\x14" + b"a\0\0\0" * 5),
+    "text as str": described(text=string("a\0\0\0" * 4)),
+    "no text": described(text=b"N"),
+    "a code point above Unicode": described(text=b"C\x10" + b"\0\0\x11\0" * 4),
+    "a huge code point": described(text=b"C\x10" + b"\xff" * 16),
+    "a surrogate": described(text=b"C\x10" + b"\0\xd8\0\0" * 4),
+    "strings of no length": described(code="U0", text=b"C\x00"),
+    "strings of huge length": described(code="U999999999"),
+    "strings of unsayable length": described(code="U99999999999999999999"),
+    "strings of negative length": described(code="U-2"),
+    "a length in other digits": described(code="U٢"),
+    "a dtype with fields": described(code="U1,U1"),
+    "a dtype with a shape": described(code="(2,)U1"),
+    "another byte order": described(order="|"),
+    "only a name": b"cnumpy\nndarray\n.",
+    "only a dtype": pickle.dumps(np.dtype("U5")),
+    "NEXT_BUFFER": b"\x80\x05\x97.",
+    "READONLY_BUFFER": b"\x80\x05N\x98.",
+    "EXT4 of a negative code": b"\x80\x02\x84\xff\xff\xff\xff.",
+    "DUP": described()[:-1] + b"2.",
+    "DUP of nothing": b"\x80\x032.",
+    "POP of nothing": b"\x80\x030.",
+    "POP_MARK of nothing": b"\x80\x031.",
+    "values popped for ever": b"\x80\x03" + b"N0" * 1_000_000 + b".",
+    "a list that holds itself": b"\x80\x03]q\x00h\x00a.",
+    "a dict that holds itself": b"\x80\x03}q\x00" + string("x") + b"h\x00s.",
+    "a tuple that holds itself": b"\x80\x03]q\x00h\x00\x85a.",
+    "APPENDS": b"\x80\x03](" + b"N" * 50 + b"e.",
+    "SETITEMS": b"\x80\x03}(NNu.",
+    "ADDITEMS": b"\x80\x04\x8f(N\x90.",
+    "FROZENSET": b"\x80\x04(N\x91.",
+    "LIST": b"(Nl.",
+    "DICT": b"(NNd.",
+    "billion laughs of lists": b"\x80\x03]q\x00" + b"](h\x00h\x00h\x00eq\x00" * 40 + b".",
+    "billion laughs of tuples": b"\x80\x03)q\x00" + b"h\x00h\x00h\x00\x87q\x00" * 18 + b".",
+    "text of doubled tuples": described(text=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
+    "a shape of doubled tuples": described(shape=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
+    "a memo of negative index": b"\x80\x03Np-1\ng-2\n.",
+    "a memo index of many digits": b"Np" + b"9" * 100_000 + b"\n.",
+    "a FRAME longer than the file": b"\x80\x04\x95" + size(2**62) + described()[2:],
+    "a FRAME of the largest size": b"\x80\x04\x95" + size(2**64 - 1) + described()[2:],
+    "a FRAME cut off": b"\x80\x04\x95\x01\x02",
+    "only frames": b"\x80\x04" + (b"\x95" + size(0)) * 1_000 + b".",
+    "only protocols": b"\x80\x04" * 1_000 + b".",
+    "SHORT_BINUNICODE beyond the end": b"\x80\x04\x8c\xffab.",
+    "SHORT_BINBYTES beyond the end": described(text=b"C\xffab"),
+    "LONG1 beyond the end": b"\x80\x02\x8a\xff\x01.",
+    "LONG4 of a million digits": b"\x80\x02\x8b" + (10**6).to_bytes(4, "little") + b"\x7f" * 10**6 + b".",
+    "LONG1 as a size": described(shape=b"\x8a\x08" + b"\x7f" * 8 + b"K\x02\x86"),
+    "BINSTRING of negative length": b"T\xff\xff\xff\xffab.",
+    "BINSTRING beyond the end": b"T\xff\xff\xff\x7fab.",
+    "STRING of an open quote": b"S'ab\n.",
+    "FLOAT of words": b"Fnan(x)\n.",
+    "BINFLOAT cut off": b"G\x00\x00.",
+    "UNICODE with a broken escape": b"V\\u12\n.",
+    "UNICODE of half a pair": described(text=b"V\\ud800\n"),
+    "text of half a pair": described(text=b"X\x03\0\0\0\xed\xa0\x80"),
+    "void of no size": described(code="V0", text=b"C\x00"),
+    "objects by another name": described(code="object", text=b"C\x08" + bytes(8)),
+    "a pointer": described(code="P", text=b"C\x08" + bytes(8)),
+    "dates": described(code="M8[ns]", text=b"C\x10" + bytes(16)),
+    "long doubles": described(code="g", text=b"C\x20" + bytes(32)),
+    "a dtype of a dtype": described().replace(string("U2"), b"cnumpy\ndtype\n" + string("U2") + b"\x85R"),
+    "a state of the wrong version": described().replace(b"(K\x03X", b"(K\x09X"),
+    "an array of the wrong version": described().replace(b"(K\x01K", b"(K\x09K"),
+    "an array in the order 2": described().replace(b"tb\x89C", b"tbK\x02C"),
+    "a name with a line break": b"\x80\x04" + string("os\n") + string("system\x1b[2J") + b"\x93.",
+    "a name of numbers": b"\x80\x04K\x01K\x02\x93.",
+    "a very long name": b"c" + b"a" * 1_000_000 + b"\nb\n.",
+    "a tuple without a mark": b"\x80\x03t.",
+    "a pair of one": b"\x80\x03N\x86.",
+    "only STOP": b".",
+    "only a header": b"\x80\x03.",
+    "only a header, cut off": b"\x80",
+    "a mark": b"\x80\x03(.",
+    "an unknown instruction": b"\x80\x03\xff.",
+    "another pickle after it": ARRAY + ARRAY,
+    "a line break after it": ARRAY + b"\n",
+}
+
+
+def test_the_array_written_by_hand_is_right(read: Callable[[bytes], np.ndarray]) -> None:
+    assert read(described()).tolist() == [["aa", "aa"]]
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_malformed_content(read: Callable[[bytes], np.ndarray], kind: str) -> None:
+    content = MALFORMED[kind]
+    started = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError) as caught:
+            read(content)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(content) + 2**20
+    assert time.perf_counter() - started < 5
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 1000
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_truncation(read: Callable[[bytes], np.ndarray], protocol: int) -> None:
+    content = pickle.dumps(PAIRS[:1, :1], protocol)
+    for end in range(len(content)):
+        with pytest.raises(DataError):
+            read(content[:end])
+
+
+@QUICK
+@given(content=st.binary(max_size=200))
+@example(content=b"I\n.")
+def test_random_bytes(read: Callable[[bytes], np.ndarray], content: bytes) -> None:
+    for variant in (content, b"\x80\x04" + content):
+        with pytest.raises(DataError):
+            read(variant)
+
+
+@settings(QUICK, max_examples=300)
+@given(data=st.data(), protocol=st.sampled_from(PROTOCOLS))
+def test_flipped_bits(read: Callable[[bytes], np.ndarray], data: st.DataObject, protocol: int) -> None:
+    content = bytearray(pickle.dumps(PAIRS, protocol))
+    for bit in data.draw(st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=3)):
+        content[bit // 8] ^= 1 << bit % 8
+    try:
+        result = read(bytes(content))
+    except DataError:
+        return
+    assert result.dtype.kind == "U"
+    "".join(result.ravel().tolist()).encode("utf-8")
+
+
+# --- what is refused: other things than a corpus, each with a message that helps
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        ("Go.\tGeh.\nGrüß Gott\tHello\n".encode(), "looks like text.*tsv or .txt"),
+        (b"cat\tKatze\ndog\tHund\n", "looks like text.*tsv or .txt"),
+        (b"Hello there.", "is not a pickle"),
+        (b"\x1f\x8b\x08\x00", "is gzip data.*gunzip"),
+        (b"PK\x03\x04\x14", "is a zip archive. Unpack"),
+        (b"\x93NUMPY\x01\x00", r"is a file of numpy.save. Save the pairs with pickle.dump"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "is a Git LFS pointer"),
+        (b"<!DOCTYPE html>\n<html>", "is a web page.*raw file"),
+        ("Go.\tGeh.\n".encode("utf-16"), "is not a pickle"),
+        (bytes(100), "is not a pickle"),
+        (ARRAY[:100], r"is damaged or cut off \(100 bytes\)"),
+        (ARRAY + b"more", "goes on after the end"),
+        (pickle.dumps({"a": 1}), "holds a dict"),
+        (pickle.dumps([["a", "b"]]), "holds a list"),
+        (pickle.dumps([["a", "b"]], 0), "holds a list"),
+        (pickle.dumps({"a"}), "holds a set"),
+        (pickle.dumps(1.5), "holds a float"),
+        (pickle.dumps("text"), "holds a value of type str"),
+        (pickle.dumps(("a", "b")), "holds a value of type tuple"),
+        (pickle.dumps(None), "holds a value of type NoneType"),
+        (
+            b"\x80\x04" + string("pandas.core.frame") + string("DataFrame") + b"\x93)\x81.",
+            "load pandas.core.frame.DataFrame",
+        ),
+        (pickle.dumps(object_array("a")), r"an array of Python objects \(dtype 'O8'\)"),
+        (pickle.dumps(object_array("a"), 0), r"an array of Python objects \(dtype 'O8'\)"),
+        (pickle.dumps(np.zeros((2, 2))), "an array of dtype 'f8' instead of strings"),
+        (pickle.dumps(np.array([[b"a", b"b"]])), "an array of dtype 'S1' instead of strings"),
+        (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R.", "Python 2"),
+        (described(text=b"C\x10" + b"\0\xd8\0\0" * 4), "a character that Unicode does not have, with the code 0xd800"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else "",
+)
+def test_messages(read: Callable[[bytes], np.ndarray], tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        read(content)
+    assert str(tmp_path / "corpus.pkl") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_places_without_a_file(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="There is no file"):
+        read_string_array(tmp_path / "absent.pkl")
+    with pytest.raises(DataError, match="is not a regular file"):
+        read_string_array(tmp_path)
+    os.mkfifo(tmp_path / "pipe.pkl")
+    with pytest.raises(DataError, match="is not a regular file"):
+        read_string_array(tmp_path / "pipe.pkl")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="cannot be read: Not a directory"):
+        read_string_array(tmp_path / "file" / "corpus.pkl")
+
+
+def test_a_file_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "corpus.pkl"
+    path.write_bytes(ARRAY)
+    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY))
+    assert read_string_array(path).shape == PAIRS.shape
+    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
+    with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has {len(ARRAY)}"):
+        read_string_array(path)
+
+
+def test_no_frame_hides_what_follows_it(read: Callable[[bytes], np.ndarray]) -> None:
+    """A frame is a hint on how much to read ahead; one that ends elsewhere changes nothing."""
+    for length in (0, 1, len(described()) - 3):
+        content = b"\x80\x04\x95" + size(length) + described()[2:]
+        assert read(content).tolist() == [["aa", "aa"]]
+
+
+def test_unpacked_content_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
+    with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has more than {len(ARRAY) - 1}"):
+        read_string_array(tmp_path / "corpus.pkl", ARRAY)
+
+
+def test_too_little_memory(read: Callable[[bytes], np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(safe_pickle, "_build", fail)
+    with pytest.raises(DataError, match="does not fit into memory"):
+        read(ARRAY)

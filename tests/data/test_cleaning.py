@@ -1,0 +1,238 @@
+"""The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.data import cleaning as corpus_module
+from nmt.data.cleaning import Corpus, Sources, duplicates, read_corpus, resolve_auto, text_hash
+from nmt.data.pair_store import Spool, SpoolWriter
+from nmt.data.sources.formats import Pair
+from nmt.data.sources.text_file import TextFile
+from nmt.errors import DataError, NmtError
+
+QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+Clean = Callable[..., tuple[list[Pair], Corpus]]
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Clean:
+    """Read a TSV corpus of this content and return what is kept."""
+
+    def run(content: str | bytes, **config: object) -> tuple[list[Pair], Corpus]:
+        path, folder = tmp_path / "a.tsv", tmp_path / "spool"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        folder.mkdir(exist_ok=True)
+        settings = DataConfig.model_validate({"normalization": "ascii-words", **config})
+        corpus = read_corpus(Sources.of(path), settings, folder, lambda *_: None)
+        with Spool(folder) as spool:
+            return spool.read(range(len(corpus.sources))), corpus
+
+    return run
+
+
+def numbered(count: int) -> str:
+    """Return a TSV corpus of so many different pairs of words."""
+    return "".join(f"{'a' * n}\t{'b' * n}\n" for n in range(1, count + 1))
+
+
+def test_the_first_pairs_are_taken_in_order(clean: Clean) -> None:
+    pairs, corpus = clean(numbered(9), n_sentences=4)
+    assert pairs == [("a", "b"), ("aa", "bb"), ("aaa", "bbb"), ("aaaa", "bbbb")]
+    assert (corpus.read, dict(corpus.dropped.counts)) == (4, {})
+    assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
+
+
+def test_lines_after_the_first_so_many_are_not_looked_at(clean: Clean) -> None:
+    assert len(clean(numbered(4) + "no tab\n", n_sentences=4)[0]) == 4
+
+
+def test_pairs_are_kept_as_they_stand_in_the_file(clean: Clean) -> None:
+    assert clean("I'm Big!\tBin  Groß!\n" * 3)[0] == [("I'm Big!", "Bin  Groß!")] * 3
+
+
+@pytest.mark.parametrize(("line", "side", "text"), [("42!\tgeh", "source", "42!"), ("go\t你好", "target", "你好")])
+def test_an_empty_side_is_refused_with_its_line(clean: Clean, tmp_path: Path, line: str, side: str, text: str) -> None:
+    with pytest.raises(DataError) as caught:
+        clean(f"{numbered(3)}{line}\n")
+    assert str(caught.value) == (
+        f"Both sides of a pair must hold words; {tmp_path / 'a.tsv'}, line 4: the {side} is empty after 'ascii-words' "
+        f"normalization: {text!r}. Mend the pair, or leave such pairs out and count them with "
+        "--set data.drop_empty=true"
+    )
+    assert len(clean(f"{numbered(3)}{line}\n", normalization="nfkc")[0]) == 4
+
+
+def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clean, tmp_path: Path) -> None:
+    pairs, corpus = clean("a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\n", drop_empty=True)
+    assert pairs == [("a", "b"), ("d", "e"), ("f", "g")]
+    assert (corpus.read, corpus.dropped.counts) == (7, {"empty side": 4})
+    assert corpus.dropped.places == {
+        "empty side": [f"a.tsv, line {line}" for line in ("2: '1' | 'b'", "3: 'c' | '2'", "4: ' ' | ''")]
+    }
+
+
+def test_dropped_pairs_count_among_the_first_so_many(clean: Clean) -> None:
+    pairs, corpus = clean("1\tb\n" + numbered(9), drop_empty=True, n_sentences=5)
+    assert (len(pairs), corpus.dropped.counts) == (4, {"empty side": 1})
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "message"),
+    [(b"no tab", "too few columns", r"line 2 has no tab"), (b"go\tgro\xdf", "not UTF-8", "line 2 holds the byte 0xdf")],
+)
+def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str, message: str) -> None:
+    content = b"a\tb\n" + line + b"\nc\td\n"
+    with pytest.raises(DataError, match=message + r".*--set data\.drop_unreadable=true$"):
+        clean(content)
+    pairs, corpus = clean(content, drop_unreadable=True)
+    assert pairs == [("a", "b"), ("c", "d")]
+    assert (corpus.dropped.counts, corpus.dropped.places) == ({reason: 1}, {reason: ["a.tsv, line 2"]})
+
+
+RULES = [
+    ("drop_control", "control characters", "go\tge\0h"),
+    ("drop_control", "control characters", "go\x93\tgeh"),
+    ("drop_identical", "identical sides", "Boston!\tboston"),
+]
+
+
+@pytest.mark.parametrize(("rule", "reason", "line"), RULES)
+def test_each_rule_can_be_switched_on_and_off(clean: Clean, rule: str, reason: str, line: str) -> None:
+    content = f"a\tb\n{line}\nc\td\n"
+    pairs, corpus = clean(content, **{rule: True})
+    assert (len(pairs), corpus.dropped.counts, corpus.noticed.counts) == (2, {reason: 1}, {})
+    pairs, corpus = clean(content, **{rule: False})
+    assert (len(pairs), corpus.dropped.counts, corpus.noticed.counts) == (3, {}, {reason: 1})
+    source, target = line.split("\t")
+    assert corpus.noticed.places[reason] == [f"a.tsv, line 2: {source!r} | {target!r}"]
+
+
+def test_white_space_of_any_kind_is_no_control_character(clean: Clean) -> None:
+    assert clean("a\x0bb\x0cc\x1cd\x85e\u2028f\tb\n")[1].noticed.counts == {}
+
+
+def test_files_given_apart_are_kept_whole(tmp_path: Path) -> None:
+    for name, line in [("train", "Boston\tBoston"), ("validation", "Boston\tBoston"), ("test", "a\0b\tb")]:
+        (tmp_path / name).write_text(f"{line}\na {name}\tb\n")
+    files = {name: [TextFile(tmp_path / name)] for name in ("validation", "test")}
+    sources = Sources([TextFile(tmp_path / "train")], **files)
+    config = DataConfig(normalization="nfkc", drop_identical=True, n_sentences=3)
+    corpus = read_corpus(sources, config, tmp_path, lambda *_: None)
+    assert corpus.roles == {"train": range(0, 1), "validation": range(1, 3), "test": range(3, 5)}
+    assert corpus.dropped.counts == {"identical sides": 1}
+    assert corpus.noticed.counts == {"identical sides": 1, "control characters": 1}
+
+
+# --- hashes and duplicates
+
+TEXTS = st.sampled_from(["a", "b", "c"])
+
+
+@QUICK
+@given(st.lists(st.tuples(TEXTS, TEXTS)))
+def test_duplicates_are_the_pairs_that_stood_before(pairs: list[tuple[str, str]]) -> None:
+    sides = [np.frombuffer(b"".join(text_hash(pair[side]) for pair in pairs), np.uint64) for side in (0, 1)]
+    expected = [index for index, pair in enumerate(pairs) if pair in pairs[:index]]
+    assert duplicates(*sides).tolist() == expected
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@QUICK
+@given(st.lists(st.tuples(ANY, ANY).map(lambda pair: Pair(*pair)), max_size=30))
+def test_a_spool_gives_back_what_was_put_in(tmp_path: Path, pairs: list[Pair]) -> None:
+    with SpoolWriter(tmp_path) as writer:
+        for number, pair in enumerate(pairs):
+            writer.append(10 * number, pair)
+    with Spool(tmp_path) as spool:
+        order = list(reversed(range(len(pairs))))
+        assert spool.read(order) == pairs[::-1]
+        assert [spool.number(index) for index in range(len(pairs))] == [10 * index for index in range(len(pairs))]
+
+
+# --- what "auto" is
+
+
+@pytest.mark.parametrize(
+    ("row", "resolved"),
+    [
+        ("im thirsty\tich bin durstig", ("word", "ascii-words", False)),
+        ("I'm thirsty.\tIch bin durstig.", ("subword", "nfkc", True)),
+        ("im thirsty\tich bin größer", ("subword", "nfkc", True)),
+    ],
+)
+def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
+    tmp_path: Path, row: str, resolved: tuple[str, str, bool]
+) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{row}\n" * 200)
+    found = resolve_auto(Sources.of(path), DataConfig())
+    assert (found.tokenizer, found.normalization, found.joint_vocabulary) == resolved
+    path.write_text(f"{row}\n" * 200 + "One odd line!\tnoch eine\n")
+    assert resolve_auto(Sources.of(path), DataConfig()) == found
+
+
+def test_what_is_said_is_not_resolved(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("im thirsty\tich bin durstig\n" * 5)
+    said = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
+    assert resolve_auto(Sources.of(path), said) == said
+    assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
+
+
+def test_a_spool_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
+    pair = Pair("x" * 2**20, "y" * 2**20)
+    with SpoolWriter(tmp_path) as spool:
+        for number in range(30):
+            spool.append(number, pair)
+        assert (tmp_path / "text").stat().st_size >= 40 * 2**20
+    with Spool(tmp_path) as read:
+        assert read[29] == pair
+        portions = list(read.portions(np.arange(30)[::-1], 8 * 2**20))
+    assert [len(portion) for portion in portions] == [4] * 7 + [2]
+    np.testing.assert_array_equal(np.concatenate(portions), np.arange(30)[::-1])
+
+
+def test_a_spool_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10_000))
+    with SpoolWriter(tmp_path) as spool:
+        spool.append(1, Pair("x" * 5_000, "y" * 5_000))
+    with (
+        pytest.raises(NmtError, match=r"twice the disk space .* after 10,001 bytes of text, 10,000 bytes are free"),
+        SpoolWriter(tmp_path) as spool,
+    ):
+        spool.append(1, Pair("x" * 5_000, "y" * 5_001))
+
+
+def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys\nfrom pathlib import Path\nfrom nmt.errors import NmtError\n"
+        "from nmt.data.pair_store import Pair, SpoolWriter\nresource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))\n"
+        "try:\n    with SpoolWriter(Path(sys.argv[1])) as spool:\n"
+        "        while True:\n            spool.append(1, Pair('x' * 10**4, 'y'))\n"
+        "except NmtError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert "Preparing takes twice the disk space" in done.stdout
+    assert "File too large" in done.stdout
+
+
+def test_few_long_lines_decide_what_auto_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand lines of a megabyte would fill the memory."""
+    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 100)
+    path = tmp_path / "a.tsv"
+    path.write_text("go on\tgeh\n" * 13 + "Größer!\tBigger!\n" * 100)
+    assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "word"
+    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 1000)
+    assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "subword"

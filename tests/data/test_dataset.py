@@ -1,0 +1,657 @@
+"""A prepared dataset holds the pairs of its corpus as ids, says how it came about, and is whole or not there."""
+
+import errno
+import json
+import os
+import pickle
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.data import dataset as dataset_module
+from nmt.data.dataset import Dataset, find_dataset, open_dataset, prepare
+from nmt.data.manifest import read_manifest
+from nmt.data.sources.formats import Pair
+from nmt.data.token_arrays import Sequences
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.storage.atomic import sha256
+
+SPLITS = ("train", "validation", "test")
+SIDES = ("source", "target")
+WORDS = [a + b for a in "abcdefghijklmnopqrst" for b in "aeiou"]
+RARE = [a + word for a in "xyz" for word in WORDS]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
+    """Return pairs of lower-case words with punctuation, some sources coming twice and some words once."""
+    draw = random.Random(seed)
+
+    def sentence() -> str:
+        chosen = draw.choices(WORDS + RARE, weights=[20] * len(WORDS) + [1] * len(RARE), k=draw.randint(1, 7))
+        return " ".join(chosen).capitalize() + "."
+
+    pairs = [Pair(sentence(), sentence()) for _ in range(count)]
+    return pairs + [Pair(pair.source.upper(), sentence()) for pair in pairs[: count // 4]]
+
+
+def words_config(**changes: Any) -> DataConfig:
+    """Return settings that make words of the texts above."""
+    return DataConfig.model_validate(
+        {"tokenizer": "word", "normalization": "ascii-words", "joint_vocabulary": False, **changes}
+    )
+
+
+def write_corpus(pairs: list[Pair], name: str = "corpus.tsv") -> Path:
+    """Write pairs as a TSV file in the current folder."""
+    Path(name).write_bytes("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs).encode())
+    return Path(name)
+
+
+def words(text: str) -> list[str]:
+    """Return what normalization makes of the texts above, computed in another way."""
+    return re.sub("[^a-z ]", "", text.lower()).split()
+
+
+@dataclass
+class Prepared:
+    """A dataset, and the raw pairs of each of its splits."""
+
+    dataset: Dataset
+    raw: dict[str, list[Pair]]
+
+
+def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
+    """Prepare pairs, and find out which split each went to from the text files."""
+    dataset, _ = prepare(write_corpus(pairs), words_config(**changes), "small")
+    raw = {}
+    for name in ("validation", "test"):
+        sides = [(dataset.folder / f"{name}.{side}.txt").read_text(encoding="utf-8").split("\n") for side in SIDES]
+        assert [side.pop() for side in sides] == ["", ""]
+        raw[name] = [Pair(*pair) for pair in zip(*sides, strict=True)]
+    raw["train"] = list((Counter(pairs) - Counter(raw["validation"]) - Counter(raw["test"])).elements())
+    return Prepared(dataset, raw)
+
+
+def content(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Return every file below a folder with its content and time of writing."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+
+
+def decoded(dataset: Dataset, name: Any) -> list[tuple[str, str]]:
+    """Return the pairs of a split as text."""
+    split, (source, target) = dataset.split(name), dataset.tokenizers()
+    return [(source.decode(split.source[i]), target.decode(split.target[i])) for i in range(len(split))]
+
+
+# --- sequences
+
+
+@given(st.lists(st.lists(st.integers(0, 99)), min_size=1))
+@settings(deadline=None, max_examples=50)
+def test_packed_rows_are_unpacked_as_they_were(rows: list[list[int]]) -> None:
+    sequences = Sequences.pack(rows, 100)
+    assert len(sequences) == len(rows)
+    assert [sequences[index].tolist() for index in range(len(rows))] == rows
+    assert sequences.lengths.tolist() == [len(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "kind"),
+    [(4, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")],
+)
+def test_ids_are_stored_in_the_smallest_integers_that_hold_them(vocabulary: int, kind: str) -> None:
+    sequences = Sequences.pack([[0, vocabulary - 1]], vocabulary)
+    assert sequences.tokens.dtype == kind
+    assert sequences[0].tolist() == [0, vocabulary - 1]
+    assert sequences.offsets.dtype == np.int64
+
+
+# --- what is written
+
+
+@pytest.mark.parametrize("split", ["by_source", "random"])
+@pytest.mark.parametrize("joint", [False, True])
+def test_every_pair_is_in_one_split_and_its_ids_decode_to_its_normal_form(split: str, joint: bool) -> None:
+    pairs = make_pairs()
+    prepared = prepare_pairs(pairs, split=split, joint_vocabulary=joint)
+    assert sum(len(raw) for raw in prepared.raw.values()) == len(pairs)
+    known = [{word for pair in prepared.raw["train"] for word in words(pair[side])} for side in (0, 1)]
+    if joint:
+        known = [known[0] | known[1]] * 2
+
+    def in_normal_form(pair: Pair) -> tuple[str, ...]:
+        sides = zip(pair, known, strict=True)
+        return tuple(" ".join(word if word in side else "<unk>" for word in words(text)) for text, side in sides)
+
+    for name in ("validation", "test"):
+        assert decoded(prepared.dataset, name) == [in_normal_form(pair) for pair in prepared.raw[name]]
+    assert Counter(decoded(prepared.dataset, "train")) == Counter(map(in_normal_form, prepared.raw["train"]))
+
+
+def test_by_source_no_source_is_in_two_splits_on_disk() -> None:
+    prepared = prepare_pairs(make_pairs(), split="by_source")
+    sources = {name: {source for source, _ in decoded(prepared.dataset, name)} for name in SPLITS}
+    raw = {name: {" ".join(words(pair.source)) for pair in prepared.raw[name]} for name in SPLITS}
+    for seen in (sources["train"], raw["train"]):
+        assert not seen & (raw["validation"] | raw["test"])
+
+
+def test_raw_sentences_keep_everything_but_their_line_breaks(folder: Path) -> None:
+    strange = ["A\u2028b", "C \x85 d", "  E  f ", "größer\x0c g"]
+    array = np.array([[f"{text}\r\nx", f"{text}\ny"] for text in strange])
+    Path("corpus.pkl").write_bytes(pickle.dumps(array))
+    config = words_config(train_share=0.5, validation_share=0.25, test_share=0.25, split="random")
+    dataset, _ = prepare(Path("corpus.pkl"), config, "small")
+    for name in ("validation", "test"):
+        source, target = (dataset.text(name, side).read_bytes().decode() for side in SIDES)  # type: ignore[arg-type]
+        text = target.removesuffix(" y\n")
+        assert text in strange
+        assert source == f"{text} x\n"
+
+
+def test_ids_are_memory_mapped_and_cannot_be_written() -> None:
+    split = prepare_pairs(make_pairs()).dataset.split("train")
+    for sequences in (split.source, split.target):
+        assert isinstance(sequences.tokens, np.memmap)
+        assert isinstance(sequences.offsets, np.memmap)
+        with pytest.raises(ValueError, match="read-only"):
+            sequences.tokens[0] = 1
+
+
+def test_the_manifest_counts_what_is_there() -> None:
+    pairs = make_pairs()
+    prepared = prepare_pairs(pairs, split="random", seed=3)
+    manifest, train = prepared.dataset.manifest, prepared.raw["train"]
+    assert manifest == read_manifest(prepared.dataset.folder / "manifest.json")
+    known = {side: {word for pair in train for word in words(getattr(pair, side))} for side in SIDES}
+    assert manifest.vocabulary == {side: 4 + len(known[side]) for side in SIDES}
+    assert (manifest.read, manifest.dropped) == (len(pairs), {})
+    trained_sources = {" ".join(words(pair.source)) for pair in train}
+    for name in SPLITS:
+        raw, counts = prepared.raw[name], manifest.splits[name]
+        sentences = {side: [words(getattr(pair, side)) for pair in raw] for side in SIDES}
+        assert counts.pairs == len(raw) == len(prepared.dataset.split(name))  # type: ignore[arg-type]
+        assert counts.tokens == {side: sum(map(len, sentences[side])) for side in SIDES}
+        assert counts.longest == {side: max(map(len, sentences[side])) for side in SIDES}
+        assert counts.unknown == {
+            side: sum(word not in known[side] for sentence in sentences[side] for word in sentence) for side in SIDES
+        }
+        shared = sum(" ".join(words(pair.source)) in trained_sources for pair in raw)
+        assert counts.sources_in_training == (0 if name == "train" else shared)
+    assert manifest.splits["test"].sources_in_training > 0  # or the count above was of nothing
+    assert manifest.splits["test"].unknown["source"] + manifest.splits["validation"].unknown["source"] > 0
+
+
+def test_the_manifest_says_what_was_prepared_and_how() -> None:
+    pairs = make_pairs()
+    manifest = prepare_pairs(pairs, min_count=2).dataset.manifest
+    assert manifest.settings == words_config(dataset="small", min_count=2)
+    assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
+    assert len(manifest.corpus.sha256) == 64
+    names = {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
+    assert set(manifest.files) == names
+
+
+def test_dropped_pairs_are_counted_in_the_manifest() -> None:
+    dataset, _ = prepare(write_corpus([*make_pairs(20), Pair("5", "x")]), words_config(drop_empty=True), "small")
+    assert (dataset.manifest.read, dataset.manifest.dropped) == (26, {"empty side": 1})
+    assert sum(split.pairs for split in dataset.manifest.splits.values()) == 25
+
+
+def test_the_tokenizers_know_the_training_split_alone() -> None:
+    prepared = prepare_pairs([Pair("x" * n, "y" * n) for n in range(1, 41)])
+    for tokenizer, side in zip(prepared.dataset.tokenizers(), SIDES, strict=True):
+        for name in SPLITS:
+            for pair in prepared.raw[name]:
+                text = getattr(pair, side)
+                assert tokenizer.unknown(text) == ([] if name == "train" else [text])
+
+
+def test_a_joint_vocabulary_is_one_over_both_sides() -> None:
+    prepared = prepare_pairs([Pair("x" * n, "y" * n) for n in range(1, 41)], joint_vocabulary=True)
+    source, target = prepared.dataset.tokenizers()
+    assert source.size == target.size == 4 + 2 * len(prepared.raw["train"])
+    text = " ".join(text for pair in prepared.raw["train"] for text in pair)
+    assert source.encode(text) == target.encode(text)
+    assert source.unknown(text) == []
+    files = [prepared.dataset.folder / f"tokenizer.{side}.json" for side in SIDES]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() -> None:
+    path = write_corpus(make_pairs())
+    fingerprints = [
+        prepare(path, words_config(seed=seed), name)[0].manifest.fingerprint
+        for name, seed in [("one", 1), ("again", 1), ("other", 2)]
+    ]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
+# --- preparing again
+
+
+def test_the_same_file_and_settings_are_not_prepared_twice() -> None:
+    path = write_corpus(make_pairs())
+    first, made = prepare(path, words_config(), "small")
+    before = content(first.folder)
+    assert made
+    path.rename("renamed.tsv")
+    again, made = prepare(Path("renamed.tsv"), words_config(dataset="other"), "small")
+    assert not made
+    assert (again.folder, again.manifest) == (first.folder, first.manifest)
+    assert content(first.folder) == before
+
+
+def test_other_settings_are_a_conflict_that_names_them() -> None:
+    path = write_corpus(make_pairs())
+    dataset, _ = prepare(path, words_config(), "small")
+    before = content(dataset.folder)
+    with pytest.raises(ConflictError) as caught:
+        prepare(path, words_config(seed=2, split="random"), "small")
+    assert str(caught.value) == (
+        "A dataset is never overwritten unasked; data/small was made from corpus.tsv (split 'by_source' there, "
+        "'random' here; seed 73 there, 2 here). Give another --name, or --overwrite."
+    )
+    assert content(dataset.folder) == before
+
+
+def test_another_file_is_a_conflict_that_says_so() -> None:
+    prepare(write_corpus(make_pairs()), words_config(), "small")
+    with pytest.raises(ConflictError, match=r"data/small was made from corpus\.tsv \(other content\)\."):
+        prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(), "small")
+
+
+def test_overwriting_replaces_the_dataset() -> None:
+    prepare(write_corpus(make_pairs()), words_config(), "small")
+    expected, _ = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
+    dataset, made = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
+    assert made
+    assert dataset.manifest.corpus.name == "new.tsv"
+    assert dataset.manifest.files == expected.manifest.files
+    assert decoded(open_dataset("small"), "test") == decoded(expected, "test")
+    assert sorted(entry.name for entry in Path("data").iterdir()) == ["expected", "small"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_is_no_dataset_is_neither_taken_for_one_nor_replaced(overwrite: bool) -> None:
+    Path("data/small").mkdir(parents=True)
+    Path("data/small/notes.txt").write_text("mine")
+    path = write_corpus(make_pairs())
+    with pytest.raises(ConflictError):
+        prepare(path, words_config(), "small", overwrite=overwrite)
+    assert Path("data/small/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../small", "", "a/b", ".x"])
+def test_a_name_that_leaves_the_folder_is_refused(folder: Path, name: str) -> None:
+    path = write_corpus(make_pairs())
+    with pytest.raises(NmtError, match="The name of a dataset"):
+        prepare(path, words_config(), name)
+    assert [entry.name for entry in folder.iterdir()] == ["corpus.tsv"]
+
+
+# --- nothing half done
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    """Behave like a disk without space."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("pairs", [[Pair("go", "geh")], [*make_pairs(9), Pair("5", "geh")]], ids=["few", "empty side"])
+def test_a_corpus_that_cannot_be_used_leaves_nothing(folder: Path, pairs: list[Pair]) -> None:
+    with pytest.raises(DataError):
+        prepare(write_corpus(pairs), words_config(), "small")
+    assert content(folder).keys() == {"corpus.tsv"}
+
+
+@pytest.mark.parametrize("failing", ["write_json", "write_splits"])
+def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    monkeypatch.setattr(dataset_module, failing, refuse)
+    with pytest.raises(NmtError, match=r"^data/small cannot be written: No space left on device\."):
+        prepare(write_corpus(make_pairs()), words_config(), "small")
+    assert not Path("data").exists()
+
+
+def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_corpus(make_pairs())
+    dataset, _ = prepare(path, words_config(), "small")
+    before = content(Path("data"))
+    monkeypatch.setattr(dataset_module, "write_json", refuse)
+    with pytest.raises(NmtError, match="cannot be written"):
+        prepare(path, words_config(seed=2), "small", overwrite=True)
+    assert content(Path("data")) == before
+    assert open_dataset("small").manifest == dataset.manifest
+
+
+# --- finding
+
+
+def test_without_a_name_the_dataset_prepared_last_is_found() -> None:
+    path = write_corpus(make_pairs(20))
+    for name, hour in [("a", 2), ("b", 3), ("c", 1)]:
+        prepare(path, words_config(), name)
+        os.utime(f"data/{name}/manifest.json", (3600 * hour, 3600 * hour))
+    assert find_dataset(None).name == "b"
+    assert find_dataset("c").name == "c"
+
+
+def test_what_an_interrupted_preparation_left_is_no_dataset() -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "a")
+    Path("data/a").rename("data/.writing-a-123")
+    with pytest.raises(NotFoundError):
+        find_dataset(None)
+
+
+def test_a_missing_dataset_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        find_dataset(None)
+    assert str(caught.value) == "No dataset is prepared in data/ yet. Make one with: nmt prepare FILE"
+    with pytest.raises(NotFoundError) as caught:
+        find_dataset("smal")
+    assert str(caught.value) == "There is no prepared dataset 'smal'. Make one with: nmt prepare FILE"
+    path = write_corpus(make_pairs(20))
+    prepare(path, words_config(), "small")
+    prepare(path, words_config(), "other")
+    with pytest.raises(NotFoundError) as caught:
+        find_dataset("smal")
+    assert str(caught.value) == ("There is no prepared dataset 'smal' (did you mean 'small'?). Prepared: other, small.")
+
+
+# --- damage
+
+
+def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest of the dataset "small"."""
+    path = Path("data/small/manifest.json")
+    values = json.loads(path.read_text(encoding="utf-8"))
+    change(values)
+    path.write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values.pop("splits"),
+        lambda values: values.pop("format"),
+        lambda values: values.update(format="1"),
+        lambda values: values.update(format=2),
+        lambda values: values.update(more=1),
+        lambda values: values["splits"]["test"].update(pairs="many"),
+        lambda values: values["settings"].update(seed=-1),
+        lambda values: values["settings"].update(dataset="../x"),
+        lambda values: values["splits"].pop("train"),
+        lambda values: values["splits"].update(more=values["splits"]["train"]),
+        lambda values: values["splits"]["test"]["tokens"].pop("target"),
+        lambda values: values["splits"]["test"].update(pairs=-1),
+        lambda values: values["splits"]["test"].update(pairs=2**70),
+        lambda values: values["splits"]["test"].update(percentiles={"source": {}}),
+        lambda values: values["vocabulary"].pop("source"),
+        lambda values: values["vocabulary"].update(source=0),
+        lambda values: values["vocabulary"].update(source=2**40),
+        lambda values: values["corpus"].update(sha256="../../x"),
+        lambda values: values["files"].update({"train.source.tokens.npy": "x"}),
+    ],
+    ids=[
+        *("no splits", "no format", "format a word", "newer format", "more", "no number", "bad seed", "bad name"),
+        *("no training", "another split", "one side", "negative", "huge", "percentiles of a side", "vocabulary of one"),
+        *("no ids", "endless ids", "no checksum", "no checksum of a file"),
+    ],
+)
+def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    damage_json(change)
+    with pytest.raises(
+        DataError, match=r"^A dataset's manifest is as nmt prepare writes it; data/small/manifest\.json"
+    ):
+        open_dataset("small")
+
+
+def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
+    path = folder / os.fsdecode(b"\xff\x1b[2J.tsv")
+    try:
+        path.write_bytes(write_corpus([*make_pairs(20), *make_pairs(20)]).read_bytes())
+    except OSError:
+        pytest.skip("this file system names files in UTF-8 alone")
+    manifest = prepare(path, words_config(), "small")[0].manifest
+    assert manifest.corpus.name == r"\udcff\x1b[2J.tsv"
+    assert manifest.report.places["duplicates"][0].startswith(r"\udcff\x1b[2J.tsv, line ")
+
+
+def test_a_message_about_a_manifest_stays_short() -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    damage_json(lambda values: values["settings"].update({"x" * 100_000: 1}))
+    with pytest.raises(DataError) as caught:
+        open_dataset("small")
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_cut_manifest_is_refused() -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = Path("data/small/manifest.json")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"^A dataset's manifest is JSON; data/small/manifest\.json is damaged"):
+        open_dataset("small")
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut in the header", "cut in the data", "no array"])
+def test_a_damaged_array_is_refused_with_the_way_to_mend_it(damage: str) -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    for part in ("source.tokens", "source.offsets", "target.tokens", "target.offsets"):
+        path = dataset.folder / f"train.{part}.npy"
+        whole = path.read_bytes()
+        damaged = {"empty": b"", "cut in the header": whole[:50], "cut in the data": whole[:-1], "no array": b"x" * 500}
+        path.unlink()
+        if damage != "missing":
+            path.write_bytes(damaged[damage])
+        with pytest.raises(DataError) as caught:
+            dataset.split("train")
+        assert str(caught.value).startswith("Dataset 'small' is damaged: "), part
+        assert str(caught.value).endswith(". Prepare it again with nmt prepare --overwrite.")
+        path.write_bytes(whole)
+    assert len(dataset.split("train")) == dataset.manifest.splits["train"].pairs
+
+
+class Attack:
+    """Unpickled, it makes a folder."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.mkdir, (Path("ran"),)
+
+
+def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / "train.source.tokens.npy"
+    for content in (pickle.dumps(Attack()), None):
+        if content is None:
+            np.save(path, np.array([Attack()], dtype=object), allow_pickle=True)
+        else:
+            path.write_bytes(content)
+        with pytest.raises(DataError, match="Dataset 'small' is damaged"):
+            dataset.split("train")
+        assert not Path("ran").exists()
+
+
+def sign(dataset: Dataset, file: str) -> Dataset:
+    """Put the checksum of a file into the manifest, as one who forges a dataset does."""
+    damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
+    return open_dataset(dataset.name)
+
+
+FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
+    "floats": ("tokens", lambda ids: ids.astype(float), "tokens are float64"),
+    "wider integers": ("tokens", lambda ids: ids.astype("u8"), "tokens are uint64"),
+    "other byte order": ("offsets", lambda ends: ends.astype(">i8"), "offsets are >i8"),
+    "two dimensions": ("tokens", lambda ids: ids[:, None], "of shape"),
+    "a scalar": ("offsets", lambda ends: ends[0], "of shape"),
+    "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of uint8"),
+    "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of int64"),
+    "objects": ("tokens", lambda ids: np.array([Attack()], dtype=object), "Python objects"),
+    "an archive": ("tokens", lambda ids: {"a": ids}, "magic string is not correct"),
+    "an id beyond the vocabulary": ("tokens", lambda ids: np.where(ids == ids.max(), 255, ids), "an id 255"),
+    "fewer tokens": ("tokens", lambda ids: ids[:-1], "tokens instead of"),
+    "fewer sequences": ("offsets", lambda ends: ends[:-1], "sequences of"),
+    "no first": ("offsets", lambda ends: np.r_[1, ends[1:]], "do not rise from 0"),
+    "beyond the end": ("offsets", lambda ends: np.r_[ends[:-1], ends[-1] + 1], "do not rise from 0"),
+    "falling": ("offsets", lambda ends: np.r_[ends[0], ends[1:-1][::-1], ends[-1]], "do not rise from 0"),
+    "wrapping around": ("offsets", lambda ends: np.r_[0, 2**63 - 1, -(2**63), ends[3:]], "do not rise from 0"),
+    "a longer one": ("offsets", lambda ends: np.r_[0, ends[1:-1] * 0, ends[-1]], "do not rise from 0"),
+}
+
+
+@pytest.mark.parametrize(("part", "forge", "said"), FORGED.values(), ids=FORGED)
+def test_an_array_that_was_forged_with_its_checksum_is_refused(
+    part: str, forge: Callable[[np.ndarray], Any], said: str
+) -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / f"train.source.{part}.npy"
+    forged = forge(np.load(path))
+    with path.open("wb") as file:
+        np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
+    with pytest.raises(DataError, match="is not the one in its manifest"):
+        dataset.split("train")
+    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{said}"):
+        sign(dataset, path.name).split("train")
+    assert not Path("ran").exists()
+
+
+HEADERS = [
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}",
+    "{'descr': '|V0', 'fortran_order': False, 'shape': (4,)}",
+    "{'descr': '<U0', 'fortran_order': False, 'shape': (4,)}",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+    "__import__('pathlib').Path('ran').mkdir()",
+    "{'descr': __import__('pathlib').Path('ran').mkdir()}",
+    "(" * 5000,
+    "'\0'",
+    "{'descr'",
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
+def test_a_header_that_was_forged_is_refused_unrun(header: str) -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / "train.target.offsets.npy"
+    text = header.encode("latin1") + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + bytes(64))
+    with pytest.raises(DataError, match=r"^Dataset 'small' is damaged: .* hold no sentences"):
+        sign(dataset, path.name).split("train")
+    assert not Path("ran").exists()
+
+
+def test_a_changed_tokenizer_is_refused() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    path = dataset.folder / "tokenizer.target.json"
+    values = json.loads(path.read_text())
+    (dataset.folder / "tokenizer.target.json.old").write_text("mine")
+    assert dataset.tokenizers()[1].size == dataset.manifest.vocabulary["target"]
+    path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json is not the one"):
+        dataset.tokenizers()
+    with pytest.raises(DataError, match=r"its tokenizers have \{.* ids, its manifest says"):
+        sign(dataset, path.name).tokenizers()
+
+
+# --- subwords
+
+
+def test_changed_training_text_is_not_sampled() -> None:
+    dataset = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
+    path = dataset.text("train", "target")
+    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/train\.target\.txt is not the one"):
+        dataset.resampled(1, 1)
+    with pytest.raises(DataError, match=r"a line for each of its \d+ sentences; .*train\.target\.txt ends after \d+"):
+        sign(dataset, path.name).resampled(1, 1)
+
+
+def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
+    raw = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
+    epochs = [raw.resampled(1, epoch) for epoch in (1, 1, 2)]
+    texts = [raw.text("train", side).read_text(encoding="utf-8").split("\n")[:-1] for side in SIDES]
+    for side, tokenizer, lines in zip(SIDES, raw.tokenizers(), texts, strict=True):
+        first, again, second = (getattr(split, side) for split in epochs)
+        assert first.tokens.tolist() == again.tokens.tolist() != second.tokens.tolist()
+        prepared = getattr(raw.split("train"), side)
+        for sequences in (first, second):
+            assert [tokenizer.decode(sequences[index]) for index in range(len(sequences))] == lines
+            assert sequences.lengths.max() <= prepared.lengths.max()
+            assert sequences.tokens.dtype == prepared.tokens.dtype
+        assert [tokenizer.decode(prepared[index]) for index in range(len(prepared))] == lines
+
+
+def test_without_its_text_a_dataset_cannot_be_sampled_from() -> None:
+    dataset = prepare_pairs(make_pairs(), tokenizer="subword").dataset
+    assert not dataset.text("train", "source").exists()
+    with pytest.raises(
+        DataError, match=r"prepared without it\. Prepare it again with --set data\.subword_sampling=true"
+    ):
+        dataset.resampled(1, 1)
+
+
+@pytest.mark.parametrize("kind", ["word", "char", "subword"])
+def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
+    pairs = make_pairs()
+    prepared = prepare_pairs(pairs, tokenizer=kind, normalization="none")
+    expected = Counter((source, target) for source, target in prepared.raw["train"])
+    assert Counter(decoded(prepared.dataset, "train")) == expected
+    manifest = prepared.dataset.manifest
+    assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
+    raw = prepared.raw["train"]
+    assert manifest.splits["train"].characters == {
+        side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES
+    }
+    assert {file.name for file in prepared.dataset.tokenizer_files} == {
+        f"tokenizer.{side}.{suffix}"
+        for side in SIDES
+        for suffix in (["json", "model"] if kind == "subword" else ["json"])
+    }
+
+
+def test_a_dataset_prepared_before_there_were_subwords_is_read() -> None:
+    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+
+    def forget(values: dict[str, Any]) -> None:
+        for key in ("report", "unit", "more_files"):
+            del values[key]
+        del values["corpus"]["role"]
+        for split in values["splits"].values():
+            del split["characters"], split["percentiles"]
+        old = {"dataset", "n_sentences", "split", "seed", "tokenizer", "normalization", "min_count", "joint_vocabulary"}
+        values["settings"] = {key: value for key, value in values["settings"].items() if key in old}
+
+    damage_json(forget)
+    assert open_dataset("small").manifest.fingerprint == dataset.manifest.fingerprint
+    _, made = prepare(Path("corpus.tsv"), DataConfig(), "small")
+    assert not made
+
+
+def test_pairs_too_long_are_counted_with_their_places() -> None:
+    pairs = [*make_pairs(), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
+    manifest = prepare(write_corpus(pairs), words_config(seed=0), "small")[0].manifest
+    assert manifest.dropped == {"too long": 1, "length ratio": 1}
+    assert manifest.read == sum(split.pairs for split in manifest.splits.values()) + 2 == len(pairs)
+    for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
+        assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
+    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None), "whole")[0].manifest
+    assert (whole.dropped, sum(split.pairs for split in whole.splits.values())) == ({}, len(pairs))

@@ -1,0 +1,192 @@
+"""A split deals out every pair once, no source to two sides, and is a function of sources and seed alone."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.data.cleaning import SPLITS, text_hash
+from nmt.data.sources.formats import Pair
+from nmt.data.splitting import deal_out
+from nmt.errors import DataError
+from nmt.tokenizers.normalization import NORMALIZERS, Normalizer
+
+QUICK = settings(deadline=None)
+ASCII_WORDS, COLLAPSE = NORMALIZERS["ascii-words"], NORMALIZERS["none"]
+
+
+def hashes(texts: list[str]) -> np.ndarray:
+    """Return the hashes that a corpus keeps of its normalized sources."""
+    return np.frombuffer(b"".join(map(text_hash, texts)), np.uint64)
+
+
+def split_pairs(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
+    """Split as ``prepare`` does."""
+    dealt = deal_out(hashes([normalize(pair.source) for pair in pairs]), config)
+    return {name: [pairs[index] for index in indices] for name, indices in dealt.items()}
+
+
+def plainly_split(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
+    """The same with lists and dictionaries, to compare with."""
+    shuffled = list(pairs)
+    random.Random(config.seed).shuffle(shuffled)
+    by_source: dict[object, list[Pair]] = {}
+    for number, pair in enumerate(shuffled):
+        by_source.setdefault(number if config.split == "random" else normalize(pair.source), []).append(pair)
+    groups = list(by_source.values())
+    if config.split == "by_source":
+        random.Random(config.seed).shuffle(groups)
+    wanted = {
+        "test": max(1, round(config.test_share * len(pairs))),
+        "validation": max(1, round(config.validation_share * len(pairs))),
+        "train": len(pairs),
+    }
+    splits: dict[str, list[Pair]] = {name: [] for name in SPLITS}
+    for group in groups:
+        splits[next(name for name in reversed(SPLITS) if len(splits[name]) < wanted[name])] += group
+    return splits
+
+
+SOURCES = st.sampled_from(["go", "Go!", "GO", "stop", "Stop.", "run", "é", "e", "E!", "we run", "We  run!"])
+PAIRS = st.lists(
+    st.builds(Pair, SOURCES | st.text(st.sampled_from("abc"), min_size=1), st.sampled_from("xyz")), min_size=3
+)
+CONFIGS = st.builds(
+    DataConfig,
+    split=st.sampled_from(["by_source", "random"]),
+    seed=st.integers(0, 99),
+    train_share=st.just(0.5),
+    validation_share=st.just(0.25),
+    test_share=st.just(0.25),
+)
+
+
+def different(count: int) -> list[Pair]:
+    """Return pairs with sources all different."""
+    return [Pair(f"s {number}", f"t {number}") for number in range(count)]
+
+
+def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pair]]:
+    """Split, and leave out examples with too few different sources for three splits."""
+    try:
+        return split_pairs(pairs, config, ASCII_WORDS)
+    except DataError:
+        assume(False)
+        raise
+
+
+@QUICK
+@given(PAIRS, CONFIGS)
+def test_arrays_deal_out_as_lists_and_dictionaries_do(pairs: list[Pair], config: DataConfig) -> None:
+    assert split_or_discard(pairs, config) == plainly_split(pairs, config, ASCII_WORDS)
+
+
+@QUICK
+@given(PAIRS, CONFIGS)
+def test_every_pair_is_in_one_split(pairs: list[Pair], config: DataConfig) -> None:
+    splits = split_or_discard(pairs, config)
+    assert tuple(splits) == SPLITS
+    assert Counter(pair for split in splits.values() for pair in split) == Counter(pairs)
+    assert all(splits.values())
+
+
+@QUICK
+@given(PAIRS, CONFIGS.map(lambda config: config.model_copy(update={"split": "by_source"})))
+def test_by_source_no_normalized_source_is_in_two_splits(pairs: list[Pair], config: DataConfig) -> None:
+    splits = split_or_discard(pairs, config)
+    sources = {name: {ASCII_WORDS(pair.source) for pair in split} for name, split in splits.items()}
+    assert not sources["train"] & sources["validation"]
+    assert not sources["train"] & sources["test"]
+    assert not sources["validation"] & sources["test"]
+
+
+@QUICK
+@given(PAIRS, CONFIGS)
+def test_a_split_is_a_function_of_the_seed(pairs: list[Pair], config: DataConfig) -> None:
+    before = list(pairs)
+    assert split_or_discard(pairs, config) == split_or_discard(pairs, config)
+    assert pairs == before
+
+
+@pytest.mark.parametrize("split", ["by_source", "random"])
+def test_another_seed_gives_another_split(split: str) -> None:
+    tests = [
+        tuple(split_pairs(different(100), DataConfig(split=split, seed=seed), COLLAPSE)["test"])  # type: ignore[arg-type]
+        for seed in range(10)
+    ]
+    assert len(set(tests)) == 10
+
+
+@pytest.mark.parametrize(
+    ("count", "shares", "expected"),
+    [
+        (10_000, (0.9, 0.05, 0.05), (9000, 500, 500)),
+        (100, (0.8, 0.1, 0.1), (80, 10, 10)),
+        (101, (0.5, 0.3, 0.2), (51, 30, 20)),
+        (3, (0.8, 0.1, 0.1), (1, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("split", ["by_source", "random"])
+def test_shares_of_different_sources_are_exact(
+    split: str, count: int, shares: tuple[float, ...], expected: tuple[int, ...]
+) -> None:
+    train, validation, test = shares
+    config = DataConfig(split=split, train_share=train, validation_share=validation, test_share=test)  # type: ignore[arg-type]
+    splits = split_pairs(different(count), config, COLLAPSE)
+    assert tuple(len(splits[name]) for name in SPLITS) == expected
+
+
+@QUICK
+@given(st.lists(st.integers(1, 5), min_size=50, max_size=100), st.integers(0, 99))
+def test_by_source_shares_are_missed_by_less_than_the_largest_group(sizes: list[int], seed: int) -> None:
+    pairs = [Pair(f"s {group}", f"t {n}") for group, size in enumerate(sizes) for n in range(size)]
+    config = DataConfig(train_share=0.6, validation_share=0.2, test_share=0.2, seed=seed)
+    splits = split_pairs(pairs, config, COLLAPSE)
+    for name in ("validation", "test"):
+        assert -1 < len(splits[name]) - 0.2 * len(pairs) < max(sizes)
+
+
+def test_by_source_the_test_split_is_like_the_corpus() -> None:
+    """Sources with many translations come up in the test split as often as in the corpus, where they are half."""
+    single = [Pair(f"single {number}", "t") for number in range(1000)]
+    repeated = [Pair(f"repeated {group}", f"t {n}") for group in range(100) for n in range(10)]
+    shares = []
+    for seed in range(20):
+        test = split_pairs(single + repeated, DataConfig(seed=seed), COLLAPSE)["test"]
+        shares.append(sum(pair.source.startswith("repeated") for pair in test) / len(test))
+    assert 0.35 < sum(shares) / len(shares) < 0.65
+
+
+def test_random_lets_a_source_stand_in_several_splits() -> None:
+    pairs = [Pair("go", f"t {n}") for n in range(10)]
+    splits = split_pairs(pairs, DataConfig(split="random"), COLLAPSE)
+    assert all(splits[name][0].source == "go" for name in SPLITS)
+
+
+def test_too_few_sources_for_three_splits_are_told_with_their_number() -> None:
+    with pytest.raises(DataError) as caught:
+        split_pairs([Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")], DataConfig(), ASCII_WORDS)
+    assert str(caught.value) == (
+        "Each of train, validation, test needs a pair of its own; 3 pairs with 2 different sources leave the "
+        "train split empty. Give more pairs, or set data.split=random."
+    )
+
+
+def test_the_remedy_for_an_empty_split_is_not_the_setting_in_force() -> None:
+    config = DataConfig(split="random", train_share=0.05, validation_share=0.05, test_share=0.9)
+    with pytest.raises(DataError) as caught:
+        split_pairs(different(3), config, COLLAPSE)
+    assert "data.split=random" not in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [("train",), ("train", "validation"), ("train", "test")])
+def test_splits_that_are_given_apart_get_no_share(names: tuple) -> None:
+    sources = hashes([f"s {number}" for number in range(100)])
+    dealt = deal_out(sources, DataConfig(), names)
+    assert tuple(dealt) == names
+    assert sorted(np.concatenate(list(dealt.values()))) == list(range(100))
+    assert [len(dealt[name]) for name in names[1:]] == [10] * (len(names) - 1)

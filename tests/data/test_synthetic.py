@@ -1,0 +1,37 @@
+"""Made-up pairs: lengths as in real sentences, ids as in a vocabulary, the same every time."""
+
+import numpy as np
+
+from nmt.data.synthetic import generate_split
+from nmt.tokenizers.base import FIRST_WORD
+
+
+def test_lengths_are_those_of_multi30k() -> None:
+    split = generate_split(20_000, 8000, seed=1)
+    source, target = split.source.lengths, split.target.lengths
+    assert abs(source.mean() - 14.66) < 0.3  # measured on its training pairs in 8,000 joint subwords
+    assert abs(target.mean() - 15.21) < 0.3
+    assert abs(source.std() - 4.93) < 0.4
+    assert abs(target.std() - 5.65) < 0.6
+    assert abs(np.corrcoef(source, target)[0, 1] - 0.85) < 0.04
+
+
+def test_ids_are_words_of_the_vocabulary_some_far_more_frequent() -> None:
+    split = generate_split(5000, 1000, seed=1)
+    for side in (split.source, split.target):
+        assert (side.tokens.min(), side.tokens.max()) == (FIRST_WORD, 999)
+        counts = np.bincount(side.tokens)
+        assert 1.5 < counts[FIRST_WORD] / counts[FIRST_WORD + 1] < 2.5
+        assert side.offsets[-1] == len(side.tokens)
+
+
+def test_the_smallest_vocabulary_and_the_shortest_limit_hold() -> None:
+    split = generate_split(50, FIRST_WORD + 1, seed=1, longest=1)
+    assert set(split.source.tokens) == {FIRST_WORD}
+    assert set(split.target.lengths) == {1}
+
+
+def test_equal_seeds_give_equal_pairs() -> None:
+    one, same, other = (generate_split(100, 50, seed=seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.target.tokens, same.target.tokens)
+    assert not np.array_equal(one.source.lengths, other.source.lengths)

@@ -1,0 +1,156 @@
+"""A corpus prepared with the tokenizers of a run, so that another run begins with its weights."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import nmt, small_pairs
+
+from nmt.config.data import DataConfig
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset, prepare
+from nmt.data.encoding import SIDES
+from nmt.errors import ConflictError, DataError
+from nmt.runs.directory import Run, create_run
+
+LONGER = [(f"{source} again, {number}", f"{target} wieder, {number}") for number, (source, target) in
+          enumerate(small_pairs(60))]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_tsv(name: str, pairs: list[tuple[str, str]]) -> Path:
+    path = Path(name)
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    return path
+
+
+def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, Dataset]:
+    """Return a run that has a dataset, and that dataset; neither is trained on here."""
+    config = DataConfig.model_validate(settings)
+    dataset, _ = prepare(write_tsv(f"{name}.tsv", small_pairs(count)), config, f"{name}-data")
+    return create_run(name, Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files]), dataset
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tokenizer": "word", "normalization": "ascii-words", "min_count": 2},
+        {"tokenizer": "char", "normalization": "nfkc", "joint_vocabulary": True},
+        {"tokenizer": "subword", "vocabulary_size": 320, "subword_model": "bpe"},
+    ],
+    ids=lambda settings: settings["tokenizer"],
+)
+def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
+    run, theirs = a_run(**settings)
+    prepared, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(seed=5), "other", tokenizer_of=run)
+    for file in theirs.tokenizer_files:
+        assert (prepared.folder / file.name).read_bytes() == file.read_bytes()
+    assert [file.name for file in prepared.tokenizer_files] == [file.name for file in theirs.tokenizer_files]
+    manifest = prepared.manifest
+    assert manifest.tokenizer_of == "first"
+    assert (manifest.vocabulary, manifest.unit) == (theirs.manifest.vocabulary, theirs.manifest.unit)
+    assert manifest.settings == theirs.manifest.settings.model_copy(update={"dataset": "other", "seed": 5})
+    for name in ("validation", "test"):
+        split = prepared.split(name)  # type: ignore[arg-type]
+        for side, tokenizer, sequences in zip(SIDES, theirs.tokenizers(), (split.source, split.target), strict=True):
+            lines = prepared.text(name, side).read_text().splitlines()  # type: ignore[arg-type]
+            assert [sequences[index].tolist() for index in range(len(sequences))] == [*map(tokenizer.encode, lines)]
+            assert manifest.splits[name].unknown[side] == sum(len(tokenizer.unknown(line)) for line in lines)
+    has_unknown = manifest.splits["train"].unknown["source"] > 0
+    assert has_unknown == (settings["tokenizer"] != "subword")  # which writes what it does not know as bytes
+
+
+def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() -> None:
+    (run, _), (other, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
+    file, config = write_tsv("other.tsv", LONGER), DataConfig(tokenizer="word", normalization="nfkc")
+    assert prepare(file, config, "other", tokenizer_of=run)[1]
+    assert not prepare(file, config, "other", tokenizer_of=run)[1]
+    assert not prepare(file, config, "other", tokenizer_of=create_twin(run))[1]
+    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, of run 'second' here"):
+        prepare(file, config, "other", tokenizer_of=other)
+    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, fitted on its training split here"):
+        prepare(file, config, "other")
+    assert prepare(file, config, "other", overwrite=True)[0].manifest.tokenizer_of is None
+    with pytest.raises(ConflictError, match=r"tokenizers fitted on its training split there, of run 'first' here"):
+        prepare(file, config, "other", tokenizer_of=run)
+
+
+def create_twin(run: Run) -> Run:
+    return create_run("twin", Config(), [run.folder / "dataset.json", *run.tokenizer_files])
+
+
+def test_a_dataset_prepared_with_its_tokenizers_lends_them_on() -> None:
+    run, _ = a_run(tokenizer="subword", vocabulary_size=320)
+    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
+    heir = create_run("heir", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
+    third, _ = prepare(write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_of=heir)
+    for file in run.tokenizer_files:
+        assert (third.folder / file.name).read_bytes() == file.read_bytes()
+
+
+def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -> None:
+    run, _ = a_run(tokenizer="subword", vocabulary_size=320)
+    (run.folder / "tokenizer.target.model").write_bytes(b"damaged")
+    with pytest.raises(DataError, match=r"tokenizer\.target\.model has changed"):
+        prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
+    assert [path.name for path in (folder / "data").iterdir()] == ["first-data"]
+
+
+# --- as a user types it
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["data.tokenizer=subword"], "data.tokenizer of run 'first' is 'word', received 'subword'. Leave out --set"),
+        (["data.normalization=none"], "data.normalization of run 'first' is 'ascii-words', received 'none'."),
+        (
+            ["data.tokenizer=auto", "data.vocabulary_size=99"],
+            "data.vocabulary_size of run 'first' is None, received 99",
+        ),
+    ],
+)
+def test_settings_against_those_of_the_run_are_refused(folder: Path, overrides: list[str], message: str) -> None:
+    a_run(tokenizer="word")
+    write_tsv("other.tsv", LONGER)
+    options = [part for override in overrides for part in ("--set", override)]
+    refused = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder, code=2)
+    assert message in refused.stderr
+    assert not (folder / "data" / "other").exists()
+
+
+def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> None:
+    a_run(tokenizer="word", min_count=2)
+    write_tsv("other.tsv", LONGER)
+    options = ["--set", "data.tokenizer=word", "--set", "data.normalization=auto", "--set", "data.seed=5"]
+    said = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder).stdout
+    assert said.startswith(
+        'Tokenizers of run first, whatever the configuration says: tokenizer "word", normalization "ascii-words", '
+        'vocabulary_size null, min_count 2, joint_vocabulary false, subword_model "unigram", byte_fallback true\n'
+    )
+    assert "split by_source, seed 5" in said
+    assert "vocabulary of run first: " in said
+    unknown = next(line for line in said.splitlines() if line.startswith("unknown source words"))
+    assert float(unknown.split()[3].removesuffix("%")) > 10
+    missing = nmt("prepare", "other.tsv", "--tokenizer-of", "frist", cwd=folder, code=2).stderr
+    assert "There is no run 'frist' in checkpoints/ (did you mean 'first'?)" in missing
+
+
+@pytest.mark.slow
+def test_a_run_is_trained_on_for_another_corpus(project: Path) -> None:
+    write_tsv(str(project / "mine.tsv"), small_pairs(343)[243:])
+    nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project)
+    afresh = nmt("train", "--run", "afresh", "--set", "training.epochs=1", cwd=project)
+    nmt("train", "--run", "fine", "--from", "base", "--set", "training.epochs=1", cwd=project)
+    assert "on dataset mine" in afresh.stdout
+    losses = {
+        name: json.loads((project / f"checkpoints/{name}/metrics.jsonl").read_text().splitlines()[-2])["train_loss"]
+        for name in ("afresh", "fine")
+    }
+    assert losses["fine"] < losses["afresh"] - 1

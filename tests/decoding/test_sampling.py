@@ -1,0 +1,211 @@
+"""Greedy search over scripted logits, whose every answer is known, and over a small Transformer."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt import runtime
+from nmt.config.model import ModelConfig
+from nmt.decoding.sampling import greedy
+from nmt.decoding.search import Ids, Task
+from nmt.decoding.translator import Sentences
+from nmt.models.build import build_model
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
+
+VOCABULARY = 9
+
+
+IDS = Ids(PAD, BOS, EOS)
+
+
+class Progress(NamedTuple):
+    """The cache of scripted steps: which sentences are left, how many steps were taken, and what each beam has said."""
+
+    rows: tf.Tensor  # int32 [B]
+    count: tf.Tensor  # int32 scalar
+    said: tf.Tensor  # int32 [B, K]: a number for all that a beam has said so far
+
+    def reorder(self, parents: tf.Tensor) -> "Progress":
+        return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
+
+    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Progress":
+        return Progress(tf.gather(self.rows, sentences), self.count, tf.gather(self.said, sentences))
+
+
+class Script:
+    """A step function that reads its logits [B, N, V] from a table and notes the tokens that it is given."""
+
+    def __init__(self, table: np.ndarray) -> None:
+        self.table = table.astype(np.float32)
+        self.given: list[list[int]] = []
+
+    def __call__(self, tokens: tf.Tensor, cache: Progress) -> tuple[tf.Tensor, None, Progress]:
+        if tf.executing_eagerly():
+            assert tokens.shape == (len(cache.rows), 1)
+            self.given.append(tokens[:, 0].numpy().tolist())
+        logits = tf.gather(tf.constant(self.table)[:, cache.count, tf.newaxis], cache.rows)
+        return logits, None, cache._replace(count=cache.count + 1)
+
+    def start(self, beams: int = 1) -> Progress:
+        size = len(self.table)
+        return Progress(tf.range(size), tf.constant(0), tf.zeros([size, beams], tf.int32))
+
+    def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
+        forced = None if prefixes is None else tf.constant(prefixes)
+        tokens = greedy(self, self.start(), Task(tf.constant(limits), forced), IDS).tokens.numpy()
+        assert tokens.shape == (len(limits), 1, max(limits))
+        return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
+
+
+def saying(*rows: list[int]) -> Script:
+    """Return a script in which these ids have the largest logit."""
+    return Script(np.eye(VOCABULARY)[np.array(rows)])
+
+
+# --- scripted
+
+
+def test_the_likeliest_ids_are_taken_until_each_sentence_has_its_eos() -> None:
+    script = saying([5, 6, EOS, 8, 8], [4, EOS, 7, 7, 7], [8, 7, 6, EOS, 5])
+    found = script.search([5, 5, 5])
+    assert found.dtype == np.int32
+    assert found.tolist() == [[5, 6, EOS, PAD], [4, EOS, PAD, PAD], [8, 7, 6, EOS]]
+
+
+def test_each_step_is_given_the_tokens_just_found_the_first_one_bos() -> None:
+    script = saying([5, 6, EOS], [4, EOS, 7])
+    script.search([9, 9])
+    assert script.given == [[BOS, BOS], [5, 4], [6]], "the second sentence has ended and is computed no more"
+
+
+def test_each_sentence_stops_at_its_own_limit() -> None:
+    script = saying([5, 6, 7, 8, 4], [5, 6, 7, 8, 4], [5, EOS, 7, 8, 4])
+    assert script.search([2, 4, 3]).tolist() == [[5, 6, PAD, PAD], [5, 6, 7, 8], [5, EOS, PAD, PAD]]
+
+
+def test_a_limit_includes_eos() -> None:
+    assert saying([5, EOS, 8], [5, 6, EOS]).search([2, 2]).tolist() == [[5, EOS], [5, 6]]
+
+
+def test_search_takes_no_more_steps_than_are_needed() -> None:
+    script = saying([5, EOS, 8, 8, 8], [EOS, 8, 8, 8, 8])
+    assert script.search([5, 5]).shape == (2, 2)
+    assert len(script.given) == 2
+
+
+def test_padding_and_bos_are_never_said_however_likely() -> None:
+    table = np.zeros((2, 4, VOCABULARY))
+    table[0, :, PAD], table[1, :, BOS] = 1e9, 1e9
+    table[:, :, 6] = -1e9
+    table[:, :, 7] = 1
+    table[:, :, [1, 4, 5, 8, EOS]] = -1e30
+    assert Script(table).search([4, 3]).tolist() == [[7, 7, 7, 7], [7, 7, 7, PAD]]
+
+
+def greedy_in_python(table: np.ndarray, limits: list[int]) -> list[list[int]]:
+    rows = []
+    for logits, limit in zip(table, limits, strict=True):
+        row: list[int] = []
+        while len(row) < limit and EOS not in row:
+            allowed = [id_ for id_ in range(VOCABULARY) if id_ not in (PAD, BOS)]
+            row.append(max(allowed, key=lambda id_: logits[len(row), id_]))
+        rows.append(row)
+    longest = max(map(len, rows))
+    return [row + [PAD] * (longest - len(row)) for row in rows]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(0, 10_000))
+def test_search_equals_a_loop_over_sentences(limits: list[int], seed: int) -> None:
+    table = np.random.default_rng(seed).standard_normal((len(limits), 6, VOCABULARY))
+    table[:, :, EOS] += 0.5  # ends come early and late
+    table[:, :, [PAD, BOS]] += 1
+    found = Script(table).search(limits)
+    assert found.tolist() == greedy_in_python(table, limits)
+    assert found.shape[1] <= max(limits)
+
+
+def test_traced_search_equals_eager_search() -> None:
+    script, limits = saying([5, 6, EOS, 8], [4, EOS, 7, 7], [8, 7, 6, 5]), [4, 4, 4]
+    signature = [tf.TensorSpec([None], tf.int32)]
+    traced = tf.function(lambda limits: greedy(script, script.start(), Task(limits), IDS), input_signature=signature)
+    assert traced(tf.constant(limits)).tokens.numpy()[:, 0].tolist() == script.search(limits).tolist()
+
+
+def test_a_prefix_is_said_first_and_what_follows_is_searched_for() -> None:
+    script = saying([5, 6, EOS, 8], [4, 7, 7, EOS], [8, 7, 6, EOS])
+    found = script.search([4, 4, 4], [[7, PAD], [8, 8], [PAD, PAD]])
+    assert found.tolist() == [[7, 6, EOS, PAD], [8, 8, 7, EOS], [8, 7, 6, EOS]]
+
+
+# --- with a Transformer
+
+SOURCES = [[BOS, 5, 6, EOS], [BOS, 8, EOS], [BOS, 7, 4, 4, 5, 6, EOS], [BOS, 6, 5, EOS], [BOS, 4, 8, 7, EOS]]
+LIMITS = [8, 3, 7, 5, 8]
+
+
+class Searcher:
+    """A small model with random weights, and search as it is used: with a cache, in one traced loop."""
+
+    def __init__(self, norm: str, seed: int) -> None:
+        config = ModelConfig(
+            encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
+        )
+        runtime.start(1)
+        self.model = build_model(config, VOCABULARY, VOCABULARY)
+        random = np.random.default_rng(seed)
+        for weight in self.model.trainable_weights:
+            if len(weight.shape) == 2:  # biases would make it say the same to everything
+                weight.assign(random.normal(0, 1, weight.shape))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
+    def _search(self, source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
+        batch = tf.shape(source)[0]
+
+        def step(tokens: tf.Tensor, past: Sentences) -> Any:
+            logits, cache = self.model.decode(tokens, past.memory, past.cache)
+            return logits, None, past._replace(cache=cache)
+
+        start = Sentences(self.model.encode(source), self.model.new_cache(batch, 0))
+        return greedy(step, start, Task(limits), IDS).tokens[:, 0]
+
+    def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:
+        """Return the ids found for each sentence, without padding."""
+        longest = max(map(len, rows))
+        source = tf.constant([row + [PAD] * (longest - len(row)) for row in rows])
+        found = self._search(source, tf.constant(limits)).numpy()
+        assert found.shape[1] <= max(limits)
+        return [[id_ for id_ in row if id_ != PAD] for row in found.tolist()]
+
+    def translation_by_decoding_anew(self, row: list[int], limit: int) -> list[int]:
+        """Return the ids found for a sentence without a cache: all so far are decoded at every step."""
+        memory, found = self.model.encode(tf.constant([row])), [BOS]
+        while len(found) <= limit and found[-1] != EOS:
+            logits = self.model.decode(tf.constant([found]), memory)[0, -1].numpy()
+            logits[[PAD, BOS]] = -np.inf
+            found.append(int(logits.argmax()))
+        return found[1:]
+
+
+SEEDS = [("post", 6), ("pre", 2)]  # of weights that say different things
+
+
+@pytest.fixture(scope="module", params=SEEDS, ids=["post", "pre"])
+def searcher(request: pytest.FixtureRequest) -> Searcher:
+    return Searcher(*request.param)
+
+
+def test_search_with_a_cache_equals_decoding_anew_at_every_step(searcher: Searcher) -> None:
+    expected = [searcher.translation_by_decoding_anew(*one) for one in zip(SOURCES, LIMITS, strict=True)]
+    assert len({tuple(row) for row in expected}) > 2  # not one sentence for all
+    assert len({EOS in row for row in expected}) == 2  # some end by themselves, some at their limit
+    assert searcher.translations(SOURCES, LIMITS) == expected
+
+
+def test_a_batch_is_translated_as_one_by_one(searcher: Searcher) -> None:
+    one_by_one = [searcher.translations([row], [limit])[0] for row, limit in zip(SOURCES, LIMITS, strict=True)]
+    assert searcher.translations(SOURCES, LIMITS) == one_by_one

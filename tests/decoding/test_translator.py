@@ -1,0 +1,171 @@
+"""From raw text to raw text: the order, the batching, the limits, the words for what cannot be translated."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import small_pairs, write_pickle
+
+from nmt.config.loading import change_decoding
+from nmt.config.schema import Config
+from nmt.data.dataset import prepare
+from nmt.decoding import translator as translation
+from nmt.decoding.alignment import Attention
+from nmt.decoding.translator import How, Translator
+from nmt.errors import DataError
+from nmt.evaluation.scoring import bleu
+from nmt.runs.directory import find_run
+from nmt.tokenizers.base import BOS, EOS
+from nmt.training.console import TrainingProgress
+from nmt.training.resume import start_run
+from nmt.training.trainer import Trainer
+
+
+@pytest.fixture
+def translator(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> Translator:
+    monkeypatch.chdir(trained_project)
+    return Translator.load(find_run("base"))
+
+
+SENTENCES = ["im one", "im two three four", "one", "im seven six five four three two one", "im thirsty", "two two"]
+
+
+def test_a_batch_gives_what_its_sentences_give_one_by_one(translator: Translator) -> None:
+    together = translator.translate(SENTENCES)
+    assert together == [translator.translate([sentence])[0] for sentence in SENTENCES]
+    assert together[::-1] == translator.translate(SENTENCES[::-1])
+
+
+def test_more_sentences_than_a_batch_come_back_in_order(translator: Translator) -> None:
+    many = [f"im {source.split()[1]}" for source, _ in small_pairs(300)]
+    assert len(many) > translator.config.decoding.batch_size
+    by_text = {text: translator.translate([text])[0] for text in set(many)}
+    assert translator.translate(many) == [by_text[text] for text in many]
+
+
+def with_settings(translator: Translator, **settings: Any) -> Translator:
+    """The same model, searched otherwise."""
+    config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
+    return Translator(translator.model, translator.source, translator.target, config, translator.epoch)
+
+
+@pytest.mark.parametrize("how", [How(scored=True), How(n_best=3, scored=True), How(sampled=True, scored=True)], ids=str)
+def test_neither_batches_nor_compilation_change_what_is_found(
+    translator: Translator, how: How, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
+    together = with_settings(translator, **settings).translate_n_best(SENTENCES, how=how)
+    monkeypatch.setattr(translation, "FEW_STEPS", 0)
+    in_parts = with_settings(translator, **settings, batch_size=2).translate_n_best(SENTENCES, how=how)
+    for one, other in zip(together, in_parts, strict=True):
+        assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
+        np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
+        assert len(one) == how.n_best
+        assert [each.score for each in one] == sorted((each.score for each in one), reverse=True)
+
+
+def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
+    texts, how = ["im one two"] * 6, How(sampled=True)
+    first, again, other = (
+        [one.text for one in with_settings(translator, seed=seed, temperature=3.0).translate(texts, how=how)]
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert len({*first}) > 1, "equal sentences with other numbers are drawn apart"
+    greedily = [one.text for one in translator.translate(texts)]
+    only_the_likeliest = with_settings(translator, top_k=1)
+    assert [one.text for one in only_the_likeliest.translate(texts, how=how)] == greedily
+
+
+def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: Translator) -> None:
+    how = How(scored=True)
+    found = [one for one in translator.translate(SENTENCES, how=how) if one.is_whole]
+    assert found
+    texts = [text for text, one in zip(SENTENCES, translator.translate(SENTENCES), strict=True) if one.is_whole]
+    np.testing.assert_allclose(
+        translator.score(texts, [one.text for one in found]), [one.score for one in found], rtol=1e-4, atol=1e-5
+    )
+    small_batches = with_settings(translator, batch_size=2).score(texts, [one.text for one in found])
+    np.testing.assert_allclose(small_batches, [one.score for one in found], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_prefix_begins_every_translation(translator: Translator, beam_size: int) -> None:
+    chosen = with_settings(translator, beam_size=beam_size)
+    assert all(one.text.startswith("sieben sechs") for one in chosen.translate(SENTENCES, prefix="sieben sechs"))
+    with pytest.raises(DataError, match=r"'sieben hundert' has 'hundert'"):
+        chosen.translate(SENTENCES, prefix="sieben hundert")
+
+
+def test_attention_has_a_weight_for_every_pair_of_tokens_and_gives_an_alignment(translator: Translator) -> None:
+    texts = ["im one two three", "", "one"]
+    found = translator.translate(texts)
+    first, empty, last = translator.attention(texts, found)
+    shape = (translator.config.model.decoder_layers, translator.config.model.heads)
+    assert first.weights.shape == (*shape, len(found[0].ids), 6)  # bos, four words, eos
+    assert last.weights.shape == (*shape, len(found[2].ids), 3)
+    for one in (first, last):
+        np.testing.assert_allclose(one.weights.sum(axis=-1), 1, rtol=1e-5)
+    assert empty.alignment() == []
+    pairs = first.alignment()
+    assert [j for _, j in pairs] == list(range(len(found[0].text.split())))
+    assert {i for i, _ in pairs} <= {0, 1, 2, 3}
+    (alone,) = translator.attention(texts[2:], found[2:])
+    np.testing.assert_allclose(alone.weights, last.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_alignment_is_where_the_last_layer_looks_most_besides_bos_and_eos() -> None:
+    weights = np.zeros([2, 2, 3, 4], np.float32)
+    weights[0, :, :, 1] = 1  # the first layer does not count
+    weights[1, 0] = [[0.9, 0.0, 0.1, 0.0], [0.2, 0.5, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    weights[1, 1] = [[0.9, 0.05, 0.0, 0.0], [0.2, 0.1, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    assert Attention([BOS, 7, 8, EOS], [5, 6, EOS], weights).alignment() == [(1, 0), (1, 1)]
+
+
+def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> None:
+    first, empty, punctuation = translator.translate(["im one", "", "?!"])
+    assert first.text
+    assert (empty.text, empty.is_whole) == (punctuation.text, punctuation.is_whole) == ("", True)
+    assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "what disappears is named"
+    assert translator.translate([]) == []
+
+
+def test_the_names_of_special_ids_are_ordinary_unknown_words(translator: Translator) -> None:
+    (translation,) = translator.translate(["<eos> <pad> <bos> im one"])
+    assert translation.unknown == ["eos", "pad", "bos"]
+    assert translation.text
+
+
+def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> None:
+    settings = translator.config.decoding
+    for text, found in zip(SENTENCES, translator.translate(SENTENCES), strict=True):
+        tokens = len(text.split()) + 2
+        limit = int(settings.max_length_ratio * tokens) + settings.max_length_extra
+        assert len(found.text.split()) <= limit
+        assert found.is_whole or len(found.text.split()) == limit
+
+
+def test_a_source_beyond_learned_positions_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    dataset, _ = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(60)), Config().data, "pairs")
+    sizes = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 2}
+    model = {**sizes, "positions": "learned", "max_positions": 8}
+    config = Config.model_validate({"model": model, "training": {"epochs": 1}})
+    run = start_run("learned", config, dataset)
+    Trainer(run, config, dataset).train(TrainingProgress(1, 1000))
+    translator = Translator.load(run)
+    longest = "one two three four five six"  # with bos and eos: 8 positions
+    assert len(translator.translate([longest])) == 1
+    with pytest.raises(DataError, match=r"at most 6 tokens of source; input\.txt, line 2 has 7"):
+        translator.translate(["one", f"{longest} seven"], ["input.txt, line 1", "input.txt, line 2"])
+
+
+def test_bleu_is_that_of_sacrebleu_with_its_signature() -> None:
+    import sacrebleu
+
+    translations, references = ["ich bin sehr durstig", "er ist da"], ["ich bin sehr hungrig", "er ist hier nicht"]
+    score, signature = bleu(translations, references)
+    assert score == sacrebleu.corpus_bleu(translations, [references]).score
+    assert 0 < score < 100
+    assert "tok:13a" in signature and "version:" in signature

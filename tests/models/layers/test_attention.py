@@ -1,0 +1,300 @@
+"""Masks to the letter, attention against NumPy and Keras, packed rows, and what a cache is made of."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt import runtime
+from nmt.models.layers.attention import (
+    MASKED_SCORE,
+    KeysValues,
+    MultiHeadAttention,
+    look_ahead_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+)
+from nmt.models.layers.basic import Dropout
+from nmt.models.layers.unpadding import Packing
+from nmt.runtime import keras, tf
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+SIZES = st.integers(1, 4)
+
+
+def normal(seed: int, *shape: int) -> np.ndarray:
+    """Return standard normal numbers, the same for the same seed."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def some_mask(seed: int, *shape: int) -> np.ndarray:
+    """Return a random mask in which every row has a key to look at."""
+    mask = np.random.default_rng(seed).random(shape) < 0.5
+    mask[..., -1] |= ~mask.any(axis=-1)
+    return mask
+
+
+# --- masks
+
+
+def test_padding_mask_lets_through_all_but_padding() -> None:
+    mask = padding_mask(tf.constant([[2, 7, 3, 0], [2, 1, 5, 3], [0, 0, 0, 0]]))
+    assert mask.dtype == tf.bool
+    assert mask.numpy().tolist() == [[[[True, True, True, False]]], [[[True] * 4]], [[[False] * 4]]]
+
+
+def test_look_ahead_mask_lets_through_positions_up_to_the_query() -> None:
+    mask = look_ahead_mask(3, 4)
+    assert mask.dtype == tf.bool
+    assert mask[0, 0].numpy().astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
+    assert mask.shape == (1, 1, 3, 4)
+
+
+def test_look_ahead_mask_with_an_offset_starts_at_that_position() -> None:
+    assert look_ahead_mask(2, 5, 2)[0, 0].numpy().astype(int).tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]
+
+
+@pytest.mark.parametrize("offset", range(4))
+def test_look_ahead_masks_of_parts_are_rows_of_the_whole(offset: int) -> None:
+    part = look_ahead_mask(tf.constant(2), tf.constant(6), tf.constant(offset))
+    np.testing.assert_array_equal(part, look_ahead_mask(6, 6)[:, :, offset : offset + 2])
+
+
+# --- scaled dot-product attention
+
+
+def attention_in_numpy(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    scores = np.einsum("bhtd,bhkd->bhtk", query.astype(np.float64), key.astype(np.float64)) * scale
+    scores = np.where(mask, scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return np.einsum("bhtk,bhkd->bhtd", weights, value), weights
+
+
+@settings(max_examples=40, deadline=None)
+@given(SIZES, SIZES, SIZES, SIZES, SIZES, st.integers(0, 10_000), st.floats(0.1, 2))
+def test_attention_equals_numpy(b: int, h: int, t: int, k: int, d: int, seed: int, scale: float) -> None:
+    query, key, value = normal(seed, b, h, t, d), normal(seed + 1, b, h, k, d), normal(seed + 2, b, h, k, d)
+    mask = some_mask(seed, b, 1, t, k)
+    context, weights = scaled_dot_product_attention(query, key, value, mask, scale)
+    expected_context, expected_weights = attention_in_numpy(query, key, value, mask, scale)
+    np.testing.assert_allclose(context, expected_context, **CLOSE)
+    np.testing.assert_allclose(weights, expected_weights, **CLOSE)
+    np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), np.ones((b, h, t)), **CLOSE)
+    assert not weights.numpy()[~np.broadcast_to(mask, weights.shape)].any()
+
+
+def test_attention_without_a_mask_looks_everywhere() -> None:
+    query, key, value = (normal(seed, 2, 2, 3, 4) for seed in range(3))
+    everywhere = np.ones((1, 1, 1, 3), bool)
+    for without, with_one in zip(
+        scaled_dot_product_attention(query, key, value, None, 0.5),
+        scaled_dot_product_attention(query, key, value, everywhere, 0.5),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(without, with_one)
+
+
+def test_what_is_masked_has_no_influence_however_large_it_is() -> None:
+    query, key, value = (normal(seed, 1, 2, 3, 4) for seed in range(3))
+    mask = np.array([True, False, True])[None, None, None, :]
+    before, _ = scaled_dot_product_attention(query, key, value, mask, 1.0)
+    key[:, :, 1], value[:, :, 1] = 1e6 * key[:, :, 1], 1e6
+    after, _ = scaled_dot_product_attention(query, key, value, mask, 1.0)
+    np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_a_masked_weight_is_exactly_zero_beside_very_low_scores(dtype: tf.DType) -> None:
+    assert np.isfinite(tf.cast(MASKED_SCORE, dtype).numpy().astype(np.float32))
+    query, key = tf.constant([[[[100.0]]]], dtype), tf.constant([[[[-100.0], [5.0], [-100.0]]]], dtype)
+    _, weights = scaled_dot_product_attention(query, key, key, tf.constant([True, False, True]), 1.0)
+    assert tf.cast(weights, tf.float32).numpy().ravel().tolist() == [0.5, 0.0, 0.5]
+
+
+def test_a_row_that_may_look_nowhere_stays_finite() -> None:
+    query, key, value = (normal(seed, 1, 1, 2, 4) for seed in range(3))
+    context, weights = scaled_dot_product_attention(query, key, value, np.zeros((1, 1, 2, 2), bool), 1.0)
+    assert np.isfinite(context).all()
+    np.testing.assert_allclose(tf.reduce_sum(weights, axis=-1), np.ones((1, 1, 2)), **CLOSE)
+
+
+# --- several heads
+
+
+def pair_of_attentions(
+    heads: int, head_size: int, d_model: int, source_width: int
+) -> tuple[MultiHeadAttention, keras.layers.MultiHeadAttention]:
+    """Return our attention and that of Keras with the same random weights."""
+    ours = MultiHeadAttention(heads, head_size, d_model)
+    ours(tf.zeros([1, 1, d_model]), ours.keys_values(tf.zeros([1, 1, source_width])))
+    for number, weight in enumerate(ours.weights):
+        weight.assign(0.5 * normal(number, *weight.shape))
+    theirs = keras.layers.MultiHeadAttention(heads, head_size)
+    theirs.build((1, 1, d_model), (1, 1, source_width))
+    for own, other in (
+        (ours.query, theirs.query_dense),  # [D, H * d] and [D, H, d]
+        (ours.key, theirs.key_dense),
+        (ours.value, theirs.value_dense),
+        (ours.output_projection, theirs.output_dense),  # [H * d, D] and [H, d, D]
+    ):
+        other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
+        other.bias.assign(tf.reshape(own.bias, other.bias.shape))
+    return ours, theirs
+
+
+HEADS = pytest.mark.parametrize(("heads", "head_size"), [(2, 4), (4, 2), (1, 8), (2, 3), (4, 5)])
+
+
+@HEADS
+@pytest.mark.parametrize("masked", [False, True])
+def test_self_attention_equals_that_of_keras(heads: int, head_size: int, masked: bool) -> None:
+    ours, theirs = pair_of_attentions(heads, head_size, 8, 8)
+    x, mask = normal(1, 3, 5, 8), some_mask(2, 3, 5, 5) if masked else None
+    output, weights = ours(x, ours.keys_values(x), None if mask is None else mask[:, None])
+    expected_output, expected_weights = theirs(x, x, attention_mask=mask, return_attention_scores=True)
+    np.testing.assert_allclose(output, expected_output, **CLOSE)
+    np.testing.assert_allclose(weights, expected_weights, **CLOSE)
+
+
+@HEADS
+def test_cross_attention_with_a_padding_mask_equals_that_of_keras(heads: int, head_size: int) -> None:
+    ours, theirs = pair_of_attentions(heads, head_size, 8, 6)
+    x, source, ids = normal(1, 2, 3, 8), normal(2, 2, 4, 6), tf.constant([[5, 6, 3, 0], [5, 6, 7, 3]])
+    output, weights = ours(x, ours.keys_values(source), padding_mask(ids))
+    expected_output, expected_weights = theirs(
+        x, source, attention_mask=padding_mask(ids)[:, 0], return_attention_scores=True
+    )
+    np.testing.assert_allclose(output, expected_output, **CLOSE)
+    np.testing.assert_allclose(weights, expected_weights, **CLOSE)
+
+
+# --- rows without their padding
+
+IDS = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0], [0, 0, 0, 0], [2, 5, 6, 3]])
+PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]]
+
+
+def test_packing_names_the_places_of_tokens_row_by_row() -> None:
+    packing = Packing.of(IDS)
+    assert [[place // 4, place % 4] for place in packing.places.numpy().tolist()] == PLACES
+    assert packing.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
+    assert packing.positions.numpy().tolist() == [column for _, column in PLACES]
+    assert packing.pack(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
+
+
+def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
+    packing, rows = Packing.of(IDS), normal(1, *IDS.shape, 3)
+    tokens = packing.pack(tf.constant(rows))
+    np.testing.assert_array_equal(tokens, [rows[row, column] for row, column in PLACES])
+    unpacked = packing.unpack(tokens)
+    np.testing.assert_array_equal(unpacked, np.where(IDS[..., tf.newaxis] != 0, rows, 0))
+    np.testing.assert_array_equal(packing.pack(unpacked), tokens)
+
+
+def test_gradients_of_packing_and_unpacking_are_those_of_picking_and_placing() -> None:
+    packing, rows = Packing.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
+    tokens, counts = packing.pack(rows), (IDS != 0)[..., tf.newaxis]
+    at_tokens, at_rows = tf.constant(normal(2, *tokens.shape)), tf.constant(normal(3, *rows.shape))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([rows, tokens])
+        packed, unpacked = packing.pack(rows) * at_tokens, packing.unpack(tokens) * at_rows
+    np.testing.assert_array_equal(tape.gradient(packed, rows), packing.unpack(at_tokens))
+    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), packing.pack(tf.where(counts, at_rows, 0)))
+
+
+def test_packed_attention_is_that_of_rows_at_the_tokens_that_count() -> None:
+    layer, _ = pair_of_attentions(2, 3, 8, 8)
+    x, packing = tf.constant(normal(1, *IDS.shape, 8)), Packing.of(IDS)
+    mask = padding_mask(IDS) & look_ahead_mask(4, 4)
+    rows, row_weights = layer(x, layer.keys_values(x), mask)
+    tokens = packing.pack(x)
+    packed, packed_weights = layer(tokens, layer.keys_values(tokens, packing), mask, packing)
+    assert packed.shape == (len(PLACES), 8)
+    np.testing.assert_allclose(packed, packing.pack(rows), **CLOSE)
+    for row, column in PLACES:
+        np.testing.assert_allclose(packed_weights[row, :, column], row_weights[row, :, column], **CLOSE)
+
+
+def test_shapes_are_those_of_the_docstrings() -> None:
+    b, t, k, d_model, h, d = 2, 3, 5, 8, 4, 6
+    layer = MultiHeadAttention(h, d, d_model)
+    keys_values = layer.keys_values(normal(1, b, k, d_model))
+    assert keys_values.keys.shape == keys_values.values.shape == (b, h, k, d)
+    output, weights = layer(normal(2, b, t, d_model), keys_values)
+    assert output.shape == (b, t, d_model)
+    assert weights.shape == (b, h, t, k)
+
+
+def test_scores_are_multiplied_by_the_scale_given_or_by_the_root_of_the_head_size() -> None:
+    runtime.start(1)
+    given_one, default = MultiHeadAttention(2, 4, 8, scale=0.25), MultiHeadAttention(2, 4, 8)
+    assert default.scale == 0.5
+    x = normal(1, 2, 3, 8)
+    for layer in (default, given_one):
+        layer(x, layer.keys_values(x))
+    given_one.set_weights(default.get_weights())
+    halved, _ = given_one(x, given_one.keys_values(x))
+    default.query.kernel.assign(default.query.kernel / 2)
+    default.query.bias.assign(default.query.bias / 2)
+    np.testing.assert_allclose(default(x, default.keys_values(x))[0], halved, **CLOSE)
+
+
+# --- what a cache is made of
+
+
+@pytest.mark.parametrize(("index", "count"), [(0, 1), (2, 1), (4, 1), (0, 3), (1, 2), (2, 3), (0, 5)])
+def test_written_at_replaces_those_positions_in_a_copy(index: int, count: int) -> None:
+    old = KeysValues(tf.constant(normal(1, 2, 3, 5, 4)), tf.constant(normal(2, 2, 3, 5, 4)))
+    new = KeysValues(tf.constant(normal(3, 2, 3, count, 4)), tf.constant(normal(4, 2, 3, count, 4)))
+    before = [part.numpy().copy() for part in old]
+    after = old.written_at(tf.constant(index), new)
+    for is_now, was, copy, part in zip(after, old, before, new, strict=True):
+        np.testing.assert_array_equal(was, copy)
+        expected = copy.copy()
+        expected[:, :, index : index + count] = part
+        np.testing.assert_array_equal(is_now, expected)
+
+
+def test_written_at_keeps_shapes_that_are_unknown_while_tracing() -> None:
+    part = tf.TensorSpec([None, 3, None, 4], tf.float32)
+
+    @tf.function(input_signature=[KeysValues(part, part), tf.TensorSpec([], tf.int32), KeysValues(part, part)])
+    def written(old: KeysValues, index: tf.Tensor, new: KeysValues) -> KeysValues:
+        result = old.written_at(index, new)
+        assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
+        return result
+
+    old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
+    for traced, eager in zip(written(old, 1, new), old.written_at(1, new), strict=True):
+        np.testing.assert_array_equal(traced, eager)
+
+
+def test_dropout_hides_a_share_of_the_weights_from_the_values_and_returns_them_whole() -> None:
+    """With the identity as values the context is the weights as they were used."""
+    query, key = tf.constant(normal(1, 2, 3, 50, 4)), tf.constant(normal(2, 2, 3, 40, 4))
+    value = tf.eye(40, batch_shape=[2, 3])
+    dropout, seed = Dropout(0.25, "weights"), tf.constant([1, 1], tf.int64)
+    used, weights = scaled_dot_product_attention(query, key, value, None, 0.5, lambda one: dropout(one, seed))
+    _, plain = scaled_dot_product_attention(query, key, value, None, 0.5)
+    np.testing.assert_array_equal(weights, plain)
+    kept = used.numpy() != 0
+    np.testing.assert_allclose(used, np.where(kept, plain / 0.75, 0), **CLOSE)
+    assert np.mean(kept) == pytest.approx(0.75, abs=0.02)
+
+
+def test_an_attention_block_drops_weights_by_its_seed_and_none_without() -> None:
+    blocks = [MultiHeadAttention(2, 4, 8, dropout=dropout) for dropout in (Dropout(0.5, "weights"), None)]
+    x, seeds = tf.constant(normal(1, 3, 5, 8)), [tf.constant([1, number], tf.int64) for number in (1, 2)]
+    for block in blocks:
+        block(x, block.keys_values(x))
+    blocks[1].set_weights(blocks[0].get_weights())
+    keys_values = blocks[0].keys_values(x)
+    plain = blocks[1](x, keys_values)[0]
+    np.testing.assert_array_equal(blocks[0](x, keys_values)[0], plain)
+    dropped = [blocks[0](x, keys_values, dropout_seed=seed)[0] for seed in (*seeds, seeds[0])]
+    np.testing.assert_array_equal(dropped[0], dropped[2])
+    assert not np.allclose(dropped[0], dropped[1], atol=1e-3)
+    assert not np.allclose(dropped[0], plain, atol=1e-3)

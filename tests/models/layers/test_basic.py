@@ -1,0 +1,337 @@
+"""Layers against NumPy, and the layers of encoder and decoder against keras_hub's with the same weights."""
+
+from collections.abc import Callable
+
+import keras_hub
+import numpy as np
+import pytest
+
+from nmt import runtime
+from nmt.config.model import ModelConfig
+from nmt.models.build import build_model
+from nmt.models.layers.attention import MultiHeadAttention, look_ahead_mask, padding_mask
+from nmt.models.layers.basic import (
+    Dropout,
+    FeedForward,
+    LayerNormalization,
+    LearnedPositions,
+    Residual,
+    SinusoidalTokenEmbedding,
+    TokenEmbedding,
+    WordDropout,
+)
+from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
+from nmt.runtime import keras, tf
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+D_MODEL, D_FF, HEADS = 8, 12, 2
+SOURCE = tf.constant([[5, 6, 7, 3, 0], [5, 3, 0, 0, 0], [4, 5, 6, 7, 3]])
+TARGET = tf.constant([[2, 5, 6, 0], [2, 5, 6, 7], [2, 0, 0, 0]])
+PLACEMENTS = pytest.mark.parametrize("placement", ["post", "pre"])
+
+
+def normal(seed: int, *shape: int) -> tf.Tensor:
+    """Return standard normal numbers, the same for the same seed."""
+    return tf.constant(np.random.default_rng(seed).standard_normal(shape), tf.float32)
+
+
+def randomise(part: keras.Layer, seed: int = 1) -> None:
+    """Give every weight random values, biases and norms too, whose first ones hide mistakes."""
+    random = np.random.default_rng(seed)
+    for weight in part.weights:
+        if np.issubdtype(np.dtype(weight.dtype), np.floating):  # and not the seeds of dropout
+            weight.assign(random.normal(1 if weight.name == "gamma" else 0, 0.5, weight.shape))
+
+
+# --- embeddings
+
+
+@pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])
+def test_token_embedding_looks_up_rows_and_scales_them_by_the_root_of_the_width(scaled: bool, factor: float) -> None:
+    layer = TokenEmbedding(9, 16, scaled=scaled)
+    ids = np.array([[0, 8, 3], [3, 1, 1]])
+    result = layer(tf.constant(ids))
+    assert [tuple(weight.shape) for weight in layer.trainable_weights] == [(9, 16)]
+    np.testing.assert_allclose(result, factor * layer.matrix.numpy()[ids], **CLOSE)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (5,)], ids=["rows", "packed"])
+def test_logits_of_an_embedding_are_products_with_its_unscaled_matrix(shape: tuple[int, ...]) -> None:
+    layer, x = TokenEmbedding(9, 6, scaled=True), normal(1, *shape, 6)
+    layer(tf.constant([[1]]))
+    np.testing.assert_allclose(layer.projection().logits(x), np.array(x) @ layer.matrix.numpy().T, **CLOSE)
+
+
+def test_scaled_vectors_and_logits_start_with_unit_variance() -> None:
+    runtime.start(1)
+    layer = TokenEmbedding(500, 64, scaled=True)
+    vectors = layer(tf.range(500)[tf.newaxis])
+    assert np.std(vectors) == pytest.approx(1, abs=0.03)
+    assert np.std(layer.projection().logits(normal(1, 1, 50, 64))) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])
+def test_sinusoidal_embedding_of_id_i_is_the_encoding_of_position_i_without_weights(
+    scaled: bool, factor: float
+) -> None:
+    layer = SinusoidalTokenEmbedding(16, scaled=scaled)
+    ids = np.array([[0, 1, 2], [19, 7, 7]])
+    np.testing.assert_allclose(layer(tf.constant(ids)), factor * sinusoidal_encoding(20, 16)[ids], **CLOSE)
+    assert layer.weights == []
+
+
+def test_embedding_with_learned_positions_equals_keras_hub() -> None:
+    embedding, positions = TokenEmbedding(11, 6, scaled=False), LearnedPositions(5, 6)
+    ids = tf.constant([[1, 10, 3], [0, 4, 4]])
+    ours = positions(embedding(ids), tf.range(3))
+    hub = keras_hub.layers.TokenAndPositionEmbedding(11, 5, 6)
+    hub.build(ids.shape)
+    hub.token_embedding.embeddings.assign(embedding.matrix)
+    hub.position_embedding.position_embeddings.assign(positions.matrix)
+    np.testing.assert_allclose(ours, hub(ids), **CLOSE)
+
+
+# --- the blocks of a layer
+
+
+def test_feed_forward_equals_numpy() -> None:
+    layer, x = FeedForward(D_MODEL, D_FF), normal(1, 2, 3, D_MODEL)
+    layer(x)
+    randomise(layer)
+    w1, b1, w2, b2 = (np.array(weight) for weight in layer.get_weights())
+    assert (w1.shape, w2.shape) == ((D_MODEL, D_FF), (D_FF, D_MODEL))
+    np.testing.assert_allclose(layer(x), np.maximum(np.array(x) @ w1 + b1, 0) @ w2 + b2, **CLOSE)
+
+
+def normalized(x: np.ndarray, epsilon: float) -> np.ndarray:
+    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
+
+
+def test_a_post_norm_frame_normalises_the_sum() -> None:
+    frame = Residual(LayerNormalization(0.1), Dropout(0.5, "block"), "post")
+    x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
+    np.testing.assert_array_equal(frame.before(x), x)
+    np.testing.assert_allclose(frame(x, output), normalized(np.array(x + output), 0.1), **CLOSE)
+
+
+def test_a_pre_norm_frame_normalises_what_the_block_reads() -> None:
+    frame = Residual(LayerNormalization(0.1), Dropout(0.5, "block"), "pre")
+    x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
+    np.testing.assert_allclose(frame.before(x), normalized(np.array(x), 0.1), **CLOSE)
+    np.testing.assert_array_equal(frame(x, output), x + output)
+
+
+def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
+    frame = Residual(LayerNormalization(1e-6), Dropout(0.75, "block"), "pre")
+    x, output = tf.fill([1, 20, D_MODEL], 10.0), tf.ones([1, 20, D_MODEL])
+    frame.before(x)
+    assert set(np.unique(frame(x, output, tf.constant([1, 1], tf.int64)))) == {
+        10,
+        14,
+    }  # kept values make up for dropped ones
+    np.testing.assert_array_equal(frame(x, output), x + output)
+
+
+# --- encoder and decoder layers against keras_hub
+
+
+def attention(name: str) -> MultiHeadAttention:
+    return MultiHeadAttention(HEADS, D_MODEL // HEADS, D_MODEL, name=name)
+
+
+def frames(count: int, placement: str) -> list[Residual]:
+    return [Residual(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: keras.layers.MultiHeadAttention) -> None:
+    for own, other in (
+        (ours.query, theirs.query_dense),  # [D, H * d] and [D, H, d]
+        (ours.key, theirs.key_dense),
+        (ours.value, theirs.value_dense),
+        (ours.output_projection, theirs.output_dense),  # [H * d, D] and [H, d, D]
+    ):
+        other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
+        other.bias.assign(tf.reshape(own.bias, other.bias.shape))
+
+
+def copy_feed_forward(ours: FeedForward, theirs: keras.layers.Layer) -> None:
+    theirs._feedforward_intermediate_dense.set_weights(ours.inner.get_weights())
+    theirs._feedforward_output_dense.set_weights(ours.outer.get_weights())
+
+
+def hub_encoder(ours: EncoderLayer) -> keras_hub.layers.TransformerEncoder:
+    """Return keras_hub's encoder layer with our weights."""
+    frame = ours.attention_frame
+    hub = keras_hub.layers.TransformerEncoder(
+        ours.feed_forward.inner.units,
+        ours.attention.heads,
+        layer_norm_epsilon=frame.norm.epsilon,
+        normalize_first=frame.placement == "pre",
+    )
+    hub.build((None, None, D_MODEL))
+    copy_attention(ours.attention, hub._self_attention_layer)
+    copy_feed_forward(ours.feed_forward, hub)
+    hub._self_attention_layer_norm.set_weights(ours.attention_frame.norm.get_weights())
+    hub._feedforward_layer_norm.set_weights(ours.feed_forward_frame.norm.get_weights())
+    return hub
+
+
+def hub_decoder(ours: DecoderLayer) -> keras_hub.layers.TransformerDecoder:
+    """Return keras_hub's decoder layer with our weights."""
+    frame = ours.self_attention_frame
+    hub = keras_hub.layers.TransformerDecoder(
+        ours.feed_forward.inner.units,
+        ours.self_attention.heads,
+        layer_norm_epsilon=frame.norm.epsilon,
+        normalize_first=frame.placement == "pre",
+    )
+    hub.build((None, None, D_MODEL), (None, None, D_MODEL))
+    copy_attention(ours.self_attention, hub._self_attention_layer)
+    copy_attention(ours.cross_attention, hub._cross_attention_layer)
+    copy_feed_forward(ours.feed_forward, hub)
+    hub._self_attention_layer_norm.set_weights(ours.self_attention_frame.norm.get_weights())
+    hub._cross_attention_layer_norm.set_weights(ours.cross_attention_frame.norm.get_weights())
+    hub._feedforward_layer_norm.set_weights(ours.feed_forward_frame.norm.get_weights())
+    return hub
+
+
+def gradients(call: Callable[..., tf.Tensor], inputs: list[tf.Tensor], where: tf.Tensor) -> list[tf.Tensor]:
+    """Return the gradients of some weighted sum of the output, taken over the positions where no padding is."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = call(*inputs)
+        total = tf.reduce_sum(output * normal(99, *output.shape) * tf.cast(where, tf.float32)[..., tf.newaxis])
+    return tape.gradient(total, inputs)
+
+
+@PLACEMENTS
+def test_encoder_layer_equals_keras_hub(placement: str) -> None:
+    ours = EncoderLayer(attention("attention"), FeedForward(D_MODEL, D_FF), frames(2, placement))
+    x = normal(1, *SOURCE.shape, D_MODEL)
+
+    def own(x: tf.Tensor) -> tf.Tensor:
+        return ours(x, padding_mask(SOURCE))
+
+    own(x)
+    randomise(ours)
+    hub = hub_encoder(ours)
+
+    def theirs(x: tf.Tensor) -> tf.Tensor:
+        return hub(x, padding_mask=SOURCE != 0)
+
+    np.testing.assert_allclose(own(x), theirs(x), **CLOSE)
+    np.testing.assert_allclose(*(gradients(call, [x], SOURCE != 0)[0] for call in (own, theirs)), **CLOSE)
+
+
+@PLACEMENTS
+def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str) -> None:
+    ours = DecoderLayer(
+        attention("self_attention"), attention("cross_attention"), FeedForward(D_MODEL, D_FF), frames(3, placement)
+    )
+    x, source = normal(1, *TARGET.shape, D_MODEL), normal(2, *SOURCE.shape, D_MODEL)
+
+    def own(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
+        memory, length = ours.cross_attention.keys_values(source), TARGET.shape[1]
+        return ours(x, memory, padding_mask(SOURCE), look_ahead_mask(length, length))[0]
+
+    own(x, source)
+    randomise(ours)
+    hub = hub_decoder(ours)
+
+    def theirs(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
+        return hub(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
+
+    tokens = TARGET != 0
+    np.testing.assert_allclose(own(x, source)[tokens], theirs(x, source)[tokens], **CLOSE)
+    for one, other in zip(*(gradients(call, [x, source], tokens) for call in (own, theirs)), strict=True):
+        np.testing.assert_allclose(one, other, **CLOSE)
+
+
+def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source() -> None:
+    ours = DecoderLayer(attention("a"), attention("b"), FeedForward(D_MODEL, D_FF), frames(3, "pre"))
+    b, t, s = len(TARGET), TARGET.shape[1], SOURCE.shape[1]
+    x, source = normal(1, b, t, D_MODEL), normal(2, b, s, D_MODEL)
+    memory = ours.cross_attention.keys_values(source)
+    output, keys_values, alignment = ours(x, memory, padding_mask(SOURCE), look_ahead_mask(t, t))
+    assert output.shape == (b, t, D_MODEL)
+    assert keys_values.keys.shape == keys_values.values.shape == (b, HEADS, t, D_MODEL // HEADS)
+    assert alignment.shape == (b, HEADS, t, s)
+    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), np.ones((b, HEADS, t)), **CLOSE)
+    at_padding = np.broadcast_to(~padding_mask(SOURCE).numpy(), alignment.shape)
+    assert not alignment.numpy()[at_padding].any()
+
+
+# --- the whole model against a stack of keras_hub's layers
+
+
+@pytest.mark.parametrize(
+    ("placement", "tie_embeddings", "positions"),
+    [
+        ("post", "output", "sinusoidal"),
+        ("pre", "none", "sinusoidal"),
+        ("post", "all", "learned"),
+        ("pre", "output", "learned"),
+    ],
+)
+def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embeddings: str, positions: str) -> None:
+    config = ModelConfig(
+        encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
+        layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
+    )  # fmt: skip
+    model = build_model(config, 9, 9)
+    randomise(model)
+
+    def embedded(ids: tf.Tensor, embedding: TokenEmbedding, added: keras.Layer) -> tf.Tensor:
+        x = tf.gather(tf.constant(embedding.matrix.numpy()), ids) * D_MODEL**0.5
+        if positions == "sinusoidal":
+            return x + keras_hub.layers.SinePositionEncoding()(x)
+        hub = keras_hub.layers.PositionEmbedding(config.max_positions)
+        hub.build(x.shape)
+        hub.position_embeddings.assign(added.matrix)
+        return x + hub(x)
+
+    source = embedded(SOURCE, model.source_embedding, model.source_positions)
+    for layer in model.encoder_layers:
+        source = hub_encoder(layer)(source, padding_mask=SOURCE != 0)
+    if placement == "pre":
+        source = model.encoder_norm(source)
+    x = embedded(TARGET, model.target_embedding, model.target_positions)
+    for layer in model.decoder_layers:
+        x = hub_decoder(layer)(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
+    if placement == "pre":
+        x = model.decoder_norm(x)
+    if tie_embeddings == "none":
+        kernel, bias = (np.array(weight) for weight in model.output_layer.get_weights())
+    else:
+        kernel, bias = model.target_embedding.matrix.numpy().T, 0
+    expected = np.array(x) @ kernel + bias
+
+    tokens = TARGET != 0
+    np.testing.assert_allclose(model(SOURCE, TARGET)[tokens], expected[tokens], **CLOSE)
+
+
+def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_ids() -> None:
+    ids = tf.constant(np.tile(np.arange(8), (50, 40)))  # 0 pad, 1 unk, 2 bos, 3 eos, then words
+    layer, seed = WordDropout(0.3, "words"), tf.constant([1, 1], tf.int64)
+    dropped = layer(ids, seed).numpy()
+    assert set(dropped[dropped != ids.numpy()]) == {1}
+    np.testing.assert_array_equal(dropped[ids.numpy() < 4], ids.numpy()[ids.numpy() < 4])
+    assert np.mean(dropped[ids.numpy() >= 4] == 1) == pytest.approx(0.3, abs=0.03)
+    np.testing.assert_array_equal(layer(ids, seed), dropped)
+    np.testing.assert_array_equal(layer(ids), ids)
+
+
+def test_feed_forward_drops_a_share_of_its_inner_activation() -> None:
+    """With the identity as outer matrix the output is the inner activation as it was used."""
+    width = 64
+    layer = FeedForward(width, width, Dropout(0.25, "inner"))
+    x, seed = tf.constant(normal(1, 100, width)), tf.constant([1, 1], tf.int64)
+    layer(x)
+    layer.outer.kernel.assign(np.eye(width))
+    plain, used = layer(x).numpy(), layer(x, seed).numpy()
+    active = plain > 0
+    kept = used != 0
+    assert not kept[~active].any()
+    np.testing.assert_allclose(used, np.where(kept, plain / 0.75, 0), **CLOSE)
+    assert np.mean(kept[active]) == pytest.approx(0.75, abs=0.03)

@@ -1,0 +1,116 @@
+"""Sinusoidal and learned positions: literal rows, the properties that define them, and keras_hub as oracle."""
+
+from collections.abc import Sequence
+
+import keras_hub
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.models.layers.basic import LearnedPositions, SinusoidalPositions, sinusoids
+from nmt.models.layers.positions import angle_rates, sinusoidal_encoding
+from nmt.runtime import tf
+
+CLOSE = {"rtol": 0, "atol": 1e-5}
+WIDTHS = pytest.mark.parametrize("d_model", [2, 6, 16, 64])
+
+
+def embedded(length: int, d_model: int) -> np.ndarray:
+    """Return something to add positions to."""
+    return np.random.default_rng(length).standard_normal((2, length, d_model)).astype(np.float32)
+
+
+# --- the encoding in NumPy
+
+
+def test_first_rows() -> None:
+    expected = [
+        [0, 1, 0, 1],
+        [0.841470985, 0.540302306, 0.009999833, 0.999950000],  # sin 1, cos 1, sin 1/100, cos 1/100
+        [0.909297427, -0.416146837, 0.019998667, 0.999800007],  # sin 2, cos 2, sin 2/100, cos 2/100
+    ]
+    encoding = sinusoidal_encoding(3, 4)
+    assert encoding.dtype == np.float32
+    np.testing.assert_allclose(encoding, expected, rtol=0, atol=1e-7)
+
+
+@WIDTHS
+def test_even_columns_are_sines_and_odd_columns_cosines_of_the_formula(d_model: int) -> None:
+    encoding = sinusoidal_encoding(50, d_model)
+    position = np.arange(50.0)
+    for i in range(d_model // 2):
+        angle = position / 10_000 ** (2 * i / d_model)
+        np.testing.assert_allclose(encoding[:, 2 * i], np.sin(angle), **CLOSE)
+        np.testing.assert_allclose(encoding[:, 2 * i + 1], np.cos(angle), **CLOSE)
+
+
+@WIDTHS
+def test_sine_and_cosine_of_a_pair_lie_on_the_unit_circle(d_model: int) -> None:
+    pairs = sinusoidal_encoding(200, d_model).reshape(200, -1, 2)
+    np.testing.assert_allclose((pairs**2).sum(axis=-1), np.ones((200, d_model // 2)), **CLOSE)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 30), st.integers(0, 30), st.sampled_from([2, 6, 16, 64]))
+def test_a_shift_by_k_rotates_every_pair_by_k_times_its_rate(position: int, k: int, d_model: int) -> None:
+    encoding = sinusoidal_encoding(61, d_model).reshape(61, -1, 2)
+    angles = k * angle_rates(d_model).astype(np.float64)
+    sines, cosines = encoding[position].T
+    np.testing.assert_allclose(encoding[position + k, :, 0], sines * np.cos(angles) + cosines * np.sin(angles), **CLOSE)
+    np.testing.assert_allclose(encoding[position + k, :, 1], cosines * np.cos(angles) - sines * np.sin(angles), **CLOSE)
+
+
+def test_rates_fall_from_one_radian_a_position_in_equal_ratios() -> None:
+    rates = angle_rates(8)
+    np.testing.assert_allclose(rates, [1, 0.1, 0.01, 0.001], rtol=1e-6)
+
+
+# --- the layers
+
+
+@WIDTHS
+def test_sinusoids_are_the_encoding_at_integers_of_any_shape(d_model: int) -> None:
+    positions = np.array([[[3, 0], [11, 3]], [[19, 7], [1, 2]]])
+    result = sinusoids(tf.constant(positions), d_model)
+    assert result.shape == (*positions.shape, d_model)
+    np.testing.assert_allclose(result, sinusoidal_encoding(20, d_model)[positions], **CLOSE)
+
+
+PLACES = pytest.mark.parametrize("positions", [range(12), range(8, 12), [0, 1, 2, 0, 1, 0]], ids=str)
+
+
+@WIDTHS
+@PLACES
+def test_sinusoidal_positions_equal_keras_hub(d_model: int, positions: Sequence[int]) -> None:
+    x, at = embedded(len(positions), d_model), tf.constant(list(positions))
+    theirs = keras_hub.layers.SinePositionEncoding()(x, positions=tf.cast(at, tf.float32))
+    np.testing.assert_allclose(sinusoidal_encoding(12, d_model)[list(positions)], theirs[0], **CLOSE)
+    np.testing.assert_allclose(SinusoidalPositions()(x, at), x + theirs, **CLOSE)
+
+
+@PLACES
+def test_learned_positions_equal_keras_hub(positions: Sequence[int]) -> None:
+    ours, theirs = LearnedPositions(12, 6), keras_hub.layers.PositionEmbedding(12)
+    for layer in (ours, theirs):
+        layer.build((None, None, 6))
+    theirs.position_embeddings.assign(ours.matrix)
+    x, at = embedded(len(positions), 6), tf.constant(list(positions))
+    np.testing.assert_allclose(ours(x, at), x + theirs(x, positions=at), **CLOSE)
+
+
+@pytest.mark.parametrize("layer", [SinusoidalPositions(), LearnedPositions(10, 6)], ids=["sinusoidal", "learned"])
+def test_packed_rows_get_what_they_would_get_as_rows(layer: SinusoidalPositions | LearnedPositions) -> None:
+    x = embedded(10, 6)
+    rows = layer(x, tf.range(10))
+    order = [3, 0, 9, 3]
+    np.testing.assert_allclose(layer(x[1, order], tf.constant(order, tf.int64)), rows.numpy()[1, order], **CLOSE)
+
+
+def test_weights_of_positions() -> None:
+    sinusoidal, learned = SinusoidalPositions(), LearnedPositions(10, 6)
+    for layer in (sinusoidal, learned):
+        layer(embedded(3, 6), tf.range(3))
+    assert sinusoidal.weights == []
+    assert [tuple(weight.shape) for weight in learned.trainable_weights] == [(10, 6)]
+    assert np.isfinite(sinusoidal(embedded(2000, 6), tf.range(2000))).all()  # sentences of any length

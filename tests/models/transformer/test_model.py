@@ -1,0 +1,592 @@
+"""The contract of encode, decode and cache in every variant of the model, its parameters and its summary."""
+
+import functools
+import re
+import warnings
+from collections import Counter
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from pytest import MonkeyPatch
+
+from nmt import runtime
+from nmt.config.model import ModelConfig
+from nmt.errors import ConfigError
+from nmt.models.build import ARCHITECTURES, build_model, fewest_weights
+from nmt.models.layers.attention import MultiHeadAttention, look_ahead_mask, padding_mask
+from nmt.models.layers.basic import Dropout, LayerNormalization
+from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.models.layers.unpadding import Packing
+from nmt.models.transformer import model as transformer_module
+from nmt.models.transformer.model import Cache, Transformer
+from nmt.runtime import keras, tf
+from nmt.training.optimization.losses import cross_entropy
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+SMALL: dict[str, Any] = {
+    "encoder_layers": 1, "decoder_layers": 2, "d_model": 8, "d_ff": 12, "heads": 2, "dropout": 0.3, "max_positions": 12,
+}  # fmt: skip
+BOOK: dict[str, Any] = {  # the variants of book.yaml, all at once
+    "head_size": 3, "attention_scale": "projection", "word_embedding": "sinusoidal", "scale_embeddings": False,
+    "tie_embeddings": "none", "share_decoder_norm": True, "layer_norm_epsilon": 1e-3, "source_bos": False,
+}  # fmt: skip
+SHALLOW = {"decoder_layers": 1}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "post-norm": {},
+    "pre-norm": {"norm": "pre", "tie_embeddings": "none"},
+    "learned": {"positions": "learned", "tie_embeddings": "all"},
+    "book": BOOK,
+}
+VOCABULARY = 9
+SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
+TARGET = tf.constant([[2, 5, 6, 7, 3], [2, 4, 0, 0, 0], [2, 8, 8, 5, 0]])
+B, S, T = *SOURCE.shape, TARGET.shape[1]
+
+
+def small(**changes: Any) -> ModelConfig:
+    return ModelConfig(**{**SMALL, **changes})
+
+
+def built(config: ModelConfig) -> Transformer:
+    return build_model(config, VOCABULARY, VOCABULARY)
+
+
+def randomise(model: Transformer) -> Transformer:
+    """Give every weight random values, biases and norms too, whose first ones hide mistakes."""
+    random = np.random.default_rng(1)
+    for weight in model.trainable_weights:
+        weight.assign(random.normal(1 if weight.name == "gamma" else 0, 0.5, weight.shape))
+    return model
+
+
+@functools.cache
+def variant(name: str) -> Transformer:
+    return randomise(built(small(**VARIANTS[name])))
+
+
+@pytest.fixture(params=VARIANTS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """A model of each variant with random weights, which tests leave as they are."""
+    return variant(request.param)
+
+
+def tensors(cache: Cache) -> list[np.ndarray]:
+    return [tensor.numpy() for tensor in tf.nest.flatten(cache)]
+
+
+# --- shapes
+
+
+def test_shapes_follow_the_letters_of_the_docstrings(model: Transformer) -> None:
+    heads, size, m = model.config.heads, model.config.size_per_head, 7
+    memory = model.encode(SOURCE)
+    assert len(memory.layers) == model.config.decoder_layers
+    assert all(part.shape == (B, heads, S, size) for layer in memory.layers for part in layer)
+    assert (memory.mask.shape, memory.mask.dtype) == ((B, 1, 1, S), tf.bool)
+    assert model.decode(TARGET, memory).shape == model(SOURCE, TARGET).shape == (B, T, VOCABULARY)
+    beams = 2
+    empty = model.new_cache(B, m, beams)
+    logits, cache = model.decode(TARGET[:, :beams], memory, empty)
+    assert logits.shape == (B, beams, VOCABULARY)
+    for one, length in ((empty, 0), (cache, 1)):
+        assert len(one.layers) == model.config.decoder_layers
+        assert all(part.shape == (B, heads, m * beams, size) for layer in one.layers for part in layer)
+        assert (one.past.shape, one.past.dtype) == ((B, beams, m * beams), tf.bool)
+        assert (one.length.numpy(), one.length.dtype, one.length.shape) == (length, tf.int32, ())
+
+
+def test_sides_may_differ_in_vocabulary_and_length() -> None:
+    model = build_model(small(**SHALLOW), 30, 11)
+    assert model(tf.constant([[29, 3]]), tf.constant([[10, 9, 8, 7]])).shape == (1, 4, 11)
+
+
+def test_call_is_decode_after_encode(model: Transformer) -> None:
+    np.testing.assert_array_equal(model(SOURCE, TARGET), model.decode(TARGET, model.encode(SOURCE)))
+
+
+def test_dropout_differs_from_step_to_step_and_run_to_run_and_is_off_without_a_seed(model: Transformer) -> None:
+    np.testing.assert_array_equal(model(SOURCE, TARGET), model(SOURCE, TARGET))
+    memory = model.encode(SOURCE)
+    seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1])]
+    encoded = [memory.layers[0].keys, *(model.encode(SOURCE, dropout_seed=seed).layers[0].keys for seed in seeds)]
+    decoded = [model.decode(TARGET, memory, dropout_seed=seed) for seed in (None, *seeds)]
+    for results in (encoded, decoded):
+        assert not any(np.allclose(*pair, atol=1e-2) for pair in combinations(results, 2))
+
+
+def test_dropout_is_a_function_of_seed_and_step(model: Transformer) -> None:
+    for numbers in ([1, 1], [2**32 - 1, 10**9]):
+        seed = tf.constant(numbers, tf.int64)
+        first, second = (model.encode(SOURCE, dropout_seed=seed).layers[0].keys for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+
+
+def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
+    model = built(small(**SHALLOW, dropout=0.5, attention_dropout=0.25, feed_forward_dropout=0.125))
+    dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, Dropout)}
+    assert Counter(dropouts.values()) == {0.5: 2 + 2 + 3, 0.25: 1 + 2, 0.125: 1 + 1}
+    memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
+    assert len({part.number for part in dropouts}) == len(dropouts)  # no two draw the same
+    for only in (None, model.source_dropout, model.target_dropout):
+        for part, rate in dropouts.items():
+            part.rate = rate if part is only else 0
+        encoded = [model.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
+        decoded = [model.decode(TARGET, memory, dropout_seed=given) for given in (seed, None)]
+        assert np.allclose(*encoded, **CLOSE) == (only is not model.source_dropout)
+        assert np.allclose(*decoded, **CLOSE) == (only is not model.target_dropout)
+
+
+# --- the cache
+
+
+def test_decoding_token_by_token_with_a_cache_gives_the_logits_of_decoding_at_once(model: Transformer) -> None:
+    memory = model.encode(SOURCE)
+    at_once, cache = model.decode(TARGET, memory), model.new_cache(B, T + 2)
+    for place in range(T):
+        logits, cache = model.decode(TARGET[:, place : place + 1], memory, cache)
+        np.testing.assert_allclose(logits, at_once[:, place : place + 1], **CLOSE)
+        assert cache.length.numpy() == place + 1
+
+
+def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_past(model: Transformer) -> None:
+    random, beams = np.random.default_rng(1), 3
+    memory, cache, left = model.encode(SOURCE), model.new_cache(B, 0, beams), np.arange(B)
+    past = np.zeros([B, beams, 0], np.int32)
+    for step in range(5):
+        if step in (0, 3):  # the middle sentence leaves, and the cache gets room for three steps more
+            kept = np.arange(B) if step == 0 else np.array([0, 2])
+            past, left = past[kept], left[kept]
+            cache, memory = cache.keep(tf.constant(kept), step + 3), memory.keep(tf.constant(kept))
+        tokens = random.integers(4, VOCABULARY, [len(left), beams, 1])
+        past = np.concatenate([past, tokens], axis=2)
+        logits, cache = model.decode(tf.constant(tokens[..., 0], tf.int32), memory, cache)
+        assert logits.shape == (len(left), beams, VOCABULARY)
+        for beam in range(beams):
+            alone = model.encode(tf.gather(SOURCE, left))
+            expected = model.decode(tf.constant(past[:, beam], tf.int32), alone)[:, -1]
+            np.testing.assert_allclose(logits[:, beam], expected, **CLOSE)
+        parents = random.integers(0, beams, [len(left), beams])
+        cache, past = cache.reorder(tf.constant(parents)), np.take_along_axis(past, parents[..., None], axis=1)
+
+
+def test_attention_of_a_step_is_that_of_the_whole_target(model: Transformer) -> None:
+    memory, cache = model.encode(SOURCE), model.new_cache(B, T)
+    _, no_cache, whole = model.decode_with_attention(TARGET, memory)
+    assert no_cache is None
+    for place in range(T):
+        _, cache, step = model.decode_with_attention(TARGET[:, place : place + 1], memory, cache)
+        for layer, expected in zip(step, whole, strict=True):
+            assert layer.shape == (B, model.config.heads, 1, S)
+            np.testing.assert_allclose(layer[:, :, 0], expected[:, :, place], **CLOSE)
+
+
+def test_two_continuations_of_one_cache_do_not_disturb_each_other(model: Transformer) -> None:
+    memory = model.encode(SOURCE)
+    _, cache = model.decode(TARGET[:, :1], memory, model.new_cache(B, 4))
+    before = [array.copy() for array in tensors(cache)]
+    continuations = [tf.constant([[id_, id_ + 1]] * B) for id_ in (5, 7)]
+    steps = [model.decode(tokens[:, :1], memory, cache) for tokens in continuations]
+    for tokens, (_, one) in zip(continuations, steps, strict=True):
+        logits, _ = model.decode(tokens[:, 1:], memory, one)
+        whole = model.decode(tf.concat([TARGET[:, :1], tokens], axis=1), memory)
+        np.testing.assert_allclose(logits[:, 0], whole[:, 2], **CLOSE)
+    for array, copy in zip(tensors(cache), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_what_stands_behind_the_cache_length_is_never_read(model: Transformer) -> None:
+    memory, empty = model.encode(SOURCE), model.new_cache(B, T, 2)
+    litter = empty._replace(layers=tf.nest.map_structure(lambda part: part + 100.0, empty.layers))
+    np.testing.assert_array_equal(
+        model.decode(TARGET[:, :2], memory, litter)[0], model.decode(TARGET[:, :2], memory, empty)[0]
+    )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_weights_are_made_without_a_call_that_would_make_more(name: str) -> None:
+    model = built(small(**VARIANTS[name]))
+    made = [weight.path for weight in model.weights]
+    assert len({*made}) == len(made), "every weight has a name of its own"
+    model(SOURCE, TARGET)
+    assert [weight.path for weight in model.weights] == made
+
+
+def test_a_model_for_trained_weights_starts_from_zeros_in_the_precision_it_computes_in() -> None:
+    for precision in ("float32", "bfloat16"):
+        model = build_model(small(), VOCABULARY, VOCABULARY, precision, trained=True)
+        assert {weight.dtype for weight in model.weights} == {precision}
+        assert not any(np.any(weight.numpy()) for weight in model.weights if weight.name != "gamma")
+
+
+# --- who sees what
+
+
+def test_padding_a_batch_changes_no_sentence(model: Transformer) -> None:
+    together = model(SOURCE, TARGET)
+    for row in range(B):
+        source, target = (ids[row : row + 1, : np.count_nonzero(ids[row])] for ids in (SOURCE, TARGET))
+        np.testing.assert_allclose(model(source, target)[0], together[row, : target.shape[1]], **CLOSE)
+
+
+def test_a_target_token_changes_no_logits_before_it_and_those_from_it_on(model: Transformer) -> None:
+    memory, before = model.encode(SOURCE), model(SOURCE, TARGET).numpy()
+    for column in range(1, T):
+        changed = TARGET.numpy()
+        changed[:, column] = 1
+        after = model.decode(tf.constant(changed), memory).numpy()
+        np.testing.assert_allclose(after[:, :column], before[:, :column], **CLOSE)
+        assert (np.abs(after - before).max(axis=-1)[:, column:] > 1e-4).all()
+
+
+def test_every_source_token_changes_all_logits_of_its_sentence_alone(model: Transformer) -> None:
+    before = model(SOURCE, TARGET).numpy()
+    for column in range(np.count_nonzero(SOURCE[0])):
+        changed = SOURCE.numpy()
+        changed[0, column] = 1
+        difference = np.abs(model(tf.constant(changed), TARGET).numpy() - before).max(axis=-1)
+        assert (difference[0] > 1e-4).all()
+        assert not difference[1:].any()
+
+
+def test_a_mask_for_target_padding_would_change_nothing_that_counts(
+    model: Transformer, monkeypatch: MonkeyPatch
+) -> None:
+    without = model(SOURCE, TARGET).numpy()
+
+    def look_ahead_and_padding(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        return look_ahead_mask(queries, keys) & padding_mask(TARGET)
+
+    monkeypatch.setattr(transformer_module, "look_ahead_mask", look_ahead_and_padding)
+    with_mask, tokens = model(SOURCE, TARGET).numpy(), TARGET.numpy() != 0
+    np.testing.assert_allclose(with_mask[tokens], without[tokens], **CLOSE)
+    assert not np.allclose(with_mask[~tokens], without[~tokens], atol=1e-3)  # the mask was in use
+
+
+# --- computing nothing for padding
+
+EXPECTED = tf.constant([[5, 6, 7, 3, 0], [4, 3, 0, 0, 0], [8, 8, 5, 3, 0]])
+
+
+def test_packed_encoding_gives_what_rows_give_to_all_but_padding(model: Transformer) -> None:
+    packed, rows = model.encode(SOURCE), model.encode(SOURCE, packed=False)
+    np.testing.assert_array_equal(packed.mask, rows.mask)
+    for one, other in zip(tf.nest.flatten(packed.layers), tf.nest.flatten(rows.layers), strict=True):
+        count = tf.cast(tf.transpose(rows.mask, [0, 1, 3, 2]), tf.float32)  # [B, 1, S, 1]
+        np.testing.assert_allclose(one * count, other * count, **CLOSE)
+        assert np.any(other * (1 - count))
+        assert not np.any(one * (1 - count))  # nothing was computed there
+    np.testing.assert_allclose(model.decode(TARGET, packed), model.decode(TARGET, rows), **CLOSE)
+
+
+@pytest.mark.parametrize("counting", [TARGET, EXPECTED], ids=["tokens", "tokens with a next one"])
+def test_packed_decoding_gives_the_logits_of_rows_at_the_tokens_that_count(
+    model: Transformer, counting: tf.Tensor
+) -> None:
+    memory, packing = model.encode(SOURCE), Packing.of(counting)
+    logits = model.decode(TARGET, memory, packing=packing)
+    assert logits.shape == (np.count_nonzero(counting), VOCABULARY)
+    np.testing.assert_allclose(logits, packing.pack(model.decode(TARGET, memory)), **CLOSE)
+
+
+def test_packing_changes_no_gradient(model: Transformer) -> None:
+    weights, packing = [weight.value for weight in model.trainable_weights], Packing.of(EXPECTED)
+    with tf.GradientTape() as of_packed, tf.GradientTape() as of_rows:
+        packed = model.decode(TARGET, model.encode(SOURCE), packing=packing)
+        of_tokens = cross_entropy(packed, packing.pack(EXPECTED))
+        of_all = cross_entropy(model.decode(TARGET, model.encode(SOURCE, packed=False)), EXPECTED)
+        packed_mean, rows_mean = of_tokens.objective / of_tokens.tokens, of_all.objective / of_all.tokens
+    for one, other in zip(of_packed.gradient(packed_mean, weights), of_rows.gradient(rows_mean, weights), strict=True):
+        np.testing.assert_allclose(tf.convert_to_tensor(one), tf.convert_to_tensor(other), **CLOSE)
+
+
+def test_dropout_of_attention_weights_is_the_same_for_packed_tokens_as_for_rows() -> None:
+    model, seed = randomise(built(small(dropout=0.0, attention_dropout=0.5))), tf.constant([1, 1], tf.int64)
+    packing = Packing.of(EXPECTED)
+    packed, rows = (model.encode(SOURCE, packed=packed, dropout_seed=seed) for packed in (True, False))
+    of_tokens = model.decode(TARGET, packed, packing=packing, dropout_seed=seed)
+    of_rows = packing.pack(model.decode(TARGET, rows, dropout_seed=seed))
+    np.testing.assert_allclose(of_tokens, of_rows, **CLOSE)
+    assert not np.allclose(of_rows, packing.pack(model(SOURCE, TARGET)), atol=1e-2)
+
+
+def test_dropout_of_nothing_costs_no_operation() -> None:
+    model = built(small(dropout=0.0))
+
+    @tf.function
+    def learn(seed: tf.Tensor | None) -> tf.Tensor:
+        return model.decode(TARGET, model.encode(SOURCE, dropout_seed=seed), dropout_seed=seed)
+
+    seeded, plain = (learn.get_concrete_function(seed).graph for seed in (tf.constant([1, 1], tf.int64), None))
+    # The seed itself comes in as one.
+    assert len(seeded.get_operations()) == len(plain.get_operations()) + 1
+
+
+@pytest.mark.parametrize("key", ["attention_dropout", "feed_forward_dropout"])
+def test_each_kind_of_dropout_acts_on_both_sides_in_training_alone(key: str) -> None:
+    without, model = pair(key, 0.0, 0.5, dropout=0.0)
+    np.testing.assert_array_equal(model(SOURCE, TARGET), without(SOURCE, TARGET))
+    memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
+    for one, changed in ((without, False), (model, True)):
+        encoded = [one.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
+        decoded = [one.decode(TARGET, memory, dropout_seed=given) for given in (seed, None)]
+        assert np.allclose(*encoded, **CLOSE) == np.allclose(*decoded, **CLOSE) == (not changed)
+
+
+# --- variants of the model
+
+
+def pair(key: str, one: Any, other: Any, **changes: Any) -> tuple[Transformer, Transformer]:
+    """Return two models that differ in one key of their configuration, with the same weights if they have as many."""
+    first, second = (randomise(built(small(**SHALLOW, **changes, **{key: value}))) for value in (one, other))
+    return first, second
+
+
+def attentions(model: Transformer) -> list[MultiHeadAttention]:
+    found = [layer.attention for layer in model.encoder_layers]
+    for layer in model.decoder_layers:
+        found += [layer.self_attention, layer.cross_attention]
+    return found
+
+
+def test_attention_scores_are_divided_by_the_root_of_a_head_or_of_all() -> None:
+    projection, head = pair("attention_scale", "projection", "head", head_size=3)
+    assert [attention.scale for attention in attentions(head)] == pytest.approx([3**-0.5] * 3)
+    assert [attention.scale for attention in attentions(projection)] == pytest.approx([(2 * 3) ** -0.5] * 3)
+    assert not np.allclose(projection(SOURCE, TARGET), head(SOURCE, TARGET), atol=1e-3)
+    for attention in attentions(head):
+        for weight in attention.query.weights:
+            weight.assign(weight / 2**0.5)
+    np.testing.assert_allclose(projection(SOURCE, TARGET), head(SOURCE, TARGET), **CLOSE)
+
+
+def test_a_shared_decoder_norm_is_one_for_both_attention_blocks() -> None:
+    shared, separate = pair("share_decoder_norm", True, False)
+    for layer in shared.decoder_layers:
+        assert layer.self_attention_frame.norm is layer.cross_attention_frame.norm
+        assert layer.feed_forward_frame.norm is not layer.self_attention_frame.norm
+    assert shared.count_params() == separate.count_params() - 2 * SMALL["d_model"]
+
+    for part in ("source_embedding", "target_embedding"):
+        getattr(separate, part).set_weights(getattr(shared, part).get_weights())
+    separate.encoder_layers[0].set_weights(shared.encoder_layers[0].get_weights())
+    one, other = shared.decoder_layers[0], separate.decoder_layers[0]
+    for block in ("self_attention", "cross_attention", "feed_forward"):
+        getattr(other, block).set_weights(getattr(one, block).get_weights())
+        getattr(other, f"{block}_frame").norm.set_weights(getattr(one, f"{block}_frame").norm.get_weights())
+    np.testing.assert_allclose(shared(SOURCE, TARGET), separate(SOURCE, TARGET), **CLOSE)
+
+
+def test_sinusoidal_word_embeddings_have_no_weights_and_encode_the_id() -> None:
+    model, ids = variant("book"), [4, 0, 8]
+    for embedding in (model.source_embedding, model.target_embedding):
+        assert embedding.weights == []
+        np.testing.assert_allclose(embedding(tf.constant([ids]))[0], sinusoidal_encoding(9, 8)[ids], **CLOSE)
+
+
+def test_scaled_embeddings_are_unscaled_ones_with_larger_matrices() -> None:
+    scaled, plain = pair("scale_embeddings", True, False, tie_embeddings="none")
+    assert not np.allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), atol=1e-3)
+    for embedding in (plain.source_embedding, plain.target_embedding):
+        embedding.matrix.assign(embedding.matrix * 8**0.5)
+    np.testing.assert_allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), **CLOSE)
+
+
+def test_source_bos_is_no_part_of_the_model() -> None:
+    with_bos, without = pair("source_bos", True, False)
+    np.testing.assert_array_equal(with_bos(SOURCE, TARGET), without(SOURCE, TARGET))
+
+
+@pytest.mark.parametrize(("norm", "count"), [("post", 2 + 3), ("pre", 2 + 3 + 2)])
+def test_layer_norm_epsilon_reaches_every_norm(norm: str, count: int) -> None:
+    model = built(small(**SHALLOW, norm=norm, layer_norm_epsilon=0.01))
+    norms = [part for part in model._flatten_layers() if isinstance(part, LayerNormalization)]
+    assert [part.epsilon for part in norms] == [0.01] * count
+
+
+@pytest.mark.parametrize("tie_embeddings", ["none", "output", "all"])
+@pytest.mark.parametrize("initializer", ["glorot", "small"])
+def test_initial_values(initializer: str, tie_embeddings: str) -> None:
+    config = small(
+        d_model=64, d_ff=256, initializer=initializer, tie_embeddings=tie_embeddings, positions="learned",
+        max_positions=100,
+    )  # fmt: skip
+    keras.utils.set_random_seed(3)
+    for weight in build_model(config, 100, 100).weights:
+        values, place = weight.numpy(), str(weight.path)
+        if values.ndim == 1:
+            assert np.unique(values).tolist() == [float("gamma" in place)], place
+            continue
+        expected = np.sqrt(2 / sum(values.shape)) if "kernel" in place else 64**-0.5
+        if initializer == "small" or "positions" in place:
+            expected = 0.02
+        # Of n normal values the deviation is off by 1 / sqrt(2 n) of itself, 0.011 for 64 x 64, and the mean by 0.016.
+        assert values.std() == pytest.approx(expected, rel=0.06), place
+        assert abs(values.mean()) < 0.08 * expected, place
+
+
+# --- building
+
+
+def parameters(config: ModelConfig, source: int, target: int) -> int:
+    """Count a model's parameters from the equations of the paper."""
+    d, f, projected = config.d_model, config.d_ff, config.heads * config.size_per_head
+    attention = 3 * (d * projected + projected) + projected * d + d
+    feed_forward = d * f + f + f * d + d
+    norm = 2 * d
+    layers = config.encoder_layers * (attention + feed_forward + 2 * norm)
+    decoder_norms = 2 if config.share_decoder_norm else 3
+    layers += config.decoder_layers * (2 * attention + feed_forward + decoder_norms * norm)
+    last_norms = 2 * norm if config.norm == "pre" else 0
+    embeddings = 0 if config.word_embedding == "sinusoidal" else (source + target) * d
+    embeddings -= source * d if config.tie_embeddings == "all" else 0
+    output = d * target + target if config.tie_embeddings == "none" else 0
+    positions = 2 * config.max_positions * d if config.positions == "learned" else 0
+    return layers + last_norms + embeddings + output + positions
+
+
+CONFIGS = [
+    small(**SHALLOW, norm=norm, positions=positions, **words)
+    for norm, positions, words in product(
+        ["post", "pre"],
+        ["sinusoidal", "learned"],
+        [
+            {"tie_embeddings": "none"},
+            {"tie_embeddings": "output"},
+            {"tie_embeddings": "all"},
+            {"tie_embeddings": "none", "word_embedding": "sinusoidal", "head_size": 3},
+        ],
+    )
+] + [small(share_decoder_norm=True, encoder_layers=2), small(norm="pre", encoder_layers=3, decoder_layers=1)]
+
+
+def in_words(config: ModelConfig) -> str:
+    shared = "-shared norm" if config.share_decoder_norm else ""
+    layers = f"{config.encoder_layers}+{config.decoder_layers}"
+    return f"{config.norm}-{config.positions}-{config.word_embedding}-{config.tie_embeddings}{shared}-{layers}"
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=in_words)
+def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config: ModelConfig) -> None:
+    source = target = 1234
+    if config.tie_embeddings != "all":
+        source = 57
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = build_model(config, source, target)
+    lines: list[str] = []
+    model.summary(lines.append)
+    heading, *rows, last = lines
+    assert heading.split()[:3] == ["part", "output", "parameters"]
+    pattern = re.compile(r"(\w+) +(\[B, [ST], \d+\]) +([\d,]+)  \S.*")
+    names, shapes, counts = zip(*(pattern.fullmatch(row).groups() for row in rows), strict=True)
+    counts = [int(count.replace(",", "")) for count in counts]
+    assert sum(counts) == model.count_params() == parameters(config, source, target)
+    # Of at most three matrices with a row for each word it counts one.
+    assert 0.25 * model.count_params() < fewest_weights(config, target) < model.count_params()
+    assert last.split()[:2] == ["all", f"{model.count_params():,}"]
+    assert last.endswith(f"{model.count_params() * 4 / 2**20:.1f} MiB in float32")
+
+    pre = config.norm == "pre"
+    shared = config.tie_embeddings == "all"
+    assert list(names) == [
+        "embedding" if shared else "source_embedding", "source_positions",
+        *(f"encoder_{n + 1}" for n in range(config.encoder_layers)), *["encoder_norm"] * pre,
+        "embedding" if shared else "target_embedding", "target_positions",
+        *(f"decoder_{n + 1}" for n in range(config.decoder_layers)), *["decoder_norm"] * pre,
+        "output_layer",
+    ]  # fmt: skip
+    sides = ["[B, S, 8]"] * (2 + config.encoder_layers + pre) + ["[B, T, 8]"] * (2 + config.decoder_layers + pre)
+    assert list(shapes) == [*sides, "[B, T, 1234]"]
+
+
+def test_summary_goes_to_standard_output_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[str] = []
+    variant("pre-norm").summary(lines.append)
+    variant("pre-norm").summary()
+    assert capsys.readouterr().out.splitlines() == lines
+    assert len(lines) == 12
+
+
+@pytest.mark.parametrize(("tie", "matrices"), [("none", 2), ("output", 2), ("all", 1)])
+def test_tying_makes_matrices_one(tie: str, matrices: int) -> None:
+    model = built(small(**SHALLOW, tie_embeddings=tie))
+    assert sum(tuple(weight.shape) == (VOCABULARY, 8) for weight in model.weights) == matrices
+    assert (model.source_embedding is model.target_embedding) == (tie == "all")
+    assert hasattr(model, "output_layer") == (tie == "none")
+
+
+def test_one_seed_gives_one_set_of_weights_and_another_seed_another() -> None:
+    config, weights = small(**SHALLOW, tie_embeddings="none", positions="learned"), []
+    for seed in (1, 1, 2):
+        runtime.start(seed)
+        weights.append(built(config).get_weights())
+    first, again, other = weights
+    for one, two in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one, two)
+    drawn = [number for number, weight in enumerate(first) if weight.ndim == 2]  # not biases and norms
+    assert len(drawn) == 5 + 3 * 4 + 2 * 2
+    assert not any(np.array_equal(first[number], other[number]) for number in drawn)
+    for one, two in combinations(drawn, 2):
+        assert not np.array_equal(first[one], first[two])  # no two parts start alike
+
+
+@pytest.mark.parametrize("name", ["learned", "pre-norm", "book"])
+def test_bfloat16_keeps_float32_weights_and_nearly_the_logits(name: str) -> None:
+    exact, model = variant(name), build_model(variant(name).config, VOCABULARY, VOCABULARY, "bfloat16")
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+    model.set_weights(exact.get_weights())
+    near = {"rtol": 0, "atol": 0.15}  # logits with a spread of about 1.5, computed with 8 bits
+    expected, memory = exact(SOURCE, TARGET), model.encode(SOURCE)
+    logits = model.decode(TARGET, memory)
+    assert logits.dtype == tf.bfloat16
+    np.testing.assert_allclose(tf.cast(logits, tf.float32), expected, **near)
+    cache = model.new_cache(B, T)
+    for place in range(T):
+        logits, cache = model.decode(TARGET[:, place : place + 1], memory, cache)
+        np.testing.assert_allclose(tf.cast(logits[:, 0], tf.float32), expected[:, place], **near)
+
+
+def test_building_leaves_the_precision_of_other_layers_alone(monkeypatch: MonkeyPatch) -> None:
+    build_model(small(**SHALLOW), VOCABULARY, VOCABULARY, "bfloat16")
+    assert keras.layers.Dense(1).compute_dtype == "float32"
+
+    def failing(*arguments: Any) -> Transformer:
+        assert keras.layers.Dense(1).compute_dtype == "bfloat16"
+        raise MemoryError
+
+    monkeypatch.setitem(ARCHITECTURES, "transformer", failing)
+    with pytest.raises(MemoryError):
+        build_model(small(**SHALLOW), VOCABULARY, VOCABULARY, "bfloat16")
+    assert keras.layers.Dense(1).compute_dtype == "float32"
+
+
+def test_embeddings_of_two_vocabularies_cannot_be_tied() -> None:
+    with pytest.raises(ConfigError, match=r"tie_embeddings: all .* 1,200 ids .* 9 on the target side"):
+        build_model(small(tie_embeddings="all"), 1200, 9)
+    with pytest.raises(ValueError, match="two vocabularies"):
+        Transformer(small(tie_embeddings="all"), 1200, 9)
+
+
+def test_every_weight_has_a_gradient(model: Transformer) -> None:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(SOURCE, TARGET) ** 2)
+    gradients = tape.gradient(loss, [weight.value for weight in model.trainable_weights])
+    for weight, gradient in zip(model.trainable_weights, gradients, strict=True):
+        assert gradient is not None, weight.path
+        if not re.search(r"key/bias", weight.path):  # which softmax takes out again
+            assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, weight.path
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_trained_model_computes_in_half_the_precision_what_it_does_in_float32(precision: str) -> None:
+    config = small()
+    exact = randomise(build_model(config, 29, 11))
+    rounded = build_model(config, 29, 11, precision, trained=True)
+    rounded.set_weights(exact.get_weights())
+    assert {weight.dtype for weight in rounded.weights} == {precision}
+    logits = rounded(SOURCE, TARGET)
+    assert logits.dtype == precision
+    both = np.ravel(tf.cast(logits, tf.float32)), np.ravel(exact(SOURCE, TARGET))
+    assert np.corrcoef(*both)[0, 1] > 0.99  # weights are rounded to 8 or 11 bits, and so is each layer's output

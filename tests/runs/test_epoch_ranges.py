@@ -1,0 +1,64 @@
+"""Several epochs as a person writes them, and what is said where they are not there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import NmtError
+from nmt.runs.epoch_ranges import in_ranges, last_epochs, parse_epochs
+
+EPOCHS = st.sets(st.integers(1, 60), min_size=1).map(sorted)
+
+
+@given(EPOCHS, EPOCHS)
+def test_what_is_written_is_read_back(epochs: list[int], others: list[int]) -> None:
+    there = sorted({*epochs, *others})
+    assert parse_epochs(in_ranges(epochs), there, "run 'a'") == epochs
+
+
+@given(EPOCHS)
+def test_ranges_are_as_few_as_can_be(epochs: list[int]) -> None:
+    gaps = sum(1 for epoch in epochs if epoch - 1 not in epochs)
+    assert in_ranges(epochs).count(",") == gaps - 1
+
+
+def test_order_repetition_and_spaces_do_not_matter() -> None:
+    assert parse_epochs("7, 3-4,4 ,1", [1, 2, 3, 4, 7], "run 'a'") == [1, 3, 4, 7]
+
+
+@given(EPOCHS, st.integers(1, 70))
+def test_the_last_epochs_end_with_the_last_and_have_no_gap(there: list[int], count: int) -> None:
+    wanted = list(range(there[-1] - count + 1, there[-1] + 1))
+    if set(wanted) <= set(there):
+        assert last_epochs(count, there, "run 'a'") == wanted
+    else:
+        with pytest.raises(NmtError, match=rf"has not those of the last {count}\. It has those of {in_ranges(there)}:"):
+            last_epochs(count, there, "run 'a'")
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "-3", "5-3", "0", "1,,2", "1-2-3", "1.5", "²"])
+def test_what_is_no_list_of_epochs_is_refused(text: str) -> None:
+    with pytest.raises(NmtError) as caught:
+        parse_epochs(text, [1, 2, 3, 4, 5], "run 'a'")
+    assert str(caught.value) == (
+        f"Epochs are given as numbers and ranges, such as 12-16,20; received {text!r} for run 'a'."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [("1-3", "1"), ("2-3,5-7", "5-7"), ("8", "8"), ("2-999999999999999999", "2-999999999999999999")],
+)
+def test_epochs_that_are_not_there_are_named_with_those_that_are(text: str, missing: str) -> None:
+    with pytest.raises(NmtError) as caught:
+        parse_epochs(text, [2, 3, 5], "run 'a'")
+    assert str(caught.value) == (
+        f"An average needs the weights of each epoch; run 'a' has not those of {missing}. It has those of 2-3,5: give "
+        "some of them with --epochs."
+    )
+
+
+def test_before_the_first_epoch_there_is_nothing_to_give() -> None:
+    for refused in (lambda: parse_epochs("1-2", [], "run 'a'"), lambda: last_epochs(2, [], "run 'a'")):
+        with pytest.raises(NmtError, match=r"run 'a' has none yet\. Go on with nmt train first\."):
+            refused()

@@ -1,0 +1,393 @@
+"""Files and folders appear whole or not at all, text is read line by line as written, names stay in their folder."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.storage.atomic import atomic_file, atomic_folder, sha256, write_text
+from nmt.storage.json_file import read_json, write_json
+from nmt.storage.names import check_name, did_you_mean, find_file
+from nmt.storage.text import read_lines
+
+QUICK = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SCALARS = st.none() | st.booleans() | st.integers() | st.text()
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder, hidden ones included, with its content."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def refuse(*_: Any, **__: Any) -> None:
+    """Behave like a system call on a full disk."""
+    raise FULL
+
+
+def refuse_call(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that fails in its call of that number, the first being 1, and else does the real thing."""
+    calls = iter(range(1, 1000))
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return refuse() if next(calls) == number else real(*arguments, **named)
+
+    return call
+
+
+# --- atomic_file
+
+
+def test_a_whole_file_holds_what_was_written_and_nothing_lies_beside_it(folder: Path) -> None:
+    with atomic_file(folder / "deep" / "down" / "a.txt") as aside:
+        aside.write_text("new")
+    assert content(folder) == {"deep/down/a.txt": b"new"}
+    assert sorted(entry.name for entry in (folder / "deep" / "down").iterdir()) == ["a.txt"]
+
+
+def test_readers_see_the_old_file_until_the_new_one_is_finished(folder: Path) -> None:
+    path = folder / "a.txt"
+    path.write_text("old")
+    with atomic_file(path) as aside:
+        aside.write_text("half")
+        assert path.read_text() == "old"
+    assert path.read_text() == "half"
+
+
+def test_the_temporary_file_keeps_the_suffixes_that_name_its_format(folder: Path) -> None:
+    with atomic_file(folder / "epoch-0001.weights.h5") as aside:
+        assert "".join(aside.suffixes) == ".weights.h5"
+        aside.touch()
+
+
+@pytest.mark.parametrize("before", [{}, {"a.txt": b"old"}], ids=["absent", "present"])
+def test_an_exception_while_writing_leaves_everything_as_it_was(folder: Path, before: dict[str, bytes]) -> None:
+    for name, old in before.items():
+        (folder / name).write_bytes(old)
+    with pytest.raises(RuntimeError, match="stop"), atomic_file(folder / "a.txt") as aside:
+        aside.write_text("half")
+        raise RuntimeError("stop")
+    assert content(folder) == before
+    assert [entry.name for entry in folder.iterdir()] == list(before)
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_is_told_in_words_and_leaves_the_old_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = folder / "a.txt"
+    path.write_text("old")
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(NmtError) as caught:
+        write_text(path, "new")
+    assert str(caught.value) == (
+        f"{path} cannot be written: No space left on device. Nothing that was there before has changed; free some "
+        "space or choose a folder that can be written, then repeat the command."
+    )
+    assert content(folder) == {"a.txt": b"old"}
+    assert [entry.name for entry in folder.iterdir()] == ["a.txt"]
+
+
+def test_a_disk_that_fills_up_while_writing_is_told_in_words(folder: Path) -> None:
+    with (
+        pytest.raises(NmtError, match=r"a\.txt cannot be written: No space left on device"),
+        atomic_file(folder / "a.txt"),
+    ):
+        refuse()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_parent_folder_is_told_in_words(folder: Path) -> None:
+    (folder / "data").write_text("a file")
+    with pytest.raises(NmtError, match="cannot be written"):
+        write_text(folder / "data" / "a.txt", "new")
+    assert content(folder) == {"data": b"a file"}
+
+
+def test_data_reaches_the_disk_before_the_name_and_the_name_before_the_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    real_sync, real_replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (events.append("sync"), real_sync(descriptor))[1])
+    monkeypatch.setattr(os, "replace", lambda *paths: (events.append("rename"), real_replace(*paths))[1])
+    write_text(folder / "a.txt", "new")
+    assert events == ["sync", "rename", "sync"]
+
+
+def test_written_text_is_utf_8_without_changed_line_ends(folder: Path) -> None:
+    write_text(folder / "a.txt", "größer\r\nx\n")
+    assert (folder / "a.txt").read_bytes() == b"gr\xc3\xb6\xc3\x9fer\r\nx\n"
+
+
+# --- atomic_folder
+
+
+def test_a_whole_folder_appears_with_all_its_files_at_the_end(folder: Path) -> None:
+    path = folder / "data" / "set"
+    with atomic_folder(path) as aside:
+        (aside / "a").write_text("1")
+        (aside / "sub").mkdir()
+        (aside / "sub" / "b").write_text("2")
+        assert not path.exists()
+    assert content(folder) == {"data/set/a": b"1", "data/set/sub/b": b"2"}
+    assert [entry.name for entry in path.parent.iterdir()] == ["set"]
+
+
+def test_a_whole_folder_has_the_permissions_of_any_new_folder(folder: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with atomic_folder(folder / "set"):
+            pass
+        assert os.umask(0o027) == 0o027  # left as it was found
+    finally:
+        os.umask(before)
+    assert (folder / "set").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_an_exception_while_filling_a_folder_leaves_nothing(folder: Path, replace: bool) -> None:
+    with pytest.raises(RuntimeError, match="stop"), atomic_folder(folder / "set", replace=replace) as aside:
+        (aside / "a").write_text("1")
+        raise RuntimeError("stop")
+    assert list(folder.iterdir()) == []
+
+
+def test_an_existing_folder_is_not_overwritten_unasked(folder: Path) -> None:
+    (folder / "set").mkdir()
+    (folder / "set" / "a").write_text("old")
+    with pytest.raises(ConflictError) as caught, atomic_folder(folder / "set"):
+        pytest.fail("the block must not be entered")
+    assert str(caught.value) == (
+        f"What is there is not overwritten; {folder / 'set'} exists. Choose another name, or move it away."
+    )
+    assert content(folder) == {"set/a": b"old"}
+
+
+def test_replacing_a_folder_leaves_none_of_its_old_files(folder: Path) -> None:
+    (folder / "set").mkdir()
+    (folder / "set" / "old").write_text("old")
+    with atomic_folder(folder / "set", replace=True) as aside:
+        (aside / "new").write_text("new")
+        assert content(folder / "set") == {"old": b"old"}
+    assert content(folder) == {"set/new": b"new"}
+    assert [entry.name for entry in folder.iterdir()] == ["set"]
+
+
+@pytest.mark.parametrize("rename", [1, 2])
+def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rename: int
+) -> None:
+    (folder / "set").mkdir()
+    (folder / "set" / "old").write_text("old")
+    monkeypatch.setattr(Path, "rename", refuse_call(rename, Path.rename))
+    with (
+        pytest.raises(NmtError, match="set cannot be written: No space left on device"),
+        atomic_folder(folder / "set", replace=True) as aside,
+    ):
+        (aside / "new").write_text("new")
+    assert content(folder) == {"set/old": b"old"}
+    assert [entry.name for entry in folder.iterdir()] == ["set"]
+
+
+def test_a_full_disk_leaves_no_new_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", refuse)
+    with (
+        pytest.raises(NmtError, match="set cannot be written: No space left on device"),
+        atomic_folder(folder / "set") as aside,
+    ):
+        (aside / "a").write_text("1")
+    assert list(folder.iterdir()) == []
+
+
+# --- JSON and checksums
+
+
+@QUICK
+@given(JSON)
+def test_json_is_read_back_as_written(folder: Path, value: Any) -> None:
+    write_json(folder / "a.json", value)
+    assert read_json(folder / "a.json", "A list") == value
+
+
+def test_json_is_readable_by_people(folder: Path) -> None:
+    write_json(folder / "a.json", {"word": "größer"})
+    assert (folder / "a.json").read_text(encoding="utf-8") == '{\n  "word": "größer"\n}\n'
+
+
+def test_missing_json_is_named_by_its_role(folder: Path) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        read_json(folder / "a.json", "A tokenizer")
+    assert str(caught.value) == (
+        f"A tokenizer is missing: {folder / 'a.json'} does not exist. Restore a copy, or prepare the corpus again with "
+        "--overwrite."
+    )
+
+
+@pytest.mark.parametrize("damaged", [b"", b'{"a": 1', b"\xff\xfe", b"\x00" * 20, b"[" * 100_000])
+def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes) -> None:
+    (folder / "a.json").write_bytes(damaged)
+    with pytest.raises(DataError, match=r"^A tokenizer is JSON; .*a\.json is damaged \("):
+        read_json(folder / "a.json", "A tokenizer")
+
+
+def test_sha256_is_the_standard_one(folder: Path) -> None:
+    (folder / "a").write_bytes(b"abc")
+    assert sha256(folder / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+# --- read_lines
+
+
+@pytest.mark.parametrize(
+    ("written", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"one", ["one"]),
+        (b"one\n", ["one"]),
+        (b"one\n\n", ["one", ""]),
+        (b"one\r\ntwo\r\n", ["one", "two"]),
+        (b"one\rtwo\n", ["one\rtwo"]),
+        (b"\xef\xbb\xbfone\ntwo\n", ["one", "two"]),
+        ("a\u2028b\x85c\x0bd\x0ce\x1cf\n".encode(), ["a\u2028b\x85c\x0bd\x0ce\x1cf"]),
+    ],
+)
+def test_lines_end_at_newlines_alone(folder: Path, written: bytes, lines: list[str]) -> None:
+    (folder / "a.txt").write_bytes(written)
+    assert read_lines(folder / "a.txt") == lines
+
+
+@QUICK
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff"))), st.booleans())
+def test_lines_are_read_back_as_written(folder: Path, lines: list[str], windows: bool) -> None:
+    end = "\r\n" if windows else "\n"
+    (folder / "a.txt").write_bytes("".join(line + end for line in lines).encode())
+    assert read_lines(folder / "a.txt") == lines
+
+
+def test_text_that_is_not_utf_8_is_refused_with_its_line(folder: Path) -> None:
+    (folder / "a.txt").write_bytes("eins\nzwei\ngrößer\n".encode("latin1"))
+    with pytest.raises(DataError) as caught:
+        read_lines(folder / "a.txt")
+    assert str(caught.value) == (
+        f"Text must be UTF-8; {folder / 'a.txt'}, line 3 holds the byte 0xf6. "
+        "Convert it, for example with iconv -f latin1 -t utf-8."
+    )
+
+
+def test_a_missing_text_file_and_a_folder_are_told_in_words(folder: Path) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        read_lines(folder / "a.txt")
+    assert str(caught.value) == f"There is no file {folder / 'a.txt'}. Check the name, or give the full path."
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        read_lines(folder)
+
+
+# --- find_file
+
+
+def test_a_file_is_taken_where_it_was_said_then_from_the_folders_in_order(folder: Path) -> None:
+    places = [Path(), Path("first"), Path("second")]
+    for place in places:
+        place.mkdir(exist_ok=True)
+        (place / "a.txt").touch()
+    for place in places:
+        assert find_file("a.txt", places[1:], "file") == place / "a.txt"
+        (place / "a.txt").unlink()
+
+
+def test_a_name_with_a_folder_is_looked_for_there_alone(folder: Path) -> None:
+    (folder / "first" / "deep").mkdir(parents=True)
+    (folder / "first" / "deep" / "a.txt").touch()
+    with pytest.raises(NotFoundError):
+        find_file("deep/a.txt", [Path("first")], "file")
+    assert find_file("first/deep/a.txt", [], "file") == Path("first/deep/a.txt")
+    assert find_file(str(folder / "first/deep/a.txt"), [], "file") == folder / "first/deep/a.txt"
+
+
+def test_a_home_folder_is_expanded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    (folder / "a.txt").touch()
+    assert find_file("~/a.txt", [], "file") == folder / "a.txt"
+
+
+def test_a_folder_is_not_taken_for_a_file(folder: Path) -> None:
+    (folder / "tiny").mkdir()
+    (folder / "configs").mkdir()
+    (folder / "configs" / "tiny").touch()
+    assert find_file("tiny", [Path("configs")], "configuration") == Path("configs/tiny")
+
+
+def test_a_missing_file_is_told_with_the_nearest_name_and_the_places_looked_in(folder: Path) -> None:
+    (folder / "configs").mkdir()
+    (folder / "configs" / "base.yaml").touch()
+    with pytest.raises(NotFoundError) as caught:
+        find_file("bse.yaml", [Path("configs"), Path("absent")], "configuration")
+    assert str(caught.value) == (
+        "There is no configuration 'bse.yaml' (did you mean 'base.yaml'?); "
+        "looked for: bse.yaml, configs/bse.yaml, absent/bse.yaml. Check the name, or give the full path."
+    )
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 300, "a\0b", "~no-such-user/a.txt"])
+def test_a_name_that_no_file_can_have_is_not_found(name: str) -> None:
+    with pytest.raises(NotFoundError, match=r"^There is no file "):
+        find_file(name, [Path("data")], "file")
+
+
+# --- names
+
+
+@pytest.mark.parametrize("name", ["a", "0", "english-german-both", "v1.2_final", "x" * 100])
+def test_plain_names_are_taken(name: str) -> None:
+    assert check_name(name, "run") == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", ".", "..", ".hidden", "-rf", "../x", "a/b", "/tmp", "a\\b"),
+        *("a b", "a\n", "\na", "a\0", "ü", "a:b", "~", "$x", "x" * 101),
+    ],
+)
+def test_names_that_leave_their_folder_or_need_quoting_are_refused(name: str) -> None:
+    with pytest.raises(NmtError) as caught:
+        check_name(name, "run")
+    assert str(caught.value) == (
+        "The name of a run starts with a letter or digit and holds only letters, digits and . _ - (at most 100); "
+        f"received {name!r}. Choose another name."
+    )
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("ab.-_/\\~ \n\0é"), max_size=8))
+def test_whatever_name_is_taken_stands_directly_in_its_folder(name: str) -> None:
+    try:
+        check_name(name, "run")
+    except NmtError:
+        return
+    assert os.path.normpath(os.path.join("runs", name)) == f"runs/{name}"  # noqa: PTH118 - Path would hide "." and ".."
+    assert name == name.strip()
+    assert name.isascii()
+
+
+def test_nearest_names_the_closest_word_or_nothing() -> None:
+    assert did_you_mean("epoch", ["epochs", "heads"]) == " (did you mean 'epochs'?)"
+    assert did_you_mean("losess", ("losses", "accuracy")) == " (did you mean 'losses'?)"
+    assert did_you_mean("zzz", ["epochs", "heads"]) == ""
+    assert did_you_mean("epoch", []) == ""

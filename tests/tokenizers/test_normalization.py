@@ -1,0 +1,132 @@
+"""Normalization: what becomes of examples, and what holds for any text."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.tokenizers.normalization import NORMALIZERS, Normalizer, ascii_words, collapse_white_space, nfkc, stream_safe
+
+TEXTS = st.text() | st.text(st.sampled_from("aÄé ß5'!\t\n\u00a0\u2028\u0308¨ﬁ½\uff21"))
+QUICK = settings(deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I'm thirsty.", "im thirsty"),
+        ("Grüße, I'm 5!", "grue im"),
+        ("Ich bin größer.", "ich bin groer"),
+        ("Ärger über Öl", "arger uber ol"),
+        ("Naïve café, déjà vu", "naive cafe deja vu"),
+        ("A\u030angstro\u0308m", "angstrom"),  # accents as characters of their own
+        ("the 3rd of May 2020", "the of may"),
+        ("mp3-player is e-mail", "is email"),
+        ("  a\t b\r\nc\u00a0d  ", "a b c d"),
+        ("a\u2028b", "a b"),
+        ("Привет, world", "world"),
+        ("!?", ""),
+        ("42", ""),
+        ("", ""),
+    ],
+)
+def test_ascii_words(text: str, words: str) -> None:
+    assert ascii_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "collapsed", "composed"),
+    [
+        ("  Ich\t bin \n 5!  ", "Ich bin 5!", "Ich bin 5!"),
+        ("ﬁne", "ﬁne", "fine"),
+        ("e\u0301", "e\u0301", "é"),
+        ("\uff21\uff11", "\uff21\uff11", "A1"),
+        ("a\u3000b", "a b", "a b"),
+        ("½", "½", "1\N{FRACTION SLASH}2"),
+        ("", "", ""),
+    ],
+)
+def test_collapse_white_space_and_nfkc(text: str, collapsed: str, composed: str) -> None:
+    assert collapse_white_space(text) == collapsed
+    assert nfkc(text) == composed
+
+
+def test_a_configuration_names_each_normalization() -> None:
+    assert sorted(NORMALIZERS) == ["ascii-words", "nfkc", "none"]
+    assert NORMALIZERS["ascii-words"]("Ä 5 ﬁ") == "a"
+    assert NORMALIZERS["nfkc"]("Ä 5 ﬁ") == "Ä 5 fi"
+    assert NORMALIZERS["none"]("Ä 5  ﬁ") == "Ä 5 ﬁ"
+
+
+@pytest.mark.parametrize("name", ["none", "nfkc", "ascii-words"])
+@QUICK
+@given(text=TEXTS)
+def test_normalizing_again_changes_nothing(name: str, text: str) -> None:
+    once = NORMALIZERS[name](text)
+    assert NORMALIZERS[name](once) == once
+
+
+@pytest.mark.parametrize("name", ["none", "nfkc", "ascii-words"])
+@QUICK
+@given(text=TEXTS)
+def test_words_are_separated_by_one_space_and_nothing_else(name: str, text: str) -> None:
+    normal = NORMALIZERS[name](text)
+    assert normal.split() == [word for word in normal.split(" ") if word]
+    assert not normal.startswith(" ")
+    assert not normal.endswith(" ")
+    assert "  " not in normal
+
+
+@QUICK
+@given(TEXTS)
+def test_ascii_words_holds_lower_case_letters_and_spaces_alone(text: str) -> None:
+    assert set(ascii_words(text)) <= set("abcdefghijklmnopqrstuvwxyz ")
+
+
+@QUICK
+@given(TEXTS)
+def test_collapsing_white_space_loses_no_character_that_is_none(text: str) -> None:
+    def dark(text: str) -> str:
+        return "".join(character for character in text if not character.isspace())
+
+    assert dark(collapse_white_space(text)) == dark(text)
+
+
+@QUICK
+@given(TEXTS)
+def test_nfkc_gives_text_in_that_form(text: str) -> None:
+    assert unicodedata.is_normalized("NFKC", nfkc(text))
+
+
+@QUICK
+@given(TEXTS)
+def test_ascii_words_is_the_same_for_composed_and_decomposed_text(text: str) -> None:
+    composed, decomposed = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    assert ascii_words(composed) == ascii_words(decomposed)
+
+
+MARKS = st.text(st.sampled_from("a\u0301\u0316\u0344\u0323\u034f"), min_size=20, max_size=60)
+
+
+@pytest.mark.parametrize("normalize", [nfkc, ascii_words])
+def test_half_a_million_marks_on_a_letter_are_normalized_before_the_day_is_over(normalize: Normalizer) -> None:
+    """In the square of their number they would take minutes for each such line."""
+    assert normalize("b" + "\u0301\u0316" * 250_000 + " c").split()[-1] == "c"
+
+
+@given(st.lists(MARKS, min_size=20, max_size=30).map("".join))
+@settings(deadline=None, max_examples=50)
+def test_no_row_of_marks_is_longer_than_the_stream_safe_format_has_it(text: str) -> None:
+    text += "a" * 1000
+    safe = stream_safe(text)
+    rows = re.split(r"[a\u034f]", safe)
+    assert max(map(len, rows)) <= 30
+    assert safe.replace("\u034f", "") == text.replace("\u034f", "")
+    assert stream_safe(safe) == safe
+
+
+@given(st.text(max_size=1000))
+def test_short_text_is_normalized_as_unicode_has_it(text: str) -> None:
+    assert nfkc(text) == " ".join(unicodedata.normalize("NFKC", text).split())

@@ -1,0 +1,208 @@
+"""Subwords: text comes back as it was, no text is a special id, and a saved model is the same on another machine."""
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.errors import DataError, NotFoundError
+from nmt.tokenizers.base import BOS, EOS, PAD, UNK
+from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
+from nmt.tokenizers.subword import SubwordTokenizer, choose_size
+from nmt.tokenizers.word import CharacterTokenizer
+
+QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+WORDS = re.findall(
+    r"\S+", "Der kleine Hund läuft über die grüne Wiese und bellt laut, weil er eine Katze gesehen hat ."
+)
+CONTROL = ["<s>", "</s>", "<unk>", "<pad>", "<0x41>", "\u2581", "\u2581</s>", "<pad><s>", "\u2047", "\u2585"]
+TEXTS = (
+    st.text()
+    | st.lists(st.sampled_from([*CONTROL, *WORDS, "5", "😀", "你好", "e\u0301", "\u2028", "\0", "\ud800"])).map(
+        " ".join
+    )
+    | st.text(st.sampled_from("<s>/unkpad \u2581\t\u00a0"))
+)
+MODELS = pytest.mark.parametrize("model", ["unigram", "bpe"])
+
+
+def sentences(count: int = 400) -> list[str]:
+    draw = random.Random(1)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(count)]
+
+
+def config(**changes: object) -> DataConfig:
+    return DataConfig.model_validate({"tokenizer": "subword", "normalization": "nfkc", **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, SubwordTokenizer]:
+    return {
+        model: SubwordTokenizer.fit([*sentences(), *CONTROL * 20], config(subword_model=model))
+        for model in ("unigram", "bpe")
+    }
+
+
+@MODELS
+@QUICK
+@given(text=TEXTS)
+@example(text="<s> </s> <unk> <pad> \u2581")
+@example(text="x\u2581 \u2581y")
+def test_any_text_comes_back_in_its_normal_form(fitted: dict, model: str, text: str) -> None:
+    tokenizer = fitted[model]
+    assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
+    assert tokenizer.normalize(tokenizer.normalize(text)) == tokenizer.normalize(text)
+
+
+@MODELS
+@QUICK
+@given(text=TEXTS)
+@example(text=" ".join(CONTROL))
+def test_no_text_is_a_special_id(fitted: dict, model: str, text: str) -> None:
+    tokenizer = fitted[model]
+    assert not {PAD, UNK, BOS, EOS} & set(tokenizer.encode(text))
+    assert tokenizer.unknown(text) == []
+
+
+@MODELS
+@QUICK
+@given(texts=st.lists(TEXTS, max_size=5), seed=st.integers(0, 2**32 - 2))
+def test_samples_are_a_function_of_texts_and_seed_and_mean_the_same(
+    fitted: dict, model: str, texts: list[str], seed: int
+) -> None:
+    tokenizer = fitted[model]
+    rows = tokenizer.sample(texts, seed)
+    assert rows == tokenizer.sample(texts, seed)
+    for text, ids in zip(texts, rows, strict=True):
+        assert tokenizer.decode(ids) == tokenizer.normalize(text)
+        assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+@MODELS
+def test_samples_vary(fitted: dict, model: str) -> None:
+    text = " ".join(WORDS)
+    assert len({tuple(fitted[model].sample([text], seed)[0]) for seed in range(20)}) > 10
+    assert len({tuple(ids) for ids in fitted[model].sample([text] * 20, 5)}) > 10
+
+
+@MODELS
+def test_frequent_words_are_whole(fitted: dict, model: str) -> None:
+    assert len(fitted[model].encode("Der kleine Hund läuft")) == 4
+
+
+@MODELS
+def test_without_byte_fallback_unseen_characters_are_unknown_and_named(model: str) -> None:
+    tokenizer = SubwordTokenizer.fit(sentences(), config(subword_model=model, byte_fallback=False))
+    assert UNK in tokenizer.encode("Hund 你")
+    assert tokenizer.unknown("Hund 你") == ["你"]
+    assert "<unk>" in tokenizer.decode(tokenizer.encode("Hund 你"))
+    assert not {PAD, BOS, EOS} & set(tokenizer.encode(" ".join(CONTROL)))
+
+
+def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(fitted: dict) -> None:
+    tokenizer = fitted["unigram"]
+    ids = tokenizer.encode("Der Hund")
+    assert tokenizer.decode([BOS, *ids, EOS, *ids]) == tokenizer.decode([PAD, *ids, PAD]) == "Der Hund"
+    assert isinstance(tokenizer.decode(range(4, tokenizer.size)), str)
+
+
+@MODELS
+def test_a_size_is_kept_or_refused_with_one_that_will_do(model: str) -> None:
+    assert SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=300)).size == 300
+    with pytest.raises(DataError, match=r"at least every character .* 20 are too few.* Set data\.vocab"):
+        SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=20))
+
+
+@MODELS
+@pytest.mark.parametrize("texts", [["a"], ["a b", "c"], ["你好世界" * 10], [chr(0x4E00 + n) for n in range(3000)]])
+def test_a_corpus_too_small_for_the_size_gets_a_smaller_one(model: str, texts: list[str]) -> None:
+    tokenizer = SubwordTokenizer.fit(texts, config(subword_model=model))
+    assert tokenizer.decode(tokenizer.encode(texts[0])) == texts[0]
+
+
+def test_the_size_follows_the_corpus() -> None:
+    assert [choose_size(pairs, 80) for pairs in (10, 3_000, 29_000, 136_000, 2_000_000, 9_000_000)] == [
+        1_000, 2_000, 8_000, 8_000, 16_000, 32_000,
+    ]  # fmt: skip
+    assert choose_size(1_000, 5_000) == 10_000
+
+
+def test_fitting_again_gives_the_same_model(fitted: dict) -> None:
+    again = SubwordTokenizer.fit([*sentences(), *CONTROL * 20], config())
+    assert again.model == fitted["unigram"].model
+
+
+@pytest.mark.parametrize("normalization", ["none", "nfkc", "ascii-words"])
+def test_the_normalization_travels_with_the_model(tmp_path: Path, normalization: str) -> None:
+    tokenizer = fit_tokenizer(sentences(), config(normalization=normalization))
+    tokenizer.save(tmp_path / "tokenizer.source.json")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for file in tmp_path.glob("tokenizer.*"):
+        shutil.copy(file, elsewhere)
+    loaded = load_tokenizer(elsewhere / "tokenizer.source.json")
+    assert loaded.size == tokenizer.size
+    for text in ["Der ﬁne Hund läuft!", " ".join(CONTROL)]:
+        assert loaded.encode(text) == tokenizer.encode(text)
+        assert loaded.normalize(text) == tokenizer.normalize(text)
+
+
+def test_a_damaged_or_missing_model_is_refused(tmp_path: Path, fitted: dict) -> None:
+    path, model = tmp_path / "tokenizer.json", tmp_path / "tokenizer.model"
+    fitted["unigram"].save(path)
+    whole = model.read_bytes()
+    for damaged in (whole[:-1], b"", b"x" * 100):
+        model.write_bytes(damaged)
+        with pytest.raises(DataError, match=r"tokenizer\.model has changed"):
+            load_tokenizer(path)
+    model.unlink()
+    with pytest.raises(NotFoundError, match=r"tokenizer\.model is missing beside"):
+        load_tokenizer(path)
+    model.write_bytes(whole)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "algorithm": "other"}))
+    with pytest.raises(DataError, match="damaged"):
+        load_tokenizer(path)
+
+
+@pytest.mark.parametrize("model", [b"", b"\xff" * 50, b"\n\x00"])
+def test_bytes_that_are_no_model_are_refused(model: bytes) -> None:
+    with pytest.raises(DataError):
+        SubwordTokenizer(model, "none", "unigram")
+
+
+@pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
+def test_a_model_with_pieces_that_are_no_text_is_refused(algorithm: str) -> None:
+    """Loaded, it would fail at the first translation that has such a piece."""
+    config = DataConfig(tokenizer="subword", normalization="none", subword_model=algorithm, vocabulary_size=300)
+    model = fit_tokenizer(["größer und größer", "am größten"], config).model
+    damaged = model.replace("ö".encode(), b"\xc3\xc3")
+    assert damaged != model
+    with pytest.raises(DataError, match=r"are UTF-8; this model has some that are not"):
+        SubwordTokenizer(damaged, "none", algorithm)
+
+
+# --- characters
+
+
+def test_characters_are_ids_the_space_too(tmp_path: Path) -> None:
+    tokenizer = fit_tokenizer(["ab b", "b"], DataConfig(tokenizer="char", normalization="none"))
+    assert isinstance(tokenizer, CharacterTokenizer)
+    assert tokenizer.words == ["b", " ", "a"]
+    assert tokenizer.decode(tokenizer.encode("ba  ab")) == "ba ab"
+    assert tokenizer.unknown("abc</s>") == ["c", "<", "/", "s", ">"]
+    tokenizer.save(tmp_path / "t.json")
+    loaded = load_tokenizer(tmp_path / "t.json")
+    assert (loaded.unit, loaded.encode("ba ab")) == ("characters", tokenizer.encode("ba ab"))
+
+
+def test_a_vocabulary_of_words_can_be_limited() -> None:
+    tokenizer = fit_tokenizer(["a a b b c"], DataConfig(tokenizer="word", normalization="none", vocabulary_size=8))
+    assert tokenizer.size == 7
+    limited = fit_tokenizer(list("abcdefgh"), DataConfig(tokenizer="char", normalization="none", vocabulary_size=8))
+    assert limited.size == 8

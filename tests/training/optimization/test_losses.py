@@ -1,0 +1,198 @@
+"""Loss and accuracy against NumPy, as sums that add up over batches and know nothing of padding."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.models.layers.ops import Projection
+from nmt.runtime import keras, tf
+from nmt.training.optimization.losses import TokenSums, cross_entropy, projected_cross_entropy
+
+VOCABULARY = 7
+SIZES = st.integers(1, 5)
+Loss = Callable[..., TokenSums]
+
+
+def by_identity(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float = 0.0) -> TokenSums:
+    """Take the logits for states, of which a projection by the identity makes logits."""
+    identity = Projection(tf.eye(logits.shape[-1], dtype=logits.dtype), None, transposed=True)
+    return projected_cross_entropy(logits, identity, targets, label_smoothing)
+
+
+LOSSES = pytest.mark.parametrize("loss", [cross_entropy, by_identity])
+SMOOTHING = pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+
+
+def example(seed: int, batch: int = 4, length: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return logits [B, T, V] and targets [B, T] with padding at the end of rows."""
+    random = np.random.default_rng(seed)
+    logits = 3 * random.standard_normal((batch, length, VOCABULARY)).astype(np.float32)
+    lengths = random.integers(0, length + 1, (batch, 1))
+    targets = random.integers(1, VOCABULARY, (batch, length)) * (np.arange(length) < lengths)
+    return logits, targets.astype(np.int32)
+
+
+def numbers(result: TokenSums) -> list[float]:
+    """Return the float32 scalars as numbers."""
+    assert {(one.dtype, one.shape.rank) for one in result} == {(tf.float32, 0)}
+    return [float(one) for one in result]
+
+
+def summed(
+    loss: Loss, logits: np.ndarray | tf.Tensor, targets: np.ndarray | tf.Tensor, smoothing: float = 0.0
+) -> list[float]:
+    """Return objective, loss, right and tokens."""
+    return numbers(loss(tf.constant(logits), tf.constant(targets), smoothing))
+
+
+@LOSSES
+@SMOOTHING
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), batch=SIZES, length=SIZES)
+def test_sums_equal_numpy(loss: Loss, smoothing: float, seed: int, batch: int, length: int) -> None:
+    logits, targets = example(seed, batch, length)
+    exponentials = np.exp(logits.astype(np.float64))
+    costs = -np.log(exponentials / exponentials.sum(axis=-1, keepdims=True))
+    places = [at for at in np.ndindex(targets.shape) if targets[at]]
+    expected = sum(costs[at][targets[at]] for at in places)
+    smoothed = sum((1 - smoothing) * costs[at][targets[at]] + smoothing * costs[at].mean() for at in places)
+    objective, cost, right, tokens = summed(loss, logits, targets, smoothing)
+    assert cost == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert objective == pytest.approx(smoothed, rel=1e-5, abs=1e-5)
+    assert right == sum(np.argmax(logits[at]) == targets[at] for at in places)
+    assert tokens == len(places)
+
+
+@LOSSES
+@SMOOTHING
+def test_the_objective_is_that_of_keras(loss: Loss, smoothing: float) -> None:
+    logits, targets = example(6, 1, 4)
+    targets = np.maximum(targets, 1)
+    keras_loss = keras.losses.CategoricalCrossentropy(True, label_smoothing=smoothing, reduction="sum")
+    with tf.GradientTape(persistent=True) as tape:
+        watched = tf.Variable(logits)
+        theirs = keras_loss(tf.one_hot(targets, VOCABULARY), watched)
+        ours = loss(watched, tf.constant(targets), smoothing).objective
+    assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
+    np.testing.assert_allclose(tape.gradient(ours, watched), tape.gradient(theirs, watched), rtol=0, atol=1e-6)
+
+
+@LOSSES
+def test_equal_logits_cost_the_log_of_the_vocabulary_a_token(loss: Loss) -> None:
+    cost = 3 * np.log(VOCABULARY)
+    for smoothing in (0.0, 0.3):
+        objective, plain, _, tokens = summed(
+            loss, np.zeros([2, 3, VOCABULARY], np.float32), [[4, 2, 0], [1, 0, 0]], smoothing
+        )
+        assert [objective, plain, tokens] == pytest.approx([cost, cost, 3])
+
+
+@LOSSES
+def test_accuracy_counts_hits_outside_of_padding(loss: Loss) -> None:
+    predicted = [4, 5, 3, 0, 4]  # right, wrong, right, and two at padding: one that looks right and one that does not
+    assert summed(loss, tf.one_hot([predicted], VOCABULARY), [[4, 2, 3, 0, 0]])[2:] == [2, 3]
+
+
+@LOSSES
+@SMOOTHING
+def test_sums_over_the_parts_of_a_batch_add_up_to_those_of_the_whole(loss: Loss, smoothing: float) -> None:
+    logits, targets = example(1, batch=9)
+    whole = summed(loss, logits, targets, smoothing)
+    for starts in ([4], [1, 8], [3, 6]):
+        parts = zip(np.split(logits, starts), np.split(targets, starts), strict=True)
+        np.testing.assert_allclose(np.sum([summed(loss, *part, smoothing) for part in parts], axis=0), whole, rtol=1e-6)
+
+
+@LOSSES
+@SMOOTHING
+def test_logits_at_padding_do_not_matter(loss: Loss, smoothing: float) -> None:
+    logits, targets = example(2)
+    before = summed(loss, logits, targets, smoothing)
+    assert np.count_nonzero(targets) not in (0, targets.size)
+    logits[targets == 0] = 1e4 * np.arange(VOCABULARY)[::-1]
+    assert summed(loss, logits, targets, smoothing) == before
+
+
+@LOSSES
+@SMOOTHING
+def test_padding_has_no_gradient_and_a_token_that_of_softmax(loss: Loss, smoothing: float) -> None:
+    logits, targets = (tf.constant(part) for part in example(3))
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        objective = 2 * loss(logits, targets, smoothing).objective
+    wanted = (1 - smoothing) * tf.one_hot(targets, VOCABULARY) + smoothing / VOCABULARY
+    expected = 2 * (tf.nn.softmax(logits) - wanted) * tf.cast(targets != 0, tf.float32)[..., tf.newaxis]
+    np.testing.assert_allclose(tape.gradient(objective, logits), expected, rtol=0, atol=1e-6)
+
+
+@LOSSES
+@pytest.mark.parametrize("magnitude", [1e4, 1e30])
+def test_huge_logits_give_a_finite_loss_and_gradient(loss: Loss, magnitude: float) -> None:
+    logits = tf.constant(magnitude * np.eye(VOCABULARY, dtype=np.float32)[None, :3])
+    targets = tf.constant([[3, 1, 0]])  # wrong by the whole magnitude, right, padding
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        sums = loss(logits, targets)
+    assert [float(sums.loss), float(sums.tokens)] == pytest.approx([magnitude, 2])
+    assert np.isfinite(tape.gradient(sums.objective, logits)).all()
+
+
+@LOSSES
+@SMOOTHING
+def test_padding_alone_counts_nothing(loss: Loss, smoothing: float) -> None:
+    logits, _ = example(4)
+    assert summed(loss, logits, np.zeros(logits.shape[:2], np.int32), smoothing) == [0, 0, 0, 0]
+
+
+@LOSSES
+@SMOOTHING
+def test_packed_tokens_give_the_sums_of_their_rows(loss: Loss, smoothing: float) -> None:
+    logits, targets = example(5)
+    rows = summed(loss, logits, targets, smoothing)
+    assert summed(loss, logits[targets != 0], targets[targets != 0], smoothing) == pytest.approx(rows, rel=1e-6)
+
+
+@LOSSES
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_sums_of_rounded_logits_are_made_in_float32(loss: Loss, dtype: tf.DType) -> None:
+    # The probability that the loss starts from is rounded to bfloat16, 8 bits, at random up or down for each token;
+    # 3,000 of them added up in bfloat16 would stop growing long before the end.
+    random = np.random.default_rng(1)
+    logits = tf.cast(3 * random.standard_normal((3000, VOCABULARY)), dtype)
+    targets = random.integers(1, VOCABULARY, 3000).astype(np.int32)
+    exact, rounded = summed(loss, tf.cast(logits, tf.float32), targets), summed(loss, logits, targets)
+    assert rounded[1] / 3000 == pytest.approx(exact[1] / 3000, abs=2e-4)
+    assert rounded[2:] == exact[2:]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1, 0.7]),
+    transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
+)  # fmt: skip
+def test_a_projection_has_the_sums_and_gradients_of_its_logits(
+    seed: int, batch: int, length: int, smoothing: float, transposed: bool, biased: bool, packed: bool
+) -> None:
+    random = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> tf.Tensor:
+        return tf.constant(random.standard_normal(shape), tf.float32)
+
+    states, matrix = normal(batch, length, 4), normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
+    targets = tf.constant(example(seed, batch, length)[1])
+    if packed:
+        states, targets = tf.reshape(states, [-1, 4]), tf.reshape(targets, [-1])
+    watched = [states, matrix, *([normal(VOCABULARY)] if biased else [])]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(watched)
+        projection = Projection(matrix, watched[2] if biased else None, transposed)
+        ours = projected_cross_entropy(states, projection, targets, smoothing)
+        plain = cross_entropy(projection.logits(states), targets, smoothing)
+        objectives = [3 * ours.objective, 3 * plain.objective]
+    np.testing.assert_allclose(numbers(ours), numbers(plain), rtol=1e-4, atol=1e-5)
+    for one, other in zip(*(tape.gradient(objective, watched) for objective in objectives), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    assert tape.gradient(ours.loss, watched) == [None] * len(watched)

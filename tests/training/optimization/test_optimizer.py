@@ -1,0 +1,183 @@
+"""Adam, weight decay and averages against Keras and TensorFlow, and a state that a run can go on from to the bit."""
+
+import numpy as np
+import pytest
+
+from nmt.config.training import TrainingConfig
+from nmt.runtime import keras, tf
+from nmt.training.optimization.optimizer import Adam, MovingAverage
+
+IDS = tf.constant([[0, 3, 3], [5, 0, 1]])  # row 3 twice in a sentence, rows 2 and 4 never
+
+
+class Problem:
+    """A small regression through an embedding, a kernel and a bias."""
+
+    def __init__(self, seed: int = 1) -> None:
+        random = np.random.default_rng(seed)
+        self.table, self.kernel, self.bias = self.variables = [
+            tf.Variable(random.standard_normal(shape), dtype=tf.float32) for shape in ((6, 4), (4, 3), (3,))
+        ]
+        self.targets = tf.constant(random.standard_normal((2, 3, 3)), tf.float32)
+
+    def gradients(self) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            predicted = tf.matmul(tf.gather(self.table, IDS), self.kernel) + self.bias
+            loss = tf.reduce_sum((predicted - self.targets) ** 2)
+        return tape.gradient(loss, self.variables)
+
+    def values(self) -> list[np.ndarray]:
+        return [variable.numpy() for variable in self.variables]
+
+
+def rate(step: int) -> float:
+    """Return a learning rate that differs at every step."""
+    return 0.05 / (1 + step % 5)
+
+
+def train(problem: Problem, adam: Adam, steps: range) -> None:
+    for step in steps:
+        adam.apply(problem.gradients(), tf.constant(rate(step)))
+
+
+SETTINGS = [TrainingConfig(), TrainingConfig(adam_beta_1=0.8, adam_beta_2=0.999, adam_epsilon=0.1)]
+
+
+@pytest.mark.parametrize("config", SETTINGS, ids=["default", "large epsilon"])
+def test_adam_equals_that_of_keras(config: TrainingConfig) -> None:
+    ours, theirs = Problem(), Problem()
+    assert isinstance(ours.gradients()[0], tf.IndexedSlices)
+    adam = Adam(ours.variables, config)
+    keras_adam = keras.optimizers.Adam(
+        beta_1=config.adam_beta_1, beta_2=config.adam_beta_2, epsilon=config.adam_epsilon
+    )
+    for step in range(20):
+        adam.apply(ours.gradients(), tf.constant(rate(step)))
+        keras_adam.learning_rate = rate(step)
+        # Dense ones: of an embedding's slices Keras squares each, not the sum of those of one row.
+        dense = [tf.convert_to_tensor(gradient) for gradient in theirs.gradients()]
+        keras_adam.apply_gradients(zip(dense, theirs.variables, strict=True))
+        for one, other in zip(ours.values(), theirs.values(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert adam.steps.numpy() == 20
+
+
+def test_weight_decay_is_that_of_keras_on_matrices_and_leaves_vectors_alone() -> None:
+    ours, theirs = Problem(), Problem()
+    adam = Adam(ours.variables, TrainingConfig(weight_decay=0.3))
+    keras_adam = keras.optimizers.AdamW(weight_decay=0.3, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+    keras_adam.exclude_from_weight_decay(var_list=[theirs.bias])
+    plain, without = Problem(), TrainingConfig()
+    plain_adam = Adam(plain.variables, without)
+    for step in range(20):
+        adam.apply(ours.gradients(), tf.constant(rate(step)))
+        plain_adam.apply(plain.gradients(), tf.constant(rate(step)))
+        keras_adam.learning_rate = rate(step)
+        dense = [tf.convert_to_tensor(gradient) for gradient in theirs.gradients()]
+        keras_adam.apply_gradients(zip(dense, theirs.variables, strict=True))
+        for one, other in zip(ours.values(), theirs.values(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert np.abs(ours.kernel - plain.kernel).max() > 0.01
+    untouched = 2  # a row of the embedding that no gradient reaches decays too
+    decayed = np.prod([1 - 0.3 * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
+    np.testing.assert_allclose(ours.values()[0][untouched], decayed, rtol=1e-5)
+
+
+@pytest.mark.parametrize("decay", [0.5, 0.999])
+def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
+    problem = Problem()
+    adam, ours = Adam(problem.variables, SETTINGS[0]), MovingAverage(problem.variables, decay)
+    steps = tf.Variable(0)
+    theirs = tf.train.ExponentialMovingAverage(decay, num_updates=steps)
+    theirs.apply(problem.variables)  # starts from the first weights, as ours
+    for step in range(1, 31):
+        train(problem, adam, range(step, step + 1))
+        ours.update(adam.steps)
+        steps.assign(step)
+        theirs.apply(problem.variables)
+        for average, variable in zip(ours.averages, problem.variables, strict=True):
+            np.testing.assert_allclose(average, theirs.average(variable), rtol=1e-5, atol=1e-6)
+            assert not np.allclose(average, variable, atol=1e-4)
+
+
+def test_a_traced_step_equals_an_eager_one() -> None:
+    eager, traced = Problem(), Problem()
+    train(eager, Adam(eager.variables, SETTINGS[0]), range(5))
+    adam = Adam(traced.variables, SETTINGS[0])
+    step_once = tf.function(lambda learning_rate: adam.apply(traced.gradients(), learning_rate))
+    for step in range(5):
+        step_once(tf.constant(rate(step)))
+    for one, other in zip(eager.values(), traced.values(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_that_no_gradient_reaches_stay_as_they_are() -> None:
+    problem = Problem()
+    before = problem.values()[0]
+    train(problem, Adam(problem.variables, SETTINGS[0]), range(3))
+    after = problem.values()[0]
+    np.testing.assert_array_equal((before == after).all(axis=1), [False, False, True, False, True, False])
+
+
+def test_restored_state_goes_on_to_the_bit() -> None:
+    through, broken_off = Problem(), Problem()
+    train(through, Adam(through.variables, SETTINGS[0]), range(12))
+
+    adam = Adam(broken_off.variables, SETTINGS[0])
+    train(broken_off, adam, range(7))
+    state = {name: array.copy() for name, array in adam.state().items()}
+    resumed = Adam(broken_off.variables, SETTINGS[0])
+    resumed.restore(state)
+    train(broken_off, resumed, range(7, 12))
+    for one, other in zip(through.values(), broken_off.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert resumed.steps.numpy() == 12
+
+
+def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_steps() -> None:
+    problem = Problem()
+    adam = Adam(problem.variables, SETTINGS[0])
+    train(problem, adam, range(2))
+    state = adam.state()
+    assert {name: array.shape for name, array in state.items()} == {
+        "steps": (),
+        "mean_0": (6, 4), "square_0": (6, 4),
+        "mean_1": (4, 3), "square_1": (4, 3),
+        "mean_2": (3,), "square_2": (3,),
+    }  # fmt: skip
+    copy = {name: array.copy() for name, array in state.items()}
+    train(problem, adam, range(2, 4))
+    for name, array in state.items():
+        np.testing.assert_array_equal(array, copy[name])
+        assert not np.array_equal(array, adam.state()[name])
+
+
+def test_restore_refuses_a_state_with_other_shapes() -> None:
+    problem = Problem()
+    state = Adam(problem.variables, SETTINGS[0]).state()
+    state["square_1"] = np.zeros((5, 3), np.float32)
+    with pytest.raises(ValueError, match="shape"):
+        Adam(problem.variables, SETTINGS[0]).restore(state)
+
+
+@pytest.mark.parametrize(("stored", "own"), [(2, 3), (3, 2)], ids=["fewer", "more"])
+def test_restore_refuses_the_state_of_a_model_with_fewer_or_more_variables(stored: int, own: int) -> None:
+    problem = Problem()
+    state = Adam(problem.variables[:stored], SETTINGS[0]).state()
+    with pytest.raises(ValueError, match=rf"of {stored} variables, the model has {own}$"):
+        Adam(problem.variables[:own], SETTINGS[0]).restore(state)
+
+
+@pytest.mark.parametrize("missing", ["steps", "square_2"])
+def test_restore_refuses_a_state_with_a_hole(missing: str) -> None:
+    problem = Problem()
+    state = Adam(problem.variables, SETTINGS[0]).state()
+    del state[missing]
+    with pytest.raises(KeyError, match=missing):
+        Adam(problem.variables, SETTINGS[0]).restore(state)
+
+
+def test_a_gradient_too_few_is_refused() -> None:
+    problem = Problem()
+    with pytest.raises(ValueError, match="zip"):
+        Adam(problem.variables, SETTINGS[0]).apply(problem.gradients()[:2], tf.constant(0.1))

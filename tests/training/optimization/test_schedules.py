@@ -1,0 +1,148 @@
+"""The learning rate: the paper's formula in NumPy, the other schedules against Keras's, and what has no value."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.training import TrainingConfig
+from nmt.runtime import keras
+from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run, warmup_rate
+
+SETTINGS = pytest.mark.parametrize(
+    ("d_model", "warmup_steps", "scale"), [(512, 4000, 1.0), (128, 400, 0.5), (2, 1, 3.0), (64, 10, 1.0)]
+)
+
+
+@SETTINGS
+def test_rates_equal_the_formula_in_numpy(d_model: int, warmup_steps: int, scale: float) -> None:
+    steps = np.concatenate([np.arange(1, 50), np.geomspace(50, 1e6, 200).astype(int)])
+    expected = scale / np.sqrt(d_model) * np.minimum(1 / np.sqrt(steps), steps / np.sqrt(warmup_steps) ** 3)
+    rates = [warmup_rate(int(step), d_model=d_model, warmup_steps=warmup_steps, scale=scale) for step in steps]
+    np.testing.assert_allclose(rates, expected, rtol=1e-12)
+
+
+def test_the_peak_of_the_base_model() -> None:
+    assert warmup_rate(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.98771e-4, rel=1e-6)
+
+
+@SETTINGS
+def test_the_rate_rises_in_a_straight_line_to_its_peak_and_then_falls(
+    d_model: int, warmup_steps: int, scale: float
+) -> None:
+    first = warmup_rate(1, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+    rates = [
+        warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+        for step in range(1, 2 * warmup_steps + 2)
+    ]
+    assert int(np.argmax(rates)) + 1 == warmup_steps
+    np.testing.assert_allclose(rates[:warmup_steps], first * np.arange(1, warmup_steps + 1), rtol=1e-12)
+    assert (np.diff(rates[warmup_steps - 1 :]) < 0).all()
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**5))
+def test_the_rate_never_jumps(step: int, warmup_steps: int) -> None:
+    this, following = (warmup_rate(at, d_model=512, warmup_steps=warmup_steps) for at in (step, step + 1))
+    first = warmup_rate(1, d_model=512, warmup_steps=warmup_steps)
+    assert abs(following - this) <= first * (1 + 1e-9)  # no step changes it by more than the steps of the rise
+
+
+@given(st.integers(1, 10**6), st.floats(1e-3, 1e3))
+def test_scale_multiplies_the_whole_schedule(step: int, scale: float) -> None:
+    plain = warmup_rate(step, d_model=256, warmup_steps=100)
+    assert warmup_rate(step, d_model=256, warmup_steps=100, scale=scale) == pytest.approx(scale * plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("step", [0, -1, -4000])
+def test_steps_below_one_are_refused_with_the_step(step: int) -> None:
+    with pytest.raises(ValueError, match=rf"count from 1; received {step}$"):
+        warmup_rate(step, d_model=512, warmup_steps=4000)
+
+
+# --- the schedules that take their peak
+
+
+def settings(schedule: str, **changes: Any) -> TrainingConfig:
+    return TrainingConfig(schedule=schedule, peak_learning_rate=2e-3, warmup_steps=10, **changes)
+
+
+STEPS = [1, 2, 9, 10, 11, 25, 49, 50, 51, 200]
+
+
+def rates(training: TrainingConfig, total_steps: int | None = None, steps: list[int] = STEPS) -> list[float]:
+    return [learning_rate(step, 512, training, total_steps) for step in steps]
+
+
+@pytest.mark.parametrize("final", [0.0, 5e-4])
+def test_cosine_is_that_of_keras(final: float) -> None:
+    theirs = keras.optimizers.schedules.CosineDecay(
+        0.0, decay_steps=40, alpha=final / 2e-3, warmup_target=2e-3, warmup_steps=10
+    )
+    expected = [float(theirs(step)) for step in STEPS]
+    ours = rates(settings("cosine", decay_steps=40, final_learning_rate=final))
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("final", [0.0, 5e-4])
+def test_linear_is_that_of_keras_after_the_rise(final: float) -> None:
+    theirs = keras.optimizers.schedules.PolynomialDecay(2e-3, decay_steps=40, end_learning_rate=final, power=1.0)
+    expected = [2e-3 * step / 10 if step < 10 else float(theirs(step - 10)) for step in STEPS]
+    ours = rates(settings("linear", decay_steps=40, final_learning_rate=final))
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-9)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**5), st.sampled_from([64, 512]))
+def test_inverse_sqrt_is_the_papers_schedule_with_its_peak_given(step: int, warmup_steps: int, d_model: int) -> None:
+    peak = (d_model * warmup_steps) ** -0.5
+    training = TrainingConfig(schedule="inverse_sqrt", peak_learning_rate=peak, warmup_steps=warmup_steps)
+    paper = warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps)
+    assert learning_rate(step, d_model, training) == pytest.approx(paper, rel=1e-9)
+
+
+def test_the_default_is_the_papers_schedule() -> None:
+    training = TrainingConfig(learning_rate_scale=0.5)
+    expected = [warmup_rate(step, d_model=512, warmup_steps=4000, scale=0.5) for step in STEPS]
+    assert rates(training) == expected
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_without_decay_steps_the_fall_ends_with_the_run(schedule: str) -> None:
+    training = settings(schedule, final_learning_rate=1e-4)
+    assert rates(training, total_steps=50) == rates(settings(schedule, final_learning_rate=1e-4, decay_steps=40))
+    assert learning_rate(50, 512, training, 50) == pytest.approx(1e-4)
+    assert learning_rate(10, 512, training, 5) == 2e-3  # a run shorter than its rise only rises
+    with pytest.raises(ValueError, match=f"schedule {schedule} to the end of the run needs the steps of the run"):
+        learning_rate(1, 512, training)
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
+def test_every_schedule_rises_straight_to_its_peak_and_falls_from_there(schedule: str) -> None:
+    whole = rates(settings(schedule), 300, list(range(1, 301)))
+    np.testing.assert_allclose(whole[:10], 2e-4 * np.arange(1, 11), rtol=1e-12)
+    assert (np.diff(whole[9:]) < 0).all()
+
+
+@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
+def test_steps_below_one_are_refused_by_every_schedule(schedule: str) -> None:
+    with pytest.raises(ValueError, match=r"count from 1; received 0$"):
+        learning_rate(0, 512, settings(schedule), 100)
+
+
+def test_which_schedules_other_epochs_would_change() -> None:
+    changing = [
+        ends_with_run(one)
+        for one in (
+            TrainingConfig(), settings("inverse_sqrt"), settings("cosine"), settings("linear"),
+            settings("cosine", decay_steps=40), settings("linear", decay_steps=40),
+        )
+    ]  # fmt: skip
+    assert changing == [False, False, True, True, False, False]
+
+
+@pytest.mark.parametrize(("batches", "accumulate", "expected"), [(100, 1, 500), (100, 3, 170), (1, 8, 5)])
+def test_the_steps_of_a_run_are_those_of_its_first_epoch_times_the_epochs(
+    batches: int, accumulate: int, expected: int
+) -> None:
+    assert steps_of_run(batches, TrainingConfig(epochs=5, accumulation_steps=accumulate)) == expected

@@ -1,0 +1,219 @@
+"""The step on a model of three weights: clipping, averages, and steps that are left out as if they had not been."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.training import TrainingConfig
+from nmt.models.layers.ops import Projection
+from nmt.models.layers.unpadding import Packing
+from nmt.runtime import tf
+from nmt.training.optimization.accumulators import Totals
+from nmt.training.optimization.nonfinite import Divergence, Trouble
+from nmt.training.optimization.optimizer import Adam
+from nmt.training.optimization.step import TrainStep
+
+V, NO_NUMBER, NO_SLOPE = 7, 8, 9  # target ids; a source id that makes the loss NaN; one that makes a gradient infinite
+
+
+class Bigrams:
+    """Predicts a token from the one before, and goes wrong where the source says so."""
+
+    def __init__(self, compute_dtype: str = "float32") -> None:
+        self.compute_dtype = compute_dtype
+        random = np.random.default_rng(1)
+        self.matrix = tf.Variable(random.standard_normal((V, V)), dtype=tf.float32)
+        self.bias = tf.Variable(random.standard_normal(V), dtype=tf.float32)
+        self.root = tf.Variable(0.0)
+        self.trainable_variables = [self.matrix, self.bias, self.root]
+
+    def encode(self, source: tf.Tensor, *, packed: bool, dropout_seed: tf.Tensor) -> tf.Tensor:
+        return source
+
+    def decode_states(
+        self, tokens: tf.Tensor, source: tf.Tensor, packing: Packing, dropout_seed: tf.Tensor
+    ) -> tuple[tf.Tensor, None, None]:
+        no_number = tf.where(tf.reduce_any(source == NO_NUMBER), np.nan, 0.0)
+        steep = tf.sqrt(tf.where(tf.reduce_any(source == NO_SLOPE), self.root, 1.0))
+        states = tf.gather(self.matrix, packing.pack(tokens))
+        return states + no_number + steep * tf.one_hot(4, V), None, None
+
+    def projection(self) -> Projection:
+        return Projection(tf.eye(V), self.bias.value(), transposed=False)
+
+
+class Lesson:
+    """A model with all that a step of training takes."""
+
+    def __init__(self, compute_dtype: str = "float32", **settings: Any) -> None:
+        config = TrainingConfig(**settings)
+        self.accumulate = config.accumulation_steps
+        self.model = Bigrams(compute_dtype)
+        self.adam, self.totals = Adam(self.model.trainable_variables, config), Totals()
+        self.step = TrainStep(self.model, self.adam, self.totals, config)
+
+    def learn(self, *batches: tuple[int, int]) -> "Lesson":
+        """Take a step from batches, each given by its number, from which its sentences follow, and a source id."""
+        rate = tf.constant(0.1)
+        for number, source_id in batches:
+            target = np.random.default_rng(number).integers(4, V, [3, 6]).astype(np.int32)
+            source, seed = tf.fill([3, 2], source_id), tf.constant([1, number], tf.int64)
+            if self.accumulate == 1:
+                self.step.step(source, target, rate, seed)
+            else:
+                self.step.add(source, target, seed)
+        if self.accumulate > 1:
+            self.step.apply(rate)
+        return self
+
+    def everything(self) -> dict[str, np.ndarray]:
+        """Return weights, moments, averages and totals."""
+        weights = {f"weight_{n}": one.numpy() for n, one in enumerate(self.model.trainable_variables)}
+        trouble = Divergence().state()
+        state = {name: array for name, array in self.step.state().items() if name not in trouble}
+        return {**weights, **state, "totals": np.array(self.totals.read())}
+
+
+def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+GOOD = 5
+ON = {"skip_nonfinite": 5, "ema_decay": 0.9, "weight_decay": 0.1}
+
+
+@pytest.mark.parametrize("bad", [NO_NUMBER, NO_SLOPE])
+@pytest.mark.parametrize("settings", [ON, {"clip_norm": 0.5, "ema_decay": 0.9}], ids=["skip", "clip"])
+def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, settings: dict) -> None:
+    with_bad = Lesson(**settings).learn((1, GOOD)).learn((2, bad)).learn((3, GOOD)).learn((4, bad)).learn((5, GOOD))
+    without = Lesson(**settings).learn((1, GOOD)).learn((3, GOOD)).learn((5, GOOD))
+    assert_same(with_bad.everything(), without.everything())
+    assert with_bad.step.trouble() == Trouble(2, 4, 2)
+    assert without.step.trouble() == Trouble(None, None, 0)
+
+
+@pytest.mark.parametrize(("bad", "first", "last"), [(NO_NUMBER, 3, 7), (NO_SLOPE, 4, 8)])
+def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int) -> None:
+    """A loss tells its own batch; gradients, once they are summed, only the last batch of the step."""
+    good = ((1, GOOD), (2, GOOD)), ((5, GOOD), (6, GOOD))
+    with_bad = Lesson(accumulation_steps=2, **ON)
+    for batches in (good[0], ((3, bad), (4, GOOD)), good[1], ((7, bad), (8, GOOD))):
+        with_bad.learn(*batches)
+    without = Lesson(accumulation_steps=2, **ON)
+    for batches in good:
+        without.learn(*batches)
+    assert_same(with_bad.everything(), without.everything())
+    assert with_bad.step.trouble() == Trouble(first, last, 2)
+
+
+def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
+    lesson = Lesson(**ON).learn((1, NO_NUMBER))
+    assert lesson.totals.read() == (0, 0, 0)
+    assert np.isnan(lesson.totals.read().means).all()
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_by_default_a_bad_loss_is_noted_and_the_step_taken(accumulate: int) -> None:
+    lesson = Lesson(accumulation_steps=accumulate).learn((1, GOOD))
+    assert lesson.step.trouble() == Trouble(None, None, 0)
+    lesson.learn((2, NO_NUMBER))
+    assert lesson.step.trouble() == Trouble(2, 2, 0)
+    assert np.isnan(lesson.totals.read().loss)
+    assert np.isnan(lesson.model.matrix).any()
+    lesson.learn((3, GOOD))
+    assert lesson.step.trouble() == Trouble(2, 3, 0)  # the weights are lost
+
+
+def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble() -> None:
+    lesson = Lesson("float16").learn((1, GOOD))
+    scale, before = lesson.step.loss_scale, lesson.everything()
+    assert scale is not None
+    lesson.learn((2, NO_SLOPE))
+    assert scale.value.numpy() == scale.FIRST / 2
+    after = lesson.everything()
+    assert after["totals"][2] == 2 * before["totals"][2]  # its loss counts
+    unchanged = before.keys() - {"totals", "loss_scale", "loss_scale_good_steps"}
+    assert_same({name: after[name] for name in unchanged}, {name: before[name] for name in unchanged})
+    assert lesson.step.trouble() == Trouble(None, None, 0)
+
+    before = lesson.everything()
+    lesson.learn((3, NO_NUMBER))
+    assert_same(lesson.everything(), before)
+    assert lesson.step.trouble() == Trouble(3, 3, 1)
+
+
+def test_what_is_switched_off_costs_no_operation() -> None:
+    def operations(**settings: Any) -> set[str]:
+        return {one.type for one in Lesson(**settings).step.step.get_concrete_function().graph.get_operations()}
+
+    extra = {
+        "clip_norm": (1.0, {"If", "L2Loss"}),
+        "skip_nonfinite": (1, {"If", "L2Loss"}),
+        "ema_decay": (0.9, {"ResourceApplyGradientDescent"}),
+        "weight_decay": (0.1, {"AssignSubVariableOp"}),
+    }
+    plain = operations()
+    for key, (value, needed) in extra.items():
+        assert not needed & plain
+        assert needed <= operations(**{key: value}), key
+
+
+class Recorder(Adam):
+    """Keeps the gradients it is given."""
+
+    def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        for mean, gradient in zip(self.means, gradients, strict=True):
+            mean.assign(gradient)
+
+
+def gradients_of(compute_dtype: str = "float32", **settings: Any) -> list[np.ndarray]:
+    lesson = Lesson(compute_dtype, **settings)
+    recorder = Recorder(lesson.model.trainable_variables, TrainingConfig(**settings))
+    lesson.step.optimizer = recorder
+    lesson.learn(*[(number, GOOD) for number in range(lesson.accumulate)])
+    return [mean.numpy() for mean in recorder.means]
+
+
+@pytest.mark.parametrize("clip_norm", [0.01, 0.3, 1e3])
+@pytest.mark.parametrize(("precision", "accumulate"), [("float32", 1), ("float32", 3), ("float16", 1)])
+def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision: str, accumulate: int) -> None:
+    plain = gradients_of(precision, accumulation_steps=accumulate)
+    expected, norm = tf.clip_by_global_norm(plain, clip_norm)
+    assert 0.3 < norm < 1e3
+    for one, other in zip(
+        gradients_of(precision, accumulation_steps=accumulate, clip_norm=clip_norm), expected, strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
+
+
+def test_averages_follow_the_weights_in_their_order() -> None:
+    assert Lesson().step.averages is None
+    lesson = Lesson(ema_decay=0.9)
+    first = [weight.numpy() for weight in lesson.model.trainable_variables]
+    lesson.learn((1, GOOD))
+    averages = lesson.step.averages
+    assert averages is not None
+    for average, weight, old in zip(averages, lesson.model.trainable_variables, first, strict=True):
+        assert average.dtype == tf.float32
+        np.testing.assert_allclose(average, 2 / 11 * old + 9 / 11 * weight, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("settings", [{}, ON, ON | {"accumulation_steps": 2}], ids=str)
+def test_a_restored_step_goes_on_to_the_bit(settings: dict) -> None:
+    through = Lesson(**settings).learn((1, GOOD)).learn((2, GOOD)).learn((3, NO_NUMBER))
+    state = {name: array.copy() for name, array in through.step.state().items()}
+    resumed = Lesson(**settings)
+    for weight, other in zip(resumed.model.trainable_variables, through.model.trainable_variables, strict=True):
+        weight.assign(other)
+    resumed.totals.sums.assign(through.totals.sums)
+    resumed.step.restore(state)
+    assert resumed.step.trouble() == through.step.trouble()
+    assert_same(resumed.learn((4, GOOD)).everything(), through.learn((4, GOOD)).everything())
+    names = {name for name in state if name.startswith("average_")}
+    assert names == ({f"average_{number}" for number in range(3)} if settings else set())
+    for missing in {"first_bad_batch", *names}:
+        with pytest.raises(KeyError, match=missing):
+            Lesson(**settings).step.restore({name: array for name, array in state.items() if name != missing})

@@ -1,0 +1,534 @@
+"""What is saved after an epoch is restored to the bit, damage falls back to the epoch before, old files go."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from nmt import runtime
+from nmt.config.model import ModelConfig
+from nmt.config.schema import Config
+from nmt.config.training import TrainingConfig
+from nmt.errors import DataError, NotFoundError
+from nmt.models.build import build_model
+from nmt.models.weights import set_weights, weights_of
+from nmt.plotting import figures as plots
+from nmt.runs.directory import Run, create_run
+from nmt.runs.metrics import AverageMetrics, Epoch, EpochMetrics
+from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, superfluous_weights
+from nmt.runtime import keras, tf
+from nmt.storage.arrays import checksum, read_arrays, write_arrays
+from nmt.training.checkpoints import Content, Standing, State, restore, save_state, sweep
+from nmt.training.optimization.optimizer import Adam
+
+QUICK = settings(deadline=None, max_examples=50)
+TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
+VOCABULARIES = 10, 11
+IDS = tf.constant([[2, 4, 5, 3], [2, 6, 3, 0]], tf.int32)
+
+
+Trained = tuple[Path, list[dict[str, np.ndarray]]]
+ModelAndOptimizer = tuple[keras.Model, Adam]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run that has not begun."""
+    monkeypatch.chdir(tmp_path)
+    return create_run("first", Config(model=TINY), [])
+
+
+def build(seed: int, **changes: Any) -> ModelAndOptimizer:
+    """Return a tiny model with its optimizer."""
+    runtime.start(seed)
+    model = build_model(TINY.model_copy(update=changes), *VOCABULARIES)
+    return model, Adam([variable.value for variable in model.trainable_variables], TrainingConfig())
+
+
+def take_step(model: keras.Model, optimizer: Adam) -> None:
+    """Take one training step, dropout on."""
+    with tf.GradientTape() as tape:
+        seed = tf.stack([1, optimizer.steps])
+        memory = model.encode(IDS, dropout_seed=seed)
+        loss = tf.reduce_mean(tf.square(model.decode(IDS, memory, dropout_seed=seed)))
+    optimizer.apply(tape.gradient(loss, optimizer.variables_trained), tf.constant(0.01))
+
+
+def everything(model: keras.Model, optimizer: Adam) -> dict[str, np.ndarray]:
+    """Return weights and state of the optimizer."""
+    variables = {f"{n} {variable.path}": variable.numpy() for n, variable in enumerate(model.variables)}
+    return {**variables, **optimizer.state()}
+
+
+def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
+    """Return whether all arrays are equal to the bit."""
+    return len(first) == len(second) and all(
+        np.array_equal(one, two) for one, two in zip(first.values(), second.values(), strict=True)
+    )
+
+
+def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
+    """Return the metrics of an epoch."""
+    return EpochMetrics(
+        epoch=epoch, step=epoch, train_loss=2.0, train_accuracy=0.5,
+        validation_loss=validation_loss, validation_accuracy=0.6, target_tokens=100, seconds=1.5,
+    )  # fmt: skip
+
+
+def standing(step: int) -> Standing:
+    """Return where a run stands whose epochs are of one step."""
+    return Standing(
+        epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
+        made_with={"tensorflow": "2"},
+    )  # fmt: skip
+
+
+def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
+    """Save weights, metrics and state as after an epoch of one step."""
+    saved = save_weights(run, weights_of(model), step)
+    run.append_metrics(an_epoch(step, 1.0))
+    content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+    save_state(run, content, saved)
+
+
+@pytest.fixture(scope="module")
+def other() -> ModelAndOptimizer:
+    """Another model of the same shape."""
+    return build(seed=2)
+
+
+@pytest.fixture
+def blank(other: ModelAndOptimizer) -> ModelAndOptimizer:
+    """A model and optimizer that hold nothing but zeros."""
+    model, optimizer = other
+    for variable in [*model.variables, optimizer.steps, *optimizer.means, *optimizer.squares]:
+        variable.assign(np.zeros(variable.shape, variable.numpy().dtype))
+    return other
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A run folder with three saved epochs of a step each, and what model and optimizer were after each."""
+    run = Run(tmp_path_factory.mktemp("trained") / "first")
+    model, optimizer = build(seed=1)
+    states = []
+    for epoch in (1, 2, 3):
+        take_step(model, optimizer)
+        save(run, model, optimizer, epoch)
+        states.append(everything(model, optimizer))
+    return run.folder, states
+
+
+@pytest.fixture
+def copy(trained: Trained, run: Run) -> Run:
+    """The trained run, to be damaged."""
+    shutil.copytree(trained[0], run.folder, dirs_exist_ok=True)
+    return run
+
+
+# --- saving and restoring
+
+
+def test_a_run_without_a_state_is_not_restored(run: Run, blank: ModelAndOptimizer) -> None:
+    assert restore(run, *blank) is None
+    assert not any(array.any() for array in everything(*blank).values())
+
+
+def test_weights_and_optimizer_are_restored_to_the_bit(copy: Run, trained: Trained, blank: ModelAndOptimizer) -> None:
+    assert not same(everything(*blank), trained[1][2])
+    assert not same(trained[1][1], trained[1][2])
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert (restored.standing, restored.damaged) == (standing(3), [])
+    assert restored.metrics == copy.metrics_path.read_bytes()
+    assert same(everything(*blank), trained[1][2])
+
+
+def test_a_restored_run_takes_the_step_that_the_saved_one_took(
+    copy: Run, trained: Trained, blank: ModelAndOptimizer
+) -> None:
+    shutil.rmtree(copy.state_path(3))
+    restore(copy, *blank)
+    assert same(everything(*blank), trained[1][1])
+    take_step(*blank)
+    assert same(everything(*blank), trained[1][2])
+
+
+def test_the_newest_two_states_are_kept(copy: Run) -> None:
+    assert copy.state_steps == [2, 3]
+    assert copy.weights_epochs == [1, 2, 3]
+
+
+def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(copy: Run, blank: ModelAndOptimizer) -> None:
+    restore(copy, *blank)
+    take_step(*blank)
+    saved = everything(*blank)
+    save(copy, *blank, 2)
+    take_step(*blank)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert (restored.standing.step, restored.damaged) == (2, [])
+    assert same(everything(*blank), saved)
+    assert copy.state_steps == [2]
+
+
+def test_a_state_shares_its_place_with_the_weights_of_the_epoch(trained: Trained) -> None:
+    run = Run(trained[0])
+    assert (run.state_path(3) / "weights.safetensors").samefile(run.weights_path(3))
+
+
+def test_a_state_is_whole_where_files_cannot_be_linked(
+    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    restore(copy, *blank)
+    take_step(*blank)
+    saved = everything(*blank)
+    save(copy, *blank, 4)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert (restored.standing.step, restored.damaged) == (4, [])
+    assert same(everything(*blank), saved)
+
+
+def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
+    before = sorted(path for path in copy.folder.rglob("*"))
+    for name in (".writing-abc", "weights/.writing-def", "state/.writing-step-00000004-ghi"):
+        (copy.folder / name).mkdir()
+        (copy.folder / name / "half").touch()
+    sweep(copy)
+    assert sorted(path for path in copy.folder.rglob("*")) == before
+
+
+# --- damage
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def flip_a_bit(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0b1000]) + content[middle + 1 :]
+
+
+PARTS = ["weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes] | None] = {
+    "cut": cut, "bit flipped": flip_a_bit, "empty": lambda _: b"", "missing": None,
+}  # fmt: skip
+
+
+def damage_file(path: Path, damage: Callable[[bytes], bytes] | None) -> None:
+    """Damage a file, or remove it."""
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_damaged_state_is_named_and_the_one_before_is_taken(
+    copy: Run, trained: Trained, blank: ModelAndOptimizer, part: str, damage: Callable[[bytes], bytes] | None
+) -> None:
+    path = copy.state_path(3) / part
+    damage_file(path, damage)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert restored.standing == standing(2)
+    assert [str(path) in message for message in restored.damaged] == [True]
+    assert same(everything(*blank), trained[1][1])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
+    """One in each of forty places of the file, ends included."""
+    path = copy.state_path(3) / part
+    whole = path.read_bytes()
+    for place in np.linspace(0, len(whole) - 1, 40).astype(int):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        restored = restore(copy, *blank)
+        assert restored is not None
+        # What tells nothing, such as white space, may change; what counts may not.
+        assert restored.standing in (standing(2), standing(3))
+        if restored.standing == standing(3):
+            assert part in ("state.json", "weights.safetensors", "learner.safetensors")
+            assert restored.metrics.count(b"\n") == 3
+
+
+@pytest.mark.parametrize("part", ["weights.safetensors", "learner.safetensors", "metrics.jsonl"])
+def test_a_whole_file_of_another_state_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
+    content = (copy.state_path(2) / part).read_bytes()
+    (copy.state_path(3) / part).unlink()  # not to write to the weights of the epoch, which share its place
+    (copy.state_path(3) / part).write_bytes(content)
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert restored.standing == standing(2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b'"step": 3', b'"step": 7'), (b'"epoch": 3', b'"epoch": 7'), (b'"step": 3', b'"step": "3"')],
+)
+def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer, before: bytes, after: bytes) -> None:
+    path = copy.state_path(3) / "state.json"
+    content = path.read_bytes()
+    assert before in content
+    path.write_bytes(content.replace(before, after))
+    restored = restore(copy, *blank)
+    assert restored is not None
+    assert restored.standing == standing(2)
+
+
+def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
+    damage_file(copy.state_path(2) / "weights.safetensors", flip_a_bit)
+    damage_file(copy.state_path(3) / "metrics.jsonl", cut)
+    with pytest.raises(DataError) as caught:
+        restore(copy, *blank)
+    assert str(caught.value) == (
+        "A run goes on from a whole state; none of run 'first' is: checkpoints/first/state/step-00000003/metrics.jsonl "
+        "is damaged: its SHA-256 is not the one noted when it was saved. checkpoints/first/state/step-00000002/"
+        "weights.safetensors is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it. Its "
+        "weights, where they are whole, still translate; to train, start another run with --run NAME."
+    )
+
+
+def test_a_state_of_another_model_is_refused(copy: Run) -> None:
+    with pytest.raises(DataError, match=r"none of run 'first' is: .*step-00000003 is the state of another model: "):
+        restore(copy, *build(seed=2, d_ff=9))
+
+
+@pytest.mark.parametrize(
+    ("vocabularies", "changes"),
+    [
+        (VOCABULARIES, {"d_model": 16}),
+        (VOCABULARIES, {"d_ff": 9}),
+        (VOCABULARIES, {"encoder_layers": 2}),
+        ((12, 11), {}),
+    ],
+)
+def test_weights_of_another_model_are_refused(
+    copy: Run, vocabularies: tuple[int, int], changes: dict[str, Any]
+) -> None:
+    model = build_model(TINY.model_copy(update=changes), *vocabularies)
+    path = copy.weights_path(3)
+    with pytest.raises(DataError) as caught:
+        WeightsFile(copy, 3).load(model)
+    assert str(caught.value).startswith(f"{path} does not hold the weights of this model: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("damage", [cut, flip_a_bit, lambda _: b"", lambda _: b"x" * 500, None])
+def test_weights_that_cannot_be_read_are_refused(
+    copy: Run, blank: ModelAndOptimizer, damage: Callable[[bytes], bytes] | None
+) -> None:
+    damage_file(copy.weights_path(3), damage)
+    with pytest.raises((DataError, NotFoundError), match=r"epoch-0003\.safetensors is (damaged|missing)"):
+        WeightsFile(copy, 3).load(blank[0])
+
+
+def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndOptimizer) -> None:
+    model = blank[0]
+    arrays = {name: array + 1 for name, array in weights_of(model).items()}
+    name = sorted(arrays)[-1]
+    with pytest.raises(ValueError, match="of type float64, weights are saved in float32"):
+        set_weights(model, {**arrays, name: arrays[name].astype(np.float64)})
+    assert not any(weight.numpy().any() for weight in model.weights)
+
+
+def test_an_interrupted_save_leaves_the_weights_before(
+    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = copy.weights_path(3).read_bytes()
+
+    def die(path: Path, arrays: Any) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nmt.runs.weights.write_arrays", die)
+    with pytest.raises(KeyboardInterrupt):
+        save_weights(copy, weights_of(blank[0]), 3)
+    assert copy.weights_path(3).read_bytes() == before
+    assert sorted(path.name for path in copy.weights_path(3).parent.iterdir()) == [
+        f"epoch-000{epoch}.safetensors" for epoch in (1, 2, 3)
+    ]
+
+
+@QUICK
+@given(
+    st.dictionaries(
+        st.text("abc/0", min_size=1),
+        hnp.arrays(
+            st.sampled_from([np.float32, np.float64, np.int64, np.int32, np.bool_]),
+            hnp.array_shapes(min_dims=0, max_dims=3, min_side=0),
+        ),
+    )
+)
+def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
+    tmp_path_factory: pytest.TempPathFactory, arrays: dict[str, np.ndarray]
+) -> None:
+    path = tmp_path_factory.mktemp("arrays") / "some.safetensors"
+    assert write_arrays(path, arrays) == checksum(arrays)
+    read = read_arrays(path, checksum(arrays))
+    assert read.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
+        assert read[name].tobytes() == array.tobytes()
+    with pytest.raises(DataError, match="not the file that was saved with those beside it"):
+        read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
+
+
+def test_a_state_knows_whether_it_was_changed() -> None:
+    state = State.of(standing(3), {"a": "b"})
+    assert state.is_whole
+    assert not state.model_copy(update={"files": {"a": "c"}}).is_whole
+    assert not state.model_copy(update={"standing": standing(4)}).is_whole
+
+
+# --- which weights are kept, and which are taken
+
+
+def rotate(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
+    """Delete what is superfluous."""
+    for path in superfluous_weights(run, max(run.weights_epochs), max_to_keep, best):
+        path.unlink()
+
+
+def pretend_epochs(run: Run, losses: list[float]) -> None:
+    """Make a run look as if it had trained so many epochs."""
+    run.weights_path(1).parent.mkdir(parents=True)
+    for epoch, loss in enumerate(losses, start=1):
+        run.weights_path(epoch).touch()
+        run.append_metrics(an_epoch(epoch, loss))
+
+
+@pytest.mark.parametrize(
+    ("max_to_keep", "losses", "kept"),
+    [
+        (None, [3, 2, 1, 2, 3], [1, 2, 3, 4, 5]),
+        (1, [3, 2, 1, 2, 3], [3, 5]),
+        (1, [1, 2, 3, 4, 5], [1, 5]),
+        (1, [5, 4, 3, 2, 1], [5]),
+        (3, [3, 1, 2, 2, 3], [2, 3, 4, 5]),
+        (9, [3, 1, 2, 2, 3], [1, 2, 3, 4, 5]),
+        (2, [1], [1]),
+    ],
+)
+def test_the_last_weights_and_the_best_are_kept(
+    run: Run, max_to_keep: int | None, losses: list[float], kept: list[int]
+) -> None:
+    pretend_epochs(run, losses)
+    rotate(run, max_to_keep, run.best())
+    assert run.weights_epochs == kept
+
+
+def test_weights_that_are_still_to_be_written_count_as_the_last(run: Run) -> None:
+    pretend_epochs(run, [3, 1, 2])
+    assert superfluous_weights(run, 4, 2, 2) == [run.weights_path(1)]
+    assert superfluous_weights(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
+
+
+def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
+    pretend_epochs(run, [2, 3])
+    for step in (5, 15, 25):
+        run.weights_path(f"step-{step}").touch()
+    rotate(run, None, "step-15")
+    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], ["step-15"])
+    assert choose_epoch(run, "step-15") == "step-15"
+    rotate(run, 1, 1)
+    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], [])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "epoch"),
+    [(None, 2), ("best", 2), ("last", 4), ("1", 1), ("3", 3), ("03", 3)],
+)
+def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str | None, epoch: int) -> None:
+    pretend_epochs(run, [3, 1, 2, 4])
+    assert choose_epoch(run, wanted) == epoch
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hint"), [("5", ""), ("0", ""), ("-1", ""), ("1.0", ""), ("", ""), ("bset", " (did you mean 'best'?)")]
+)
+def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted: str, hint: str) -> None:
+    pretend_epochs(run, [3, 1, 2])
+    with pytest.raises(NotFoundError) as caught:
+        choose_epoch(run, wanted)
+    assert str(caught.value) == (
+        f"An epoch is a number, best, last or average; run 'first' has no weights of epoch {wanted!r}{hint}. "
+        "Kept: 1, 2, 3."
+    )
+
+
+@pytest.mark.parametrize("wanted", [None, "best", "last", "1"])
+def test_a_run_without_a_finished_epoch_has_nothing_to_choose(run: Run, wanted: str | None) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        choose_epoch(run, wanted)
+    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Go on with: nmt train --run first")
+
+
+def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
+    pretend_epochs(run, [3, 1, 2])
+    run.weights_path(2).unlink()
+    with pytest.raises(NotFoundError, match="2"):
+        choose_epoch(run, "best")
+
+
+# --- the average of epochs
+
+
+def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
+    average = average_weights(copy, [1, 3])
+    first, third = (read_arrays(copy.weights_path(epoch)) for epoch in (1, 3))
+    assert average.keys() == first.keys()
+    for name, mean in average.items():
+        expected = (first[name].astype(np.float64) + third[name]) / 2
+        np.testing.assert_array_equal(mean, expected.astype(np.float32))
+        assert mean.dtype == np.float32
+    save_weights(copy, average, "average")
+    assert copy.weights_epochs == [1, 2, 3]  # and it is not taken for an epoch
+
+
+def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
+    save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
+    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds those of another than epoch 1"):
+        average_weights(copy, [1, 2])
+
+
+def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
+    pretend_epochs(run, [3, 1, 2, 4])
+    with pytest.raises(NotFoundError, match=r"training\.average_last.*run 'first' has none.*one of 1, 2, 3, 4"):
+        choose_epoch(run, "average")
+    run.append_metrics(AverageMetrics(epochs=[3, 4], step=4, validation_loss=0.5, validation_accuracy=0.9))
+    assert choose_epoch(run, None) == 2  # its file is missing
+    run.weights_path("average").touch()
+    assert choose_epoch(run, None) == choose_epoch(run, "average") == "average"
+    assert choose_epoch(run, "best") == 2
+    run.append_metrics(an_epoch(5, 9))
+    assert choose_epoch(run, None) == 2
+
+
+# --- learned positions in the figure
+
+
+def test_the_figure_of_learned_positions_shows_those_of_the_encoder(run: Run) -> None:
+    model, _ = build(seed=1, positions="learned", max_positions=12)
+    run.write_config(Config(model=TINY.model_copy(update={"positions": "learned", "max_positions": 12})))
+    save_weights(run, weights_of(model), 1)
+    run.append_metrics(an_epoch(1, 1.0))
+    image = plots.draw("positions", run).axes[0].get_images()[0]
+    learned = [variable.numpy() for variable in model.source_positions.weights]
+    assert len(learned) == 1
+    assert np.array_equal(np.asarray(image.get_array()), learned[0])

@@ -1,0 +1,149 @@
+"""A run that is killed, or told to leave, at any moment: started again it ends as if nothing had happened.
+
+Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest tests/test_leaving.py -n 0 -s``
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import nmt, small_pairs, write_pickle
+
+from nmt.errors import ConflictError
+from nmt.runs.directory import Run
+from nmt.storage.arrays import checksum, read_arrays
+from nmt.storage.file_lock import locked
+from nmt.training.interrupts import Departed, Departure
+
+KILLS = int(os.environ.get("NMT_KILLS", "4"))
+CONFIG = """
+model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
+training:
+  {epochs: 3, batch_size: 4, accumulation_steps: 2, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
+   decode_validation: 8, samples: 2, max_to_keep: 2, ema_decay: 0.99, average_last: 2}
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("killed")
+    write_pickle(folder / "pairs.pkl", small_pairs())
+    (folder / "small.yaml").write_text(CONFIG)
+    nmt("prepare", "pairs.pkl", cwd=folder)
+    return folder
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start training as a user does, in a process of its own."""
+    command = [
+        sys.executable,
+        "-c",
+        "from nmt.cli.app import main; main()",
+        "train",
+        "--config",
+        "small.yaml",
+        *arguments,
+    ]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def outcome(run: Run) -> dict[str, object]:
+    """Return all that a run has come to, but the time it took."""
+    arrays = {
+        str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
+    }
+    lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    metrics = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    return {**arrays, "metrics": metrics}
+
+
+def steps_of(run: Run) -> int:
+    return max(run.state_steps, default=0)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path, precision: str) -> None:
+    name, settings = f"whole-{precision}", ["--set", f"training.precision={precision}"]
+    started = time.monotonic()
+    whole = start(prepared, "--run", name, *settings)
+    _, said = whole.communicate(timeout=250)
+    assert whole.returncode == 0, said
+    seconds = time.monotonic() - started
+    expected = outcome(Run(prepared / "checkpoints" / name))
+    assert len(expected["metrics"]) > 20  # type: ignore[arg-type]
+
+    moments = random.Random(precision)
+    run = Run(prepared / "checkpoints" / f"killed-{precision}")
+    kills, ends = 0, 0
+    while kills < KILLS or not ends:
+        process = start(prepared, "--run", run.name, *settings)
+        try:
+            # Anywhere in a whole run's time; every other one early, where there is most to lose.
+            _, said = process.communicate(timeout=moments.uniform(0.5, seconds if kills < KILLS else 250))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            kills += 1
+            continue
+        assert process.returncode == 0, said
+        ends += 1
+        assert outcome(run) == expected
+        if kills < KILLS:
+            shutil.rmtree(run.folder)
+    print(f"{precision}: {kills} kills, {ends} ends, all as of the run that was never killed")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
+    prepared: Path, number: signal.Signals, code: int
+) -> None:
+    run = Run(prepared / "checkpoints" / f"left-{code}")
+    process = start(prepared, "--run", run.name, "--set", "training.epochs=500")
+    while steps_of(run) < 9:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    refused = start(prepared, "--run", run.name, "--set", "training.epochs=500")  # a second one at the same time
+    _, said = refused.communicate(timeout=100)
+    assert refused.returncode == 2
+    assert f"Run '{run.name}' is written by one process at a time; process {process.pid} on " in said
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert "Leaving after this step, saving first." in said
+    step = steps_of(run)
+    assert f"Saved at step {step:,}. Go on with: nmt train --run {run.name}" in said
+    on = nmt("train", "--run", run.name, "--dry-run", cwd=prepared)
+    assert f"Going on with run {run.name} after step {step:,}, in epoch " in on.stdout
+
+
+def test_requests_are_noted_and_raised_where_it_suits() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Departure("Leaving.") as departure:
+        departure.check()
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # a second request ends the process at once
+        with pytest.raises(Departed):
+            departure.check()
+        assert departure.asked == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_lock_names_its_holder_and_is_free_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with (
+        locked(path, "The run"),
+        pytest.raises(ConflictError, match=rf"The run is .* process {os.getpid()} on .*, since \d{{4}}-"),
+        locked(path, "The run"),
+    ):
+        pass
+    with locked(path, "The run"):
+        assert path.read_text().startswith("process ")
+    assert path.read_text() == ""
