@@ -548,7 +548,8 @@ nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best
 
 $ nmt train --set training.xla=true
 nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla needs shapes that do not depend on the
-     data, and remove_padding makes some that do; received xla true with remove_padding true. Set training.remove_padding=false.
+     data, and remove_padding makes some that do; received xla true with remove_padding true. Set
+     training.remove_padding=false.
 
 $ nmt train --set training.peak_learning_rate=0.001
 nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule noam works its peak
