@@ -75,7 +75,7 @@ def start(seed: int) -> None:
 
 
 @functools.cache
-def build() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return what the last bits of a result depend on: versions, and the kind of processor."""
     return {"tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor()}
 

@@ -1,15 +1,14 @@
-"""How fast this machine multiplies matrices, trains and decodes: the measures behind ``nmt bench``.
+"""Speed of this machine: dense matrix products, training steps and decoding.
 
-Every figure is a median after warming up, so that a moment in which the machine did something else does not count, and
-comes with the number of runs it is the median of. The clock of a shared or warm machine drifts, by a factor of two in
-bad cases, so what is compared, matrix products and training, is measured in turns.
+Every figure is a median after warm-up, with the number of runs that it is the median of. The clock of a shared or warm
+machine drifts, by a factor of two in bad cases, so matrix products and training are measured in turns.
 
-Shapes: B batch, S source length, T target length, N tokens found.
+Shapes: B batch, S source length, T target length.
 """
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -17,19 +16,14 @@ from nmt import runtime
 from nmt.benchmark.profiler import trace
 from nmt.config.record import DocumentedRecord
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, pad_rows, plan_epoch
+from nmt.data.batching import length_batches, pad_rows
 from nmt.data.token_arrays import Split
-from nmt.decoding.beam import beam
-from nmt.decoding.sampling import greedy
-from nmt.decoding.search import Task
-from nmt.decoding.translator import IDS, Sentences
-from nmt.models.transformer.flops import Flops
-from nmt.runtime import keras, tf
+from nmt.decoding.model_search import ModelSearch
+from nmt.models.accounting import Flops
+from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
-from nmt.training.optimization.accumulators import Totals
-from nmt.training.optimization.optimizer import Adam
-from nmt.training.optimization.schedules import learning_rate
-from nmt.training.optimization.step import TrainStep
+from nmt.training.input_pipeline import Batch, InputPipeline
+from nmt.training.state import TrainState
 
 WARM_UP = 3
 FEWEST_RUNS = 5  # whatever the time allowed
@@ -39,106 +33,104 @@ TURNS = 5
 MATMUL_SHARE = 0.25  # of the time for both
 MATMUL_SIZES = (2048, 4096, 8192) if runtime.GPUS else (512, 1024, 2048)
 
-# (source [B, S], target [B, T + 1]) int32: one step of training, done when it returns
-TrainingStep = Callable[[tf.Tensor, tf.Tensor], None]
-# (source int32 [B, S], most tokens of each translation int32 [B]) -> ids int32 [B, N], without bos, padding 0
-Translate = Callable[[np.ndarray, np.ndarray], np.ndarray]
+TrainingStep = Callable[[list[Batch]], None]
+"""Takes a training step from its batches; done when it returns."""
 
 
 class MatmulSpeed(DocumentedRecord):
-    """The rate of one dense matrix product after another, in turns with training."""
+    """Rate of dense matrix products, measured in turns with training."""
 
     precision: str
-    """Of the factors."""
+    """Precision of the factors."""
     flops_per_second: float
-    """2 n^3 operations of a product of two [n, n] matrices, by its median time."""
+    """Floating-point operations a second: 2 n^3 of a product of two [n, n] matrices, by its median time."""
     size: int
-    """n, of those tried the fastest."""
+    """Size n of the fastest matrices tried."""
     runs: int
-    """Products the median was taken of."""
+    """Number of products."""
 
 
 class TrainingSpeed(DocumentedRecord):
-    """The rate of training steps, each from asking for a batch to the end of its work."""
+    """Rate of training steps, each from the request for its batches to the end of its work."""
 
     precision: str
-    """Of the layers."""
+    """Compute precision of the layers."""
     steps: int
-    """Steps the medians were taken of."""
+    """Number of steps."""
     step_seconds: float
     """Median time of a step."""
     step_seconds_quartiles: tuple[float, float]
-    """Between which half of the steps lay."""
+    """Quartiles of the time of a step."""
     target_tokens_per_step: float
-    """Mean, eos included and padding not, as in all counts of tokens here."""
+    """Mean number of target tokens of a step, eos included and padding not, as in all counts of tokens here."""
     target_tokens_per_second: float
-    """Median over the steps."""
+    """Median of the target tokens a second over the steps."""
     useful_flops_per_second: float
-    """Operations that the real tokens need (see ``nmt.models.transformer.flops``) by time, median over the steps."""
+    """Operations that the real tokens need (see ``nmt.models.accounting``) by time, median over the steps."""
     share_of_matmul: float
-    """Useful operations by time as a share of the rate of matrix products in the same precision at that time, median
-    over the steps."""
+    """Rate of useful operations as a share of the rate of matrix products in that precision at that time: median over
+    the steps."""
     source_padding: float
     """Share of the positions of source batches that are padding."""
     target_padding: float
     """Share of the positions of target batches that are padding."""
     peak_memory_bytes: int | None
-    """Most memory that the process has held so far, TensorFlow itself included; null where the system does not say."""
+    """Peak memory of the process so far, TensorFlow included; null where the system does not say."""
     peak_gpu_memory_bytes: int | None
-    """Most memory that TensorFlow has held on the first GPU; null without a GPU."""
+    """Peak memory of TensorFlow on the first GPU; null without a GPU."""
     input_wait_seconds: float
-    """Mean time of a step spent waiting for its batch."""
+    """Mean time of a step spent waiting for its batches."""
     traced_step_seconds: float | None
-    """Mean time of a step while it was traced, without the wait for its batch; null on a GPU, as are the next two."""
+    """Mean time of a traced step, without the wait for its batches; null on a GPU, as are the next two."""
     seconds_by_phase: dict[str, float] | None
-    """What of the traced step forward pass, backward pass and optimizer took."""
+    """Seconds of the traced step by forward pass, backward pass and optimizer."""
     seconds_by_kind: dict[str, float] | None
-    """What of it each kind of operation took (see ``nmt.benchmark.profiler``)."""
+    """Seconds of the traced step by kind of operation (see ``nmt.benchmark.profiler``)."""
 
 
 class DecodingSpeed(DocumentedRecord):
-    """The rate of translating sentences, each until its translation is as long as its reference."""
+    """Rate of translating sentences, each until its translation is as long as its reference."""
 
     search: str
-    """How a translation was searched for."""
+    """Kind of search."""
     precision: str
-    """Of the layers."""
+    """Compute precision of the layers."""
     sentences: int
-    """Sentences translated."""
+    """Number of sentences."""
     runs: int
-    """Times that each batch of them was translated."""
+    """Number of times that each batch was translated."""
     sentences_per_second: float
-    """Sentences by the sum of their batches' median times."""
+    """Sentences a second, by the sum of the median times of their batches."""
     target_tokens_per_second: float
-    """Tokens of the translations, eos included, by the same."""
+    """Tokens of the translations a second, eos included, by the same sum."""
 
 
-class Report(DocumentedRecord):
-    """All that ``nmt bench`` measured: with ``--json``, a key for each of these fields."""
+class BenchmarkReport(DocumentedRecord):
+    """All that ``nmt bench`` measures; with ``--json``, a key for each field."""
 
     version: str
-    """Of nmt."""
+    """Version of nmt."""
     tensorflow: str
     """Version of TensorFlow."""
     device: str
-    """What computations ran on."""
+    """Device that computed."""
     configuration: Config
-    """All settings, overrides included."""
+    """Configuration, overrides included."""
     data: str
-    """What the sentences were."""
+    """Origin of the sentences."""
     vocabulary: dict[str, int]
-    """Ids by side."""
+    """Number of ids by side."""
     parameters: int
-    """Trained numbers of the model."""
+    """Number of weights of the model."""
     matmul: list[MatmulSpeed]
-    """For each precision."""
+    """Matrix products, for each precision."""
     training: TrainingSpeed
     decoding: list[DecodingSpeed]
-    """For each search."""
+    """Decoding, for each kind of search."""
 
 
 class MatrixProducts:
-    """Products of two square matrices in a precision, of the size that is multiplied fastest."""
+    """Products of two square matrices in a precision, of the size with the highest rate."""
 
     def __init__(self, precision: str) -> None:
         """Find that size."""
@@ -159,7 +151,7 @@ class MatrixProducts:
         tf.test.experimental.sync_devices()
 
     def measure(self, seconds: float) -> float:
-        """Multiply for so long, and return the operations a second."""
+        """Multiply for N seconds, and return the operations a second."""
         times = _time(self._multiply, seconds)
         self.times += times
         return self._rate(times)
@@ -168,13 +160,13 @@ class MatrixProducts:
         return 2 * self.size**3 / float(np.median(times))
 
     def speed(self) -> MatmulSpeed:
-        """Return the speed over all that was measured at the size chosen."""
+        """Return the speed over all products of the chosen size."""
         rate = self._rate(self.times)
         return MatmulSpeed(precision=self.precision, flops_per_second=rate, size=self.size, runs=len(self.times))
 
 
 def _time(run: Callable[[], None], seconds: float) -> list[float]:
-    """Run as often as fits in the time, at least ``FEWEST_RUNS`` times; return the seconds of each."""
+    """Run as often as fits in the time, at least ``FEWEST_RUNS`` times; return the seconds of each run."""
     times: list[float] = []
     while len(times) < FEWEST_RUNS or sum(times) < seconds:
         began = time.perf_counter()
@@ -183,81 +175,71 @@ def _time(run: Callable[[], None], seconds: float) -> list[float]:
     return times
 
 
-def training_step(model: keras.Model, config: Config) -> TrainingStep:
-    """Return the step that ``nmt train`` takes, at the first rate of its schedule."""
-    optimizer = Adam([variable.value for variable in model.trainable_variables], config.training)
-    settings = config.training
-    step = TrainStep(model, optimizer, Totals(), settings)
-    number = itertools.count()
-    rate = tf.constant(learning_rate(1, config.model.d_model, settings, total_steps=settings.warmup_steps), tf.float32)
+def training_step(state: TrainState, pipeline: InputPipeline) -> TrainingStep:
+    """Return the training step of ``nmt train``, with a wait for its end."""
 
-    def run(source: tf.Tensor, target: tf.Tensor) -> None:
-        step.step(source, target, rate, tf.constant([settings.seed, next(number)], tf.int64))
+    def run(batches: list[Batch]) -> None:
+        state.step(batches, pipeline.learning_rate(state.position.step + 1))
         tf.test.experimental.sync_devices()
 
     return run
 
 
-def training_batches(split: Split, config: Config) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-    """Yield the batches that ``nmt train`` trains on, epoch after epoch."""
-    settings = config.training
+def endless_batches(pipeline: InputPipeline) -> Iterator[list[Batch]]:
+    """Yield the batches of each step, epoch after epoch."""
     for epoch in itertools.count(1):
-        plan = plan_epoch(
-            split, settings.batch_size, seed=settings.seed, epoch=epoch if settings.reshuffle else 1,
-            sort_by_length=settings.sort_by_length, batch_type=settings.batch_type,
-        )  # fmt: skip
-        yield from batch_dataset(
-            split, plan, source_bos=config.model.source_bos, pad_to_longest=settings.pad_to_longest
-        )
+        yield from pipeline.step_batches(epoch)
 
 
 def measure_training(
     step: TrainingStep,
-    batches: Iterable[tuple[tf.Tensor, tf.Tensor]],
+    batches: Iterator[list[Batch]],
     count: Callable[[np.ndarray, np.ndarray], Flops],
     products: list[MatrixProducts],
     *,
     precision: str,
     seconds: float,
 ) -> TrainingSpeed:
-    """Take steps for about ``seconds`` in turns with matrix products, then some more to see where their time goes.
+    """Take steps for about ``seconds`` in turns with matrix products, then trace some more.
 
     Args:
-        step: takes one step.
-        batches: of ids, without end.
-        count: the operations for sentences of given lengths, source [B] and target [B].
-        products: of all precisions to be measured, that of the model among them.
-        precision: that the model computes in.
-        seconds: after warming up; the products take ``MATMUL_SHARE`` of them.
+        step: takes a step.
+        batches: batches of each step, without end.
+        count: counts the operations for sentences of given lengths, source [B] and target [B].
+        products: matrix products of all precisions to measure, the model's among them.
+        precision: compute precision of the model.
+        seconds: time after warm-up; the products take ``MATMUL_SHARE`` of it.
     """
-    batches = iter(batches)
     for _ in range(WARM_UP):
-        step(*next(batches))
+        step(next(batches))
     waits, times, tokens, flops, shares = [], list[float](), [], [], []
     positions, padding = np.zeros(2), np.zeros(2)
     for turn in range(1, TURNS + 1):
-        rates = {one.precision: one.measure(MATMUL_SHARE * seconds / TURNS / len(products)) for one in products}
+        share = MATMUL_SHARE * seconds / TURNS / len(products)
+        rates = {product.precision: product.measure(share) for product in products}
         fewest, until = FEWEST_RUNS * turn // TURNS, (1 - MATMUL_SHARE) * seconds * turn / TURNS
         while len(times) < fewest or sum(times) < until:
             began = time.perf_counter()
-            source, target = next(batches)
+            step_batches = next(batches)
             received = time.perf_counter()
-            step(source, target)
+            step(step_batches)
             times.append(time.perf_counter() - began)
             waits.append(received - began)
-            rows = source.numpy(), target.numpy()[:, 1:]
-            source_lengths, target_lengths = (np.count_nonzero(one != PAD, axis=1) for one in rows)
-            positions += [one.size for one in rows]
-            padding += [np.count_nonzero(one == PAD) for one in rows]
-            tokens.append(int(target_lengths.sum()))
-            flops.append(count(source_lengths, target_lengths).training)
+            tokens.append(0)
+            flops.append(0)
+            for source, target in step_batches:
+                rows = source.numpy(), target.numpy()[:, 1:]
+                source_lengths, target_lengths = (np.count_nonzero(side != PAD, axis=1) for side in rows)
+                positions += [side.size for side in rows]
+                padding += [np.count_nonzero(side == PAD) for side in rows]
+                tokens[-1] += int(target_lengths.sum())
+                flops[-1] += count(source_lengths, target_lengths).training
             shares.append(flops[-1] / times[-1] / rates[precision])
     memory, gpu_memory = runtime.peak_memory(), runtime.peak_gpu_memory()
     traced = None
     if not runtime.GPUS:
-        ready = list(itertools.islice(batches, TRACED_STEPS))
-        coming = iter(ready)
-        traced = trace(lambda: step(*next(coming)), len(ready))
+        ready = itertools.cycle(list(itertools.islice(batches, TRACED_STEPS)))
+        traced = trace(lambda: step(next(ready)), TRACED_STEPS)
     low, middle, high = np.percentile(times, [25, 50, 75]).tolist()
     return TrainingSpeed(
         precision=precision,
@@ -279,60 +261,43 @@ def measure_training(
     )
 
 
-def search_with(model: keras.Model, beams: int) -> Translate:
-    """Return greedy search with a model, or beam search where there are several beams."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
-    def search(source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        sentences = Sentences(model.encode(source), model.new_cache(tf.shape(source)[0], 0, beams))
-
-        def step(tokens: tf.Tensor, past: Sentences) -> tuple[tf.Tensor, None, Sentences]:
-            logits, cache = model.decode(tokens, past.memory, past.cache)
-            return logits, None, past._replace(cache=cache)
-
-        task = Task(limits)
-        if beams == 1:
-            return greedy(step, sentences, task, IDS).tokens[:, 0]
-        return beam(step, sentences, task, IDS, beams=beams).tokens[:, 0]
-
-    return lambda source, limits: search(source, limits).numpy()
-
-
 SEARCHES = {"greedy": 1, "beam 5": 5}
-"""By name, the number of beams."""
+"""Number of beams of each kind of search."""
 
 
 def measure_decoding(
-    search: str, translate: Translate, split: Split, config: Config, *, precision: str, seconds: float
+    kind: str, search: ModelSearch, split: Split, config: Config, *, precision: str, seconds: float
 ) -> DecodingSpeed:
     """Translate sentences of a split in batches of like length, for about ``seconds``.
 
-    Each sentence may have as many tokens as its reference. The model's weights being untrained, it hardly ever ends a
-    sentence itself, so that the lengths are those of real translations.
+    A translation may have as many tokens as its reference. An untrained model hardly ever ends a sentence, so that the
+    lengths are those of real translations.
     """
     size = config.decoding.batch_size
     order = np.random.default_rng(0).permutation(len(split))
 
     def batch(indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        source = pad_rows(split.source, indices, bos=config.model.source_bos)
+        source = pad_rows(split.source, indices, bos=config.model.reads_bos)
         return source, (split.target.lengths[indices] + 1).astype(np.int32)
 
-    def seconds_of(source: np.ndarray, limits: np.ndarray) -> float:
+    def translate(source: np.ndarray, max_lengths: np.ndarray) -> np.ndarray:
+        return search.find(source, max_lengths).tokens.numpy()
+
+    def seconds_of(source: np.ndarray, max_lengths: np.ndarray) -> float:
         began = time.perf_counter()
-        translate(source, limits)
+        translate(source, max_lengths)
         return time.perf_counter() - began
 
     first = batch(order[:size])
-    seconds_of(*first)  # builds the graph
+    seconds_of(*first)  # compiles the search
     count = max(1, round(seconds / (1 + DECODING_RUNS) / seconds_of(*first)))
     chosen = order[: count * size]
-    chosen = chosen[np.argsort(split.source.lengths[chosen], kind="stable")]
-    batches = [batch(chosen[start : start + size]) for start in range(0, len(chosen), size)]
-    tokens = sum(np.count_nonzero(translate(*one) != PAD) for one in batches)
-    times = [[seconds_of(*one) for one in batches] for _ in range(DECODING_RUNS)]
+    batches = [batch(chosen[places]) for places in length_batches((split.source.lengths[chosen] + 1).tolist(), size)]
+    tokens = sum(np.count_nonzero(translate(*rows) != PAD) for rows in batches)
+    times = [[seconds_of(*rows) for rows in batches] for _ in range(DECODING_RUNS)]
     spent = float(np.median(times, axis=0).sum())
     return DecodingSpeed(
-        search=search,
+        search=kind,
         precision=precision,
         sentences=len(chosen),
         runs=DECODING_RUNS,

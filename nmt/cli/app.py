@@ -114,10 +114,11 @@ def info(run: RunOption = None) -> None:
     chosen = _find_run(run)
     config, manifest = chosen.config(), read_manifest(chosen.dataset_path)
 
-    from nmt.models.build import build_model
+    from nmt.models.accounting import summary
+    from nmt.models.registry import parts_of
 
     typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}\n")
-    build_model(config.model, manifest.vocabulary["source"], manifest.vocabulary["target"]).summary(typer.echo)
+    typer.echo(summary(parts_of(config.model, manifest.vocabulary)))
     typer.echo("\n" + describe(manifest) + "\n")
     typer.echo(f"Epochs trained: {len(chosen.epochs())} of {config.training.epochs}")
     best = best_of(chosen.validations(), config.training.best_by)

@@ -51,12 +51,13 @@ def _wanted(run: "Run", last: int | None, epochs: str | None) -> list[int]:
 def _average(run: "Run", epochs: list[int]) -> None:
     dataset = _dataset(run)
 
+    from nmt.evaluation.validation_decoder import ValidationDecoder
     from nmt.training.averaging import average as average_epochs
-    from nmt.training.console import TrainingProgress
+    from nmt.training.console import Console
 
-    metrics = average_epochs(run, epochs, dataset)
+    metrics = average_epochs(run, epochs, dataset, ValidationDecoder)
     settings = run.config().training
-    TrainingProgress(settings.epochs, settings.log_every).end_average(metrics)
+    Console(settings.epochs, settings.log_every).on_end(metrics)
     typer.echo(f"Written to {run.weights_path('average')}; nmt translate --run {run.name} uses it now.")
 
 

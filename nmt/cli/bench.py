@@ -7,7 +7,7 @@ import typer
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.benchmark.measure import DecodingSpeed, MatmulSpeed, Report, TrainingSpeed
+    from nmt.benchmark.measure import BenchmarkReport, DecodingSpeed, MatmulSpeed, TrainingSpeed
     from nmt.config.schema import Config
     from nmt.data.token_arrays import Split
 
@@ -68,18 +68,19 @@ def _data(
             )
         prepared = find_dataset(name or config.data.dataset)
 
-        from nmt.training.resume import check_positions
+        from nmt.training.resume import check_lengths
 
-        check_positions(config.model, prepared.manifest)
+        check_lengths(config.model, prepared.manifest)
         return f"dataset {prepared.name}", prepared.manifest.vocabulary, prepared.split("train"), prepared.split("test")
 
     from nmt.data.synthetic import LONGEST, generate_split
 
     size = vocabulary or GENERATED_VOCABULARY
-    if config.model.positions == "learned" and config.model.max_positions < LONGEST + 2:
+    limit = min((most for most in config.model.limits if most is not None), default=None)
+    if limit is not None and limit < LONGEST + 2:
         raise ConfigError(
-            f"Generated sentences have up to {LONGEST} tokens and two more; model.max_positions is "
-            f"{config.model.max_positions}. Set model.max_positions={LONGEST + 2}, or model.positions=sinusoidal."
+            f"This model reads at most {limit} tokens; generated sentences have up to {LONGEST}, and bos and eos. Set "
+            f"model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
         )
     train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
     return "generated ids", {"source": size, "target": size}, train, test
@@ -87,47 +88,50 @@ def _data(
 
 def _measure(
     config: "Config", data: str, vocabulary: dict[str, int], train: "Split", test: "Split", seconds: float
-) -> "Report":
+) -> "BenchmarkReport":
     from importlib.metadata import version
 
-    from nmt import runtime  # before all that loads TensorFlow, which it starts without its chatter
+    from nmt import runtime
     from nmt.benchmark.measure import (
         SEARCHES,
+        BenchmarkReport,
         MatrixProducts,
-        Report,
+        endless_batches,
         measure_decoding,
         measure_training,
-        search_with,
-        training_batches,
         training_step,
     )
+    from nmt.decoding.model_search import ModelSearch
     from nmt.models.build import build_model
-    from nmt.models.transformer.flops import count_flops
+    from nmt.models.registry import architecture_of
+    from nmt.training.input_pipeline import InputPipeline
+    from nmt.training.state import TrainState
 
-    sizes = vocabulary["source"], vocabulary["target"]
-    precision = runtime.resolve_precision(config.training.precision)
-    runtime.start(config.training.seed)
     typer.echo("Measuring matrix products and training ...", err=True)
-    products = [MatrixProducts(one) for one in dict.fromkeys(["float32", "bfloat16", precision])]
-    model = build_model(config.model, *sizes, precision)
+    state, pipeline = TrainState(config, vocabulary), InputPipeline(config, train)
+    products = [MatrixProducts(precision) for precision in dict.fromkeys(["float32", "bfloat16", state.precision])]
+    accounting = architecture_of(config.model).accounting
     training = measure_training(
-        training_step(model, config),
-        training_batches(train, config),
-        lambda source, target: count_flops(config.model, source, target, sizes[1]),
+        training_step(state, pipeline),
+        endless_batches(pipeline),
+        lambda source, target: accounting.flops(config.model, source, target, vocabulary["target"]),
         products,
-        precision=precision,
+        precision=state.precision,
         seconds=TRAINING_SHARE * seconds,
     )
-    weights = model.get_weights()
-    model = build_model(config.model, *sizes, runtime.resolve_precision(config.decoding.precision), trained=True)
-    model.set_weights(weights)
+    precision = runtime.resolve_precision(config.decoding.precision)
+    model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision, trained=True)
+    model.set_weights(state.model.get_weights())
     decoding = []
-    for search, beams in SEARCHES.items():
-        typer.echo(f"Measuring {search} search ...", err=True)
+    for kind, beams in SEARCHES.items():
+        typer.echo(f"Measuring {kind} search ...", err=True)
         time = (1 - TRAINING_SHARE) * seconds / len(SEARCHES)
-        translate = search_with(model, beams)
-        decoding.append(measure_decoding(search, translate, test, config, precision=model.compute_dtype, seconds=time))
-    return Report(
+        settings = config.decoding.model_copy(
+            update={"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
+        )
+        search = ModelSearch(model, settings)
+        decoding.append(measure_decoding(kind, search, test, config, precision=model.compute_dtype, seconds=time))
+    return BenchmarkReport(
         version=version("nmt"),
         tensorflow=runtime.tf.__version__,
         device=runtime.device(),
@@ -135,13 +139,13 @@ def _measure(
         data=data,
         vocabulary=vocabulary,
         parameters=model.count_params(),
-        matmul=[one.speed() for one in products],
+        matmul=[product.speed() for product in products],
         training=training,
         decoding=decoding,
     )
 
 
-def describe(report: "Report") -> str:
+def describe(report: "BenchmarkReport") -> str:
     """Return the report as a table for people."""
     parts = [_head(report), _matmul(report.matmul), _training(report.training), _times(report.training)]
     return "\n\n".join("\n".join(lines) for lines in [*parts, *map(_decoding, report.decoding)] if lines)
@@ -151,12 +155,11 @@ def _row(label: str, number: str, unit: str, note: str = "") -> str:
     return f"  {label:<32}{number:>9} {unit:<12} {note}".rstrip()
 
 
-def _head(report: "Report") -> list[str]:
+def _head(report: "BenchmarkReport") -> list[str]:
     model, vocabulary = report.configuration.model, report.vocabulary
     return [
         f"nmt {report.version}, TensorFlow {report.tensorflow}, {report.device}",
-        f"Model: {model.architecture}, {model.encoder_layers} + {model.decoder_layers} layers, d_model "
-        f"{model.d_model:,}, d_ff {model.d_ff:,}, {model.heads} heads, {report.parameters:,} parameters",
+        f"Model: {model.description}, {report.parameters:,} parameters",
         f"Data: {report.data}, {vocabulary['source']:,} source and {vocabulary['target']:,} target ids",
     ]
 

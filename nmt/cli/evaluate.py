@@ -250,7 +250,7 @@ def _run_system(plan: Plan, run: "Run", test_set: "EvaluationSet") -> "tuple[Sys
         seconds=seconds,
         sentences_per_second=rate,
         with_unknown_words=sum(bool(one.unknown) for one in found),
-        cut_off=sum(not one.is_whole for one in found),
+        cut_off=sum(not one.finished for one in found),
     )
     return system, [_LINE_BREAK.sub(" ", one.text) for one in found]
 

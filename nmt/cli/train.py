@@ -1,6 +1,5 @@
 """``nmt train``: a run begun, or gone on with, from the look ahead to the last word."""
 
-import contextlib
 import signal
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +8,10 @@ import typer
 from nmt.cli.options import SetOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nmt.config.schema import Config
     from nmt.data.dataset import Dataset
     from nmt.runs.directory import Run
+    from nmt.training.session import TrainingSession
     from nmt.training.trainer import Trainer
 
 BASE = "base.yaml"
@@ -60,93 +58,63 @@ def train(
 def run_training(
     name: str, config: "Config", dataset_name: str | None, *, allow_changes: bool = False, dry_run: bool = False
 ) -> "Run":
-    """Train the run of that name, new or not, to its end, telling on the way what a person wants to know."""
-    from nmt.data.dataset import find_dataset
-    from nmt.data.manifest import read_manifest
-    from nmt.runs.directory import RUNS, Run, find_run, run_exists
-    from nmt.storage.atomic import refuse_existing
-    from nmt.storage.names import check_name
-
-    going_on = run_exists(name)
-    if going_on:
-        run = find_run(name)
-        dataset_name = dataset_name or read_manifest(run.dataset_path).settings.dataset
-    else:
-        run = Run(RUNS / check_name(name, "run"))
-        refuse_existing(run.folder)
-    dataset = find_dataset(dataset_name)
-    _note_settings_not_in_force(config, dataset)
-
+    """Train the run of that name, new or not, to its end, and print what a person wants to know on the way."""
     from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.storage.file_lock import locked
-    from nmt.training.resume import check_changes, start_run, take_over_changes
-    from nmt.training.trainer import Trainer
+    from nmt.training.session import TrainingSession
 
-    with contextlib.ExitStack() as stack:
-        changes: list[str] = []
-        if going_on:
-            if not dry_run:
-                stack.enter_context(locked(run.lock_path, f"Run {run.name!r}"))
-            changes = check_changes(run, config, dataset, allow_changes=allow_changes)
-
-        def begin() -> None:
-            """Write, now that all that can be refused has been looked at."""
-            if going_on:
-                take_over_changes(run, config, dataset)
-                return
-            start_run(name, config, dataset)
-            stack.enter_context(locked(run.lock_path, f"Run {run.name!r}"))
-            typer.echo(f"New run {run.name} in {run.folder}, on dataset {dataset.name}")
-
-        trainer = Trainer(run, config, dataset, ValidationDecoder(config, dataset))
-        for damage in trainer.damaged:
+    with TrainingSession(name, config, dataset_name, hold=not dry_run) as session:
+        _note_settings_not_in_force(config, session.dataset)
+        changes = session.open(ValidationDecoder, allow_changes=allow_changes)
+        for damage in session.trainer.damaged:
             typer.echo(f"Passed over: {damage}", err=True)
-        if trainer.is_finished:
-            typer.echo(_nothing_to_do(trainer))
-            return run
+        if session.trainer.is_finished:
+            typer.echo(_nothing_to_do(session.trainer))
+            return session.run
         for change in changes:
             typer.echo(f"Changed, as allowed: {change}")
-        _train(trainer, None if dry_run else begin)
-    return run
+        _train(session, dry_run=dry_run)
+    return session.run
 
 
-def _train(trainer: "Trainer", begin: "Callable[[], None] | None") -> None:
-    """Look ahead and train; ``begin`` makes the run ready to be written to, None: this is a dry run."""
+def _train(session: "TrainingSession", *, dry_run: bool) -> None:
+    """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
-    from nmt.training.console import TrainingProgress
-    from nmt.training.estimate import forecast
-    from nmt.training.interrupts import Departed, Departure
+    from nmt.training.console import Console
+    from nmt.training.estimate import estimate
+    from nmt.training.interrupts import GracefulShutdown, StopRequested
 
-    run, config, learner = trainer.run, trainer.config, trainer.learner
-    if trainer.step:
+    run, config, trainer = session.run, session.config, session.trainer
+    if step := trainer.state.position.step:
         typer.echo(
-            f"Going on with run {run.name} after step {trainer.step:,}, in epoch {trainer.epoch + 1} of "
+            f"Going on with run {run.name} after step {step:,}, in epoch {trainer.epoch + 1} of "
             f"{config.training.epochs}"
         )
-    if differences := trainer.differences_of_machine:
+    if differences := trainer.environment_differences:
         typer.echo(
-            f"Note: run {run.name} goes on where not all is as it was: {'; '.join(differences)}. Its result may differ "
-            "in the last bits from that of an uninterrupted run."
+            f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
+            "the last bits from that of an uninterrupted run."
         )
-    parameters, pairs = learner.model.count_params(), len(learner.train_split)
-    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {learner.precision}")
-    progress = TrainingProgress(config.training.epochs, config.training.log_every)
-    with Departure("Leaving after this step, saving first. Ctrl-C again leaves at once, without.") as departure:
+    parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
+    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {trainer.state.precision}")
+    console = Console(config.training.epochs, config.training.log_every)
+    notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
+    with GracefulShutdown(notice) as shutdown:
         try:
             if not trainer.is_trained:
-                trainer.check = departure.check
-                typer.echo(forecast(trainer).text)
-            if begin is None:
+                trainer.check = shutdown.check
+                typer.echo(estimate(trainer).text)
+            if dry_run:
                 typer.echo("A dry run: nothing was written.")
                 return
-            begin()
-            trainer.train(progress, departure.check)
-        except Departed:
-            progress.close()
-            typer.echo(_left(trainer), err=True)
-            raise typer.Exit(128 + (departure.asked or signal.SIGINT)) from None
+            if not session.resumed:
+                typer.echo(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
+            session.train([console], shutdown.check)
+        except StopRequested:
+            console.close()
+            typer.echo(_stopped(trainer), err=True)
+            raise typer.Exit(128 + (shutdown.requested or signal.SIGINT)) from None
         finally:
-            progress.close()
+            console.close()
     typer.echo(_finished(trainer))
 
 
@@ -163,16 +131,17 @@ def _nothing_to_do(trainer: "Trainer") -> str:
     )
 
 
-def _left(trainer: "Trainer") -> str:
-    if not trainer.step:
-        return "Left before the first step; the same command begins again."
-    return f"Saved at step {trainer.step:,}. Go on with: nmt train --run {trainer.run.name}"
+def _stopped(trainer: "Trainer") -> str:
+    step = trainer.state.position.step
+    if not step:
+        return "Stopped before the first step; the same command begins again."
+    return f"Saved at step {step:,}. Go on with: nmt train --run {trainer.run.name}"
 
 
 def _finished(trainer: "Trainer") -> str:
     run = trainer.run
-    left_out = trainer.learner.train_step.trouble().skipped
-    skipped = f" {left_out} steps were left out, whose loss or gradients were not finite." if left_out else ""
+    count = trainer.state.train_step.nonfinite_report().skipped
+    skipped = f" {count} steps were skipped, whose loss or gradients were not finite." if count else ""
     average = run.average()
     early = (
         f"Stopped early, {trainer.config.training.patience} validations after the best"

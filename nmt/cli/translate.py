@@ -84,15 +84,16 @@ def translate(
 
     weights = WeightsFile(chosen, choose_epoch(chosen, epoch))  # they come while TensorFlow starts
 
-    from nmt.decoding.translator import How, Translator
+    from nmt.decoding.model_search import SearchOptions
+    from nmt.decoding.translator import Translator
 
     translator = Translator.load(chosen, decoding=decoding, weights=weights)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names):
             typer.echo(f"{value:.4f}")
         return
-    how = How(sampled=sample, n_best=n_best or 1, scored=n_best is not None)
-    found = translator.translate_n_best(texts, names, how, prefix)
+    options = SearchOptions(sampled=sample, n_best=n_best or 1, scored=n_best is not None)
+    found = translator.translate_n_best(texts, names, options, prefix)
     _print(translator, texts, found, numbered=n_best is not None, aligned=alignment)
     _warn([several[0] for several in found], names)
 
@@ -172,5 +173,5 @@ def _warn(translations: "list[Translation]", names: list[str]) -> None:
     for translation, name in zip(translations, names, strict=True):
         if translation.unknown:
             typer.echo(f"nmt: {name}: unknown to the model: {', '.join(translation.unknown)}", err=True)
-        if not translation.is_whole:
+        if not translation.finished:
             typer.echo(f"nmt: {name}: the translation reached its longest allowed length and stops there", err=True)

@@ -1,6 +1,6 @@
 """TODO."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from nmt.storage.names import check_name
 class DataConfig(DocumentedRecord):
     """What ``prepare`` does with a file of sentence pairs."""
 
-    renamed = {"normalisation": "normalization"}  # noqa: RUF012 - a ClassVar of Record
+    renamed: ClassVar = {"normalisation": "normalization"}
 
     dataset: str | None = None
     """Name of the prepared dataset: ``prepare`` writes it, ``train`` reads it. null: ``prepare`` takes the name of

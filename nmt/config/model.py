@@ -1,19 +1,77 @@
-"""TODO."""
+"""Model section of the configuration: one record for each architecture, discriminated by ``architecture``."""
 
-from typing import Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nmt.config.record import DocumentedRecord
 
 
+class LengthLimits(NamedTuple):
+    """Lengths of the longest sentences that a model reads, in tokens with bos and eos; None: any length."""
+
+    source: int | None
+    target: int | None
+
+
 class ModelConfig(DocumentedRecord):
+    """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
+
+    architecture: str = "transformer"
+    """Architecture of the model."""
+
+    @property
+    def reads_bos(self) -> bool:
+        """Whether the encoder reads bos before the source sentence."""
+        return False
+
+    @property
+    def limits(self) -> LengthLimits:
+        """Longest source and target sentences that the model reads."""
+        return LengthLimits(None, None)
+
+    @property
+    def limits_remedy(self) -> str:
+        """Setting without length limits, for messages of models that have some."""
+        return ""
+
+    @property
+    def schedule_width(self) -> int:
+        """Width D that the noam schedule divides by."""
+        raise ValueError(f"architecture {self.architecture!r} says no width for the noam schedule")
+
+    @property
+    def description(self) -> str:
+        """Sizes of the model in a phrase."""
+        return self.architecture
+
+    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
+        """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""
+        return None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _choose_architecture(cls, values: Any, validate: Any) -> Self:
+        if cls is not ModelConfig or not isinstance(values, dict):
+            return validate(values)
+        name = values.get("architecture", DEFAULT_ARCHITECTURE)
+        section = MODEL_CONFIGS.get(name) if isinstance(name, str) else None
+        if section is None:
+            known = " or ".join(map(repr, MODEL_CONFIGS))
+            problem = PydanticCustomError("unknown_architecture", "Input should be {known}", {"known": known})
+            details = InitErrorDetails(type=problem, loc=("architecture",), input=name)
+            raise ValidationError.from_exception_data("ModelConfig", [details])
+        return section.model_validate(values)  # type: ignore[return-value]
+
+
+class TransformerConfig(ModelConfig):
     """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
 
-    renamed = {"initialisation": "initializer"}  # noqa: RUF012 - a ClassVar of Record
+    renamed: ClassVar = {"initialisation": "initializer"}
 
     architecture: Literal["transformer"] = "transformer"
-    """Which model class is built."""
+    """Architecture of the model."""
     encoder_layers: int = Field(6, ge=1, le=1_000)
     """Layers of the encoder (N in the paper)."""
     decoder_layers: int = Field(6, ge=1, le=1_000)
@@ -63,6 +121,45 @@ class ModelConfig(DocumentedRecord):
     """The encoder reads bos before the source sentence; false drops it."""
 
     @property
+    def reads_bos(self) -> bool:
+        """Whether the encoder reads bos before the source sentence."""
+        return self.source_bos
+
+    @property
+    def limits(self) -> LengthLimits:
+        """Longest source and target that learned positions take; no limit with sinusoids."""
+        most = self.max_positions if self.positions == "learned" else None
+        return LengthLimits(most, most)
+
+    @property
+    def limits_remedy(self) -> str:
+        """Setting without length limits."""
+        return "model.positions=sinusoidal"
+
+    @property
+    def schedule_width(self) -> int:
+        """D, which the noam schedule divides by (Vaswani et al. 2017, equation 3)."""
+        return self.d_model
+
+    @property
+    def description(self) -> str:
+        """Sizes of the model in a phrase."""
+        return (
+            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, d_ff "
+            f"{self.d_ff:,}, {self.heads} heads"
+        )
+
+    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
+        """Return in words why embeddings cannot be tied across sides; None if they can, or are not to be."""
+        if self.tie_embeddings != "all" or source_vocabulary == target_vocabulary:
+            return None
+        return (
+            f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
+            "side; model.tie_embeddings: all needs one vocabulary for both. Prepare the dataset with --set "
+            "data.joint_vocabulary=true, or set model.tie_embeddings=output."
+        )
+
+    @property
     def size_per_head(self) -> int:
         """Size of one head: ``head_size``, or its default."""
         return self.head_size if self.head_size is not None else self.d_model // self.heads
@@ -87,3 +184,8 @@ class ModelConfig(DocumentedRecord):
                 "share_decoder_norm: false"
             )
         return self
+
+
+DEFAULT_ARCHITECTURE = "transformer"
+MODEL_CONFIGS: dict[str, type[ModelConfig]] = {"transformer": TransformerConfig}
+"""Section of each architecture by its name; ``nmt.models.registry`` has the models."""

@@ -1,10 +1,11 @@
 """The configuration: four typed sections, every key documented where it is declared."""
 
 import yaml
+from pydantic import SerializeAsAny
 
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig
+from nmt.config.model import ModelConfig, TransformerConfig
 from nmt.config.record import DocumentedRecord
 from nmt.config.training import TrainingConfig
 from nmt.config.yaml_io import Dumper
@@ -14,7 +15,7 @@ class Config(DocumentedRecord):
     """The whole configuration of a run."""
 
     data: DataConfig = DataConfig()
-    model: ModelConfig = ModelConfig()
+    model: SerializeAsAny[ModelConfig] = TransformerConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
 

@@ -1,6 +1,6 @@
 """TODO."""
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,8 +18,8 @@ BATCH_SIZES = {"sentences": 64, "tokens": 2048}
 class TrainingConfig(DocumentedRecord):
     """The training loop: batches, optimizer, schedule, what is kept."""
 
-    renamed = {"accumulate": "accumulation_steps", "pack": "remove_padding"}  # noqa: RUF012 - a ClassVar of Record
-    renamed_values = {"schedule": {"paper": "noam"}}  # noqa: RUF012 - a ClassVar of Record
+    renamed: ClassVar = {"accumulate": "accumulation_steps", "pack": "remove_padding"}
+    renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A finished run goes on when this is raised."""

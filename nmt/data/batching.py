@@ -1,7 +1,7 @@
 """Which pairs meet in which batch: the plan of an epoch is a pure function of (seed, epoch), so it can be sought."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -65,6 +65,13 @@ def _token_starts(source: np.ndarray, target: np.ndarray, batch_size: int) -> li
         if start >= len(target):
             return starts
         starts.append(start)
+
+
+def length_batches(lengths: Sequence[int], size: int) -> list[np.ndarray]:
+    """Return indices of sentences sorted by length, in batches of at most ``size``; those of length 0 are left out."""
+    order = np.argsort(lengths, kind="stable")
+    order = order[np.asarray(lengths)[order] > 0]
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: int | None = None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Word alignment by cross-attention."""
 
 from typing import NamedTuple
 
@@ -7,23 +7,23 @@ import numpy as np
 from nmt.tokenizers.base import BOS, EOS
 
 
-class Attention(NamedTuple):
-    """Where the decoder looked while it wrote a translation."""
+class CrossAttention(NamedTuple):
+    """Cross-attention of the decoder on a sentence and its translation."""
 
     source: list[int]
-    """S ids, as the encoder reads them: with bos, unless the model drops it, and eos."""
+    """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
     target: list[int]
     """T ids, without bos."""
     weights: np.ndarray
-    """Cross-attention of each target token to each source token: float32 [decoder layers, heads, T, S]."""
+    """Attention of each target token to each source token: float32 [layers, heads, T, S]."""
 
     def alignment(self) -> list[tuple[int, int]]:
-        """Return for each target token j but eos the source token i it looked at most: pairs (i, j) from 0, in words.
+        """Return pairs (i, j) from 0: the source token i with the most attention of each target token j.
 
-        By the last layer's attention, averaged over its heads; bos and eos of the source do not count.
+        The attention is that of the last layer, averaged over its heads. Tokens bos and eos have no alignment.
         """
         words = [place for place, id_ in enumerate(self.source) if id_ not in (BOS, EOS)]
         if not words:
             return []
-        seen = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
-        return [(int(i), j) for j, (i, id_) in enumerate(zip(seen, self.target, strict=True)) if id_ != EOS]
+        aligned = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
+        return [(int(i), j) for j, (i, id_) in enumerate(zip(aligned, self.target, strict=True)) if id_ != EOS]

@@ -1,11 +1,22 @@
-"""Several hypotheses a sentence: beam search, over any step function.
+"""Beam search, over any step function.
 
-Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, N longest limit.
+Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, T longest limit,
+n hypotheses of a sentence.
 """
 
 from typing import Any, NamedTuple
 
-from nmt.decoding.search import Found, Ids, Step, Task, forced_tokens, largest, log_probabilities, until_done, written
+from nmt.decoding.search import (
+    DecodeLoop,
+    Hypotheses,
+    SearchLimits,
+    SpecialIds,
+    Step,
+    forced_tokens,
+    largest,
+    log_probabilities,
+    write_token,
+)
 from nmt.runtime import tf
 
 
@@ -19,77 +30,79 @@ def coverage_penalty(coverage: tf.Tensor, counts: tf.Tensor, beta: float) -> tf.
 
     Args:
         coverage: sum_j p_ij, attention to each source token so far: float32 [B, K, S].
-        counts: which source tokens are to be covered: bool [B, S].
+        counts: source tokens to cover: bool [B, S].
         beta: weight of the penalty.
     """
     logs = tf.math.log(tf.clip_by_value(coverage, 1e-9, 1.0))
     return beta * tf.reduce_sum(tf.where(counts[:, tf.newaxis], logs, 0.0), axis=-1)
 
 
-class _Beams(NamedTuple):
+class _Sentences(NamedTuple):
+    """Sentences in beam search."""
+
     index: tf.Tensor
-    """Which sentence: int32 [B]."""
+    """Place in the batch: int32 [B]."""
     tokens: tf.Tensor
-    """Of the beams that go on: int32 [B, K, N]."""
+    """Tokens of the open beams: int32 [B, K, T]."""
     last: tf.Tensor
-    """int32 [B, K]."""
+    """Last token of each beam: int32 [B, K]."""
     log_probability: tf.Tensor
-    """Of the beams that go on, -inf for places without one: float32 [B, K]."""
+    """Log-probability of each open beam, -inf for places without one: float32 [B, K]."""
     coverage: tf.Tensor
-    """Attention to each source token so far: float32 [B, K, S]."""
+    """Attention of each beam to each source token, summed over its tokens: float32 [B, K, S]."""
     ended: tf.Tensor
-    """Hypotheses that have ended, best first: int32 [B, K, N]."""
+    """Tokens of the hypotheses that have ended, the best first: int32 [B, K, T]."""
     scores: tf.Tensor
-    """Of these, -inf for places without one: float32 [B, K]."""
-    done: tf.Tensor
+    """Score of each ended hypothesis, -inf for places without one: float32 [B, K]."""
+    finished: tf.Tensor
     """bool [B]."""
 
 
-def beam(
+def beam_search(
     step: Step,
-    cache: Any,
-    task: Task,
-    ids: Ids,
+    state: Any,
+    limits: SearchLimits,
+    ids: SpecialIds,
     *,
     beams: int,
     n_best: int = 1,
     alpha: float = 0.0,
     beta: float = 0.0,
     covered: tf.Tensor | None = None,
-) -> Found:
-    """Keep the K likeliest beginnings of each sentence; one that ends takes its place along, so that K can end.
+) -> Hypotheses:
+    """Keep the K likeliest prefixes of each sentence; a hypothesis that ends takes its place along, so that K can end.
 
-    A hypothesis Y of X scores s(Y, X) = log P(Y | X) / lp(Y) + cp(X; Y) (Wu et al. 2016, equation 14). Search of a
-    sentence stops once no beginning can still come among its ``n_best``: log-probabilities only fall, lp is largest at
-    the limit and cp is at most 0. What is cut off by its limit counts as a hypothesis like others.
+    A hypothesis Y of X scores s(Y, X) = log P(Y | X) / lp(Y) + cp(X; Y) (Wu et al. 2016, equation 14). The search of a
+    sentence stops once no open beam can still come among its ``n_best``: log-probabilities only fall, lp is largest at
+    the limit and cp is at most 0. A hypothesis cut off by its limit counts like others.
 
     Args:
-        step, cache, task, ids: as for ``one_by_one``; the cache has K beams.
+        step, state, limits, ids: as of ``step_search``; the state has K beams.
         beams: K; with 1 this is greedy search.
-        n_best: n, at most K, translations are returned for each sentence.
+        n_best: n, at most K: number of hypotheses to return for each sentence.
         alpha: exponent of the length penalty, at least 0.
-        beta: weight of the coverage penalty, at least 0; it needs a step that returns attention.
-        covered: which source tokens the coverage penalty is about: bool [B, S].
+        beta: weight of the coverage penalty, at least 0; needs a step that returns attention.
+        covered: source tokens that the coverage penalty counts: bool [B, S].
 
     Returns:
-        n translations for each sentence. Where fewer exist the score is -inf and the rest padding.
+        n hypotheses for each sentence. Places without one have the score -inf and padding.
     """
-    size, width = tf.size(task.limits), tf.reduce_max(task.limits)
+    size, width = tf.size(limits.max_lengths), tf.reduce_max(limits.max_lengths)
     places = tf.range(beams)
     covered = covered if covered is not None and beta else tf.zeros([size, 1], tf.bool)
 
-    def extend(count: tf.Tensor, old: _Beams, cache: Any) -> tuple[_Beams, Any]:
-        logits, attention, cache = step(old.last, cache)
+    def extend(count: tf.Tensor, old: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
+        logits, attention, state = step(old.last, state)
         parents, chosen, total = _best_continuations(
-            logits, old.log_probability, beams, forced_tokens(count, old.index, task.prefixes, ids), ids
+            logits, old.log_probability, beams, forced_tokens(count, old.index, limits.prefixes, ids), ids
         )
         free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
-        taken = (places < free) & (total > float("-inf")) & ~old.done[:, tf.newaxis]
-        limits = tf.gather(task.limits, old.index)
-        cut = (count + 1 >= limits)[:, tf.newaxis]
+        taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
+        max_lengths = tf.gather(limits.max_lengths, old.index)
+        cut = (count + 1 >= max_lengths)[:, tf.newaxis]
         ends = taken & (tf.equal(chosen, ids.eos) | cut)
-        goes_on = taken & ~ends
-        tokens = written(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
+        open_ = taken & ~ends
+        tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
         coverage, scores = old.coverage, total / length_penalty(count + 1, alpha)
         if beta and attention is not None:
             coverage = tf.gather(coverage + attention, parents, batch_dims=1)
@@ -97,19 +110,20 @@ def beam(
         all_scores = tf.concat([old.scores, tf.where(ends, scores, float("-inf"))], axis=1)
         scores, order = tf.math.top_k(all_scores, beams)
         ended = tf.gather(tf.concat([old.ended, tokens], axis=1), order, batch_dims=1)
-        log_probability = tf.where(goes_on, total, float("-inf"))
-        attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(limits, alpha)
-        return old._replace(
+        log_probability = tf.where(open_, total, float("-inf"))
+        attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(max_lengths, alpha)
+        extended = old._replace(
             tokens=tokens,
             last=chosen,
             log_probability=log_probability,
             coverage=coverage,
             ended=ended,
             scores=scores,
-            done=old.done | ~tf.reduce_any(goes_on, axis=1) | (scores[:, n_best - 1] >= attainable),
-        ), cache.reorder(parents)
+            finished=old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable),
+        )
+        return count + 1, extended, state.reorder(parents)
 
-    start = _Beams(
+    start = _Sentences(
         index=tf.range(size),
         tokens=tf.fill([size, beams, width], ids.pad),
         last=tf.fill([size, beams], ids.bos),
@@ -117,18 +131,18 @@ def beam(
         coverage=tf.zeros([size, beams, tf.shape(covered)[1]]),
         ended=tf.fill([size, beams, width], ids.pad),
         scores=tf.fill([size, beams], float("-inf")),
-        done=task.limits < 1,
+        finished=limits.max_lengths < 1,
     )
-    end = until_done(extend, start, cache)
-    return Found(end.ended[:, :n_best], end.scores[:, :n_best])
+    end = DecodeLoop(extend).run(start, state)
+    return Hypotheses(end.ended[:, :n_best], end.scores[:, :n_best])
 
 
 def _best_continuations(
-    logits: tf.Tensor, log_probability: tf.Tensor, beams: int, forced: tf.Tensor | None, ids: Ids
+    logits: tf.Tensor, log_probability: tf.Tensor, beams: int, forced: tf.Tensor | None, ids: SpecialIds
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return the K likeliest continuations of beams with these logits [B, K, V] and log-probabilities [B, K].
+    """Return the K likeliest continuations of beams with logits [B, K, V] and log-probabilities [B, K].
 
-    They are among the K likeliest of each beam, and these among its K + 2 likeliest with padding and bos.
+    They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
 
     Returns:
         Parent int32, token int32 and log-probability float32, [B, K] each.
@@ -138,8 +152,9 @@ def _best_continuations(
     if forced is not None:
         tokens = tf.where(tf.equal(forced, ids.pad)[:, tf.newaxis, tf.newaxis], tokens, ids.pad)
         tokens = tf.concat([tokens, tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1])], axis=2)
-    speakable = tf.not_equal(tokens, ids.pad) & tf.not_equal(tokens, ids.bos)
+    allowed = tf.not_equal(tokens, ids.pad) & tf.not_equal(tokens, ids.bos)
     totals = log_probability[:, :, tf.newaxis] + log_probabilities(logits, tokens)
-    candidates = tf.reshape(tf.where(speakable, totals, float("-inf")), [size, -1])
-    total, at = tf.math.top_k(candidates, beams)
-    return at // tf.shape(tokens)[2], tf.gather(tf.reshape(tokens, [size, -1]), at, batch_dims=1), total
+    candidates = tf.reshape(tf.where(allowed, totals, float("-inf")), [size, -1])
+    total, places = tf.math.top_k(candidates, beams)
+    chosen = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
+    return places // tf.shape(tokens)[2], chosen, total

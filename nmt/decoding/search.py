@@ -1,9 +1,18 @@
-"""The loop that all searches share, and what they take and return: tokens found one by one by a step function.
+"""The loop of every search, and the records that searches take and return.
 
-Knows no tokenizer and no model class, only a step function and its cache. The loop runs in TensorFlow, eagerly or
-compiled, and drops sentences as they finish.
+A search knows no tokenizer and no model class, only a step function and its state. The loop runs in TensorFlow, eagerly
+or compiled, and drops finished sentences on its way:
 
-Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, N longest limit.
+    outer loop, until every sentence is finished:
+        select the unfinished sentences, and enlarge their state by CHUNK tokens
+        inner loop, until a quarter of these have finished or the state is full:
+            extend each sentence by a token
+        write the sentences back to their places in the result
+
+Finished sentences in a batch cost as much as others. Selecting copies the state, so it waits for a quarter of them.
+
+Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, T longest limit,
+n hypotheses of a sentence.
 """
 
 from collections.abc import Callable
@@ -12,116 +21,114 @@ from typing import Any, NamedTuple, Protocol, Self
 from nmt.runtime import tf
 
 CHUNK = 16
-"""Steps for which the cache gets room at a time."""
+"""Tokens by which the capacity of the state grows at a time."""
 GROUP = 64
-"""Places of the vocabulary that are looked at together for the largest logits."""
+"""Size of the groups of the vocabulary that the search for the largest logits begins with."""
 
 
-class Cache(Protocol):
-    """What a step function keeps of B sentences with K beams each: any structure of tensors with these two methods."""
+class SearchState(Protocol):
+    """State of a step function for K beams of B sentences: any structure of tensors with these two methods."""
 
     def reorder(self, parents: tf.Tensor) -> Self:
-        """Let beam k of sentence b go on from what was its beam ``parents[b, k]``: int32 [B, K]."""
+        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
 
-    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> Self:
-        """Return the cache of these sentences, int32 [B'], alone, with room for ``room`` tokens in all."""
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> Self:
+        """Return the state of the sentences ``rows``, int32 [B'], alone, with room for ``capacity`` tokens in all."""
 
 
-# (tokens int32 [B, K], cache) -> (logits [B, K, V], attention to the source float32 [B, K, S] or None, cache)
+# (tokens int32 [B, K], state) -> (logits [B, K, V], attention to the source float32 [B, K, S] or None, new state)
 Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, tf.Tensor | None, Any]]
 
 
-class Task(NamedTuple):
-    """What is to be found."""
+class SearchLimits(NamedTuple):
+    """Bounds on the hypotheses of each sentence."""
 
-    limits: tf.Tensor
-    """Most tokens that each sentence may have, its eos included: int32 [B]."""
+    max_lengths: tf.Tensor
+    """Most tokens of a hypothesis, eos included: int32 [B]."""
     prefixes: tf.Tensor | None = None
-    """Tokens that each translation must begin with, padded: int32 [B, P]; None for none."""
+    """Tokens that each hypothesis must begin with, padded: int32 [B, P]; None for none."""
 
 
-class Ids(NamedTuple):
-    """The ids that search must know."""
+class SpecialIds(NamedTuple):
+    """Special token ids that search must know."""
 
     pad: int
-    """Fills rows after eos; never said."""
+    """Filler after eos; never generated."""
     bos: int
-    """Starts a sentence; never said."""
+    """Start of a sentence; never generated."""
     eos: int
-    """Ends one."""
+    """End of a sentence."""
 
 
-class Found(NamedTuple):
-    """Translations, the best of a sentence first."""
+class Hypotheses(NamedTuple):
+    """Hypotheses of each sentence, the best first."""
 
     tokens: tf.Tensor
-    """Ids without bos, with eos where it was reached: int32 [B, n, N]."""
+    """Ids without bos, with eos where it was reached: int32 [B, n, T]."""
     scores: tf.Tensor
-    """Log-probabilities, with penalties where search has them: float32 [B, n]; 0 where none were asked for."""
+    """Log-probabilities, with penalties in beam search: float32 [B, n]; 0 where scores were not asked for."""
 
 
-def until_done(extend: Callable[[tf.Tensor, Any, Any], tuple[Any, Any]], sentences: Any, cache: Cache) -> Any:
-    """Extend all sentences by a token at a time until each is done.
-
-    Sentences that are done would cost as much as others: when they are a quarter, and whenever the cache is full, the
-    others go on without them.
+class DecodeLoop:
+    """The two loops of the picture above.
 
     Args:
-        extend: (tokens found int32 scalar, sentences, cache) -> (sentences, cache), one token further.
-        sentences: named tuple of tensors [B, ...], among them ``index`` int32 [B], 0 .. B - 1, and ``done`` bool [B].
-        cache: of these sentences.
-
-    Returns:
-        The sentences, in their order, as they were when they were done.
+        extend: (number of tokens so far int32 scalar, sentences, state) -> the three, one token longer.
+            ``sentences`` is a named tuple of tensors [B, ...], among them ``index`` int32 [B], the place 0 .. B - 1 in
+            the batch, and ``finished`` bool [B].
     """
 
-    def some_left(_count: tf.Tensor, _result: Any, sentences: Any, _cache: Any) -> tf.Tensor:
-        return ~tf.reduce_all(sentences.done)
+    def __init__(self, extend: Callable[[tf.Tensor, Any, Any], tuple[tf.Tensor, Any, Any]]) -> None:
+        """Take the function that extends all sentences by a token."""
+        self.extend = extend
 
-    def drop_and_go_on(count: tf.Tensor, result: Any, sentences: Any, cache: Any) -> Any:
-        left = tf.cast(tf.where(~sentences.done)[:, 0], tf.int32)
-        sentences = tf.nest.map_structure(lambda part: tf.gather(part, left), sentences)
-        room = count + CHUNK
-        cache = cache.keep(left, room)
-        size = tf.size(left)
+    def run(self, sentences: Any, state: SearchState) -> Any:
+        """Return the sentences as they were when they finished, in their order."""
+        loop = (tf.constant(0), sentences, sentences, state)
+        return tf.while_loop(self._unfinished, self._decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
 
-        def worth_it(count: tf.Tensor, sentences: Any, _cache: Any) -> tf.Tensor:
-            done = tf.reduce_sum(tf.cast(sentences.done, tf.int32))
-            return (count < room) & (4 * done < size)
+    @staticmethod
+    def _unfinished(_count: tf.Tensor, _result: Any, sentences: Any, _state: Any) -> tf.Tensor:
+        return ~tf.reduce_all(sentences.finished)
 
-        def one_further(count: tf.Tensor, sentences: Any, cache: Any) -> Any:
-            return (count + 1, *extend(count, sentences, cache))
+    def _decode_chunk(self, count: tf.Tensor, result: Any, sentences: Any, state: Any) -> Any:
+        """Body of the outer loop."""
+        rows = tf.cast(tf.where(~sentences.finished)[:, 0], tf.int32)
+        sentences = tf.nest.map_structure(lambda part: tf.gather(part, rows), sentences)
+        capacity, size = count + CHUNK, tf.size(rows)
+        state = state.select(rows, capacity)
 
-        state = (count, sentences, cache)
-        count, sentences, cache = tf.while_loop(worth_it, one_further, state, shape_invariants=_any_shape(state))
-        at = sentences.index[:, tf.newaxis]
+        def most_unfinished(count: tf.Tensor, sentences: Any, _state: Any) -> tf.Tensor:
+            finished = tf.reduce_sum(tf.cast(sentences.finished, tf.int32))
+            return (count < capacity) & (4 * finished < size)
+
+        loop = (count, sentences, state)
+        count, sentences, state = tf.while_loop(most_unfinished, self.extend, loop, shape_invariants=_any_shape(loop))
+        places = sentences.index[:, tf.newaxis]
         result = tf.nest.map_structure(
-            lambda all_, part: tf.tensor_scatter_nd_update(all_, at, part), result, sentences
+            lambda whole, part: tf.tensor_scatter_nd_update(whole, places, part), result, sentences
         )
-        return count, result, sentences, cache
-
-    state = (tf.constant(0), sentences, sentences, cache)
-    return tf.while_loop(some_left, drop_and_go_on, state, shape_invariants=_any_shape(state))[1]
+        return count, result, sentences, state
 
 
-def _any_shape(state: Any) -> Any:
-    return tf.nest.map_structure(lambda part: tf.TensorShape([None] * part.shape.rank), state)
+def _any_shape(loop: Any) -> Any:
+    return tf.nest.map_structure(lambda part: tf.TensorShape([None] * part.shape.rank), loop)
 
 
-def written(tokens: tf.Tensor, count: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-    """Tokens [..., N] with ``new`` [...] at place ``count``."""
+def write_token(tokens: tf.Tensor, count: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
+    """Return tokens, [..., T], with ``new``, [...], in column ``count``."""
     return tf.where(tf.equal(tf.range(tf.shape(tokens)[-1]), count), new[..., tf.newaxis], tokens)
 
 
-def without_unspeakable(logits: tf.Tensor, ids: Ids) -> tf.Tensor:
-    """Logits [..., V] with -inf for what is never to be said, whatever weight an undertrained model gives it."""
+def mask_special_tokens(logits: tf.Tensor, ids: SpecialIds) -> tf.Tensor:
+    """Return logits, [..., V], with -inf for pad and bos, whatever an undertrained model gives them."""
     vocabulary = tf.range(tf.shape(logits)[-1])
-    speakable = tf.not_equal(vocabulary, ids.pad) & tf.not_equal(vocabulary, ids.bos)
-    return tf.where(speakable, logits, tf.constant(float("-inf"), logits.dtype))
+    allowed = tf.not_equal(vocabulary, ids.pad) & tf.not_equal(vocabulary, ids.bos)
+    return tf.where(allowed, logits, tf.constant(float("-inf"), logits.dtype))
 
 
-def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None, ids: Ids) -> tf.Tensor | None:
-    """Return what each sentence must say next: int32 [B], padding for anything; None where there are no prefixes."""
+def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None, ids: SpecialIds) -> tf.Tensor | None:
+    """Return the prefix token in column ``count`` of each sentence: int32 [B], pad past its end; None: no prefixes."""
     if prefixes is None:
         return None
     prefixes = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=ids.pad)
@@ -129,27 +136,27 @@ def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None
 
 
 def log_probabilities(logits: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
-    """Of tokens [..., k] after logits [..., V]: float32 [..., k]; the least that is told apart is log(1e-38)."""
-    # A softmax is one pass of one operation, a logarithm of all V of it another one, of which k are wanted.
+    """Return log-probabilities of tokens [..., k] by logits [..., V]: float32 [..., k], at least log(1e-38)."""
+    # A softmax is one operation; log_softmax would take another pass over all V, of which k are needed.
     probabilities = tf.gather(tf.nn.softmax(tf.cast(logits, tf.float32)), tokens, batch_dims=len(logits.shape) - 1)
     return tf.math.log(tf.maximum(probabilities, 1e-38))
 
 
 def largest(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the k largest of logits [..., V], largest first, and their places int32; of equals the first places.
+    """Return the k largest of logits [..., V], the largest first, and their ids int32; of equals the lowest ids.
 
-    They are in the k groups of places with the largest maxima, and maxima are found far faster than an order.
+    They are in the k groups with the largest maxima; maxima take far less time than sorting.
     """
     vocabulary = logits.shape[-1]
     if vocabulary is None or vocabulary <= k * GROUP:
         return tf.math.top_k(logits, tf.minimum(k, tf.shape(logits)[-1]))
     if vocabulary % GROUP:
-        filled = [[0, 0]] * (len(logits.shape) - 1) + [[0, -vocabulary % GROUP]]
-        logits = tf.pad(logits, filled, constant_values=float("-inf"))
+        padding = [[0, 0]] * (len(logits.shape) - 1) + [[0, -vocabulary % GROUP]]
+        logits = tf.pad(logits, padding, constant_values=float("-inf"))
     leading = tf.shape(logits)[:-1]
     groups = tf.reshape(logits, tf.concat([leading, [-1, GROUP]], axis=0))
     batch = len(logits.shape) - 1
     chosen = tf.sort(tf.math.top_k(tf.reduce_max(groups, axis=-1), k).indices)
     members = tf.reshape(tf.gather(groups, chosen, batch_dims=batch), tf.concat([leading, [k * GROUP]], axis=0))
-    values, at = tf.math.top_k(members, k)
-    return values, tf.gather(chosen, at // GROUP, batch_dims=batch) * GROUP + at % GROUP
+    values, places = tf.math.top_k(members, k)
+    return values, tf.gather(chosen, places // GROUP, batch_dims=batch) * GROUP + places % GROUP

@@ -1,46 +1,48 @@
-"""Validation by translating: BLEU, chrF and sentences to look at, with the weights that training has just now."""
+"""Validation by translating: BLEU, chrF and sample translations with the current weights of training."""
 
 from collections.abc import Callable
 
 from sacrebleu.metrics import BLEU, CHRF
 
 from nmt.config.schema import Config
+from nmt.data.batching import length_batches
 from nmt.data.dataset import Dataset
 from nmt.decoding.translator import Translator
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
-from nmt.runs.metrics import Sample
+from nmt.runs.metrics import DecodedValidation, Sample
 from nmt.storage.arrays import Arrays
 from nmt.storage.text import read_lines
-from nmt.training.trainer import Decoded
 
 
 class ValidationDecoder:
-    """Translates the first validation sentences greedily, in a float32 model of its own."""
+    """Translates the first N validation sentences greedily, in a float32 model of its own.
+
+    N is the larger of ``training.samples`` and ``training.decode_validation``.
+    """
 
     def __init__(self, config: Config, dataset: Dataset) -> None:
-        """Take the configuration, of which ``training.samples`` and ``training.decode_validation`` say how many."""
-        self.sampled, self.scored = config.training.samples, config.training.decode_validation
-        count = max(self.sampled, self.scored)
+        """Take the configuration, and the dataset with the validation text."""
+        self.samples, self.scored = config.training.samples, config.training.decode_validation
+        count = max(self.samples, self.scored)
         self.sources, self.references = (
             read_lines(dataset.text("validation", side))[:count] for side in ("source", "target")
         )
-        self.settings = config.model_copy(
-            update={"decoding": config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})}
-        )
+        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
+        self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
-        self.translator: Translator | None = None
+        self._translator: Translator | None = None
 
-    def __call__(self, weights: Arrays, check: Callable[[], None]) -> Decoded:
-        """Translate with these weights; ``check`` is called between batches, and may raise to break off."""
+    def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
+        """Translate with weights; ``check`` is called between batches, and may raise to break off."""
         if not self.sources:
-            return Decoded(None, None, [])
-        if self.translator is None:  # when it is needed: it takes as much memory as the weights
+            return DecodedValidation()
+        if self._translator is None:  # at first use: it takes as much memory as the weights
             source, target = self.dataset.tokenizers()
-            model = build_model(self.settings.model, source.size, target.size, "float32", trained=True)
-            self.translator = Translator(model, source, target, self.settings, 0)
-        set_weights(self.translator.model, weights)
-        translations = self._translate(self.translator, check)
+            model = build_model(self.config.model, source.size, target.size, "float32", trained=True)
+            self._translator = Translator(model, source, target, self.config, 0)
+        set_weights(self._translator.model, weights)
+        translations = self._translate(self._translator, check)
         bleu = chrf = None
         if self.scored:
             scored, references = translations[: self.scored], [self.references[: self.scored]]
@@ -49,18 +51,16 @@ class ValidationDecoder:
         rows = zip(self.sources, self.references, translations, strict=True)
         samples = [
             Sample(source=source, reference=reference, translation=translation)
-            for source, reference, translation in list(rows)[: self.sampled]
+            for source, reference, translation in list(rows)[: self.samples]
         ]
-        return Decoded(bleu, chrf, samples)
+        return DecodedValidation(bleu, chrf, samples)
 
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
-        order = sorted(range(len(self.sources)), key=lambda number: len(self.sources[number]))
-        translations = [""] * len(order)
-        size = self.settings.decoding.batch_size
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
-            found = translator.translate([self.sources[number] for number in batch])
-            for number, one in zip(batch, found, strict=True):
-                translations[number] = one.text
+        translations = [""] * len(self.sources)
+        lengths = [1 + len(source) for source in self.sources]
+        for batch in length_batches(lengths, self.config.decoding.batch_size):
+            found = translator.translate([self.sources[index] for index in batch])
+            for index, translation in zip(batch, found, strict=True):
+                translations[index] = translation.text
             check()
         return translations

@@ -160,7 +160,7 @@ def _schedule(figure: Figure, run: Run) -> None:
     last = max(end, 2 * warmup, warmup + (training.decay_steps or 0))  # far enough to see the rise and the fall
 
     def rate(step: int) -> float:
-        return learning_rate(step, config.model.d_model, training, end)
+        return learning_rate(step, config.model.schedule_width, training, end)
 
     steps = np.unique(np.linspace(1, last, 1000).astype(int))
     axes = _axes(figure, f"Run {run.name}", "step", "learning rate")

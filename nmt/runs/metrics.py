@@ -1,9 +1,9 @@
 """The metrics file, one JSON object a line: what is noted of steps, epochs, averages and samples, and which is best."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -82,6 +82,17 @@ class Sample(Record):
     source: str
     reference: str
     translation: str
+
+
+class DecodedValidation(NamedTuple):
+    """Translations of validation sentences: scores and samples."""
+
+    bleu: float | None = None
+    """BLEU, 0 to 100; None if not asked for."""
+    chrf: float | None = None
+    """ChrF, 0 to 100; None if not asked for."""
+    samples: Sequence[Sample] = ()
+    """Sample sentences with their translations."""
 
 
 class SampleMetrics(Record):

@@ -1,134 +1,126 @@
-"""States to go on from, each whole and with checksums.
+"""Checkpoints to resume training from, each whole and with checksums.
 
-The order of writing matters: weights, metrics, and only then the state that refers to them.
+A checkpoint is a folder ``state/step-N`` of a run: weights, optimizer, metrics file, and ``state.json``, which is
+written last and has the checksums of the others.
 """
 
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
-from nmt.models.weights import set_weights
 from nmt.runs.directory import Run
 from nmt.runs.weights import Saved
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 
-if TYPE_CHECKING:
-    import keras
-
-STATES_KEPT = 2  # the newest, and the one before in case the newest is damaged
-WEIGHTS, LEARNER, METRICS, STANDING = "weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"
-
-
-class Stateful(Protocol):
-    """What learns besides the weights: the optimizer, or all that a step of training keeps."""
-
-    def state(self) -> Arrays:
-        """Return arrays by name, the count of steps as "steps" among them."""
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take them back; KeyError or ValueError if they are those of something else."""
+CHECKPOINTS_KEPT = 2  # the newest, and the one before in case the newest is damaged
+FORMAT = 2
+WEIGHTS, OPTIMIZER, METRICS, MANIFEST = "weights.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"
+OPTIMIZER_OF_FORMAT_1 = "learner.safetensors"
 
 
-class Standing(Record):
-    """How far a run has come, between two steps: ``state.json`` without its checksums."""
+class LoopState(Record):
+    """Position and totals of a run between two steps, and what the last bits of its result depend on."""
 
     epoch: int = Field(ge=0, le=2**53)
-    """Epochs ended: trained, validated and noted in the metrics."""
+    """Number of completed epochs: trained, validated and recorded in the metrics."""
     step: int = Field(ge=0, le=2**53)
-    """Optimizer steps taken since the run began."""
+    """Number of optimizer steps since the run began."""
     steps_in_epoch: int = Field(ge=0, le=2**53)
-    """Those of the epoch after; all of its steps if only its validation is missing."""
+    """Number of steps in the current epoch; all of its steps if only its validation is missing."""
     seconds: float
-    """That the epoch after has been trained so far."""
+    """Training time of the current epoch so far."""
     totals: tuple[float, float, float]
-    """Summed loss, right tokens and tokens of the epoch after, so far."""
+    """Summed loss, correct tokens and tokens of the current epoch so far."""
     logged: tuple[float, float, float]
-    """The same when a line about steps was last written."""
-    made_with: dict[str, str]
+    """Totals when the last step record was written."""
+    environment: dict[str, str]
     """Versions and processor, on which the last bits of a result depend."""
 
 
-class State(Record):
-    """``state.json``: a damaged one gives itself away, and so does a file beside it that is not its own."""
+class CheckpointManifest(Record):
+    """Content of ``state.json``. Its checksum detects damage; those in ``files`` detect damaged or foreign files."""
 
-    standing: Standing
+    format: Literal[2] = 2
+    """Number of this format."""
+    loop: LoopState
+    """Position and totals."""
     files: dict[str, str]
-    """Checksums of the files beside it, by name."""
+    """SHA-256 of each file beside it, by name."""
     sha256: str
-    """Of all of the above."""
+    """SHA-256 of all of the above."""
 
     @classmethod
-    def of(cls, standing: Standing, files: dict[str, str]) -> "State":
-        """Return the state with its checksum."""
-        return cls(standing=standing, files=files, sha256=_digest(standing, files))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing of it was changed."""
-        return self.sha256 == _digest(self.standing, self.files)
+    def of(cls, loop: LoopState, files: dict[str, str]) -> "CheckpointManifest":
+        """Return the manifest with its checksum."""
+        return cls(loop=loop, files=files, sha256=_digest(loop.model_dump(mode="json"), files, FORMAT))
 
 
-def _digest(standing: Standing, files: dict[str, str]) -> str:
-    content = json.dumps([standing.model_dump(mode="json"), files], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+def _digest(loop: dict[str, Any], files: dict[str, str], format_: int) -> str:
+    parts = [loop, files] if format_ == 1 else [format_, loop, files]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-class Content(NamedTuple):
-    """What a state holds."""
+class Checkpoint(NamedTuple):
+    """Content of a checkpoint: all that the next step changes."""
 
-    standing: Standing
+    loop: LoopState
+    """Position and totals."""
     metrics: bytes
-    """The metrics file, as it is to be gone on with."""
+    """Metrics file up to this position."""
     weights: Arrays
-    """The model's, those that the next step changes."""
-    learner: Arrays
-    """What else the next step changes."""
+    """Weights of the model."""
+    optimizer: Arrays
+    """Optimizer moments, moving averages, loss scale and non-finite tracker."""
 
 
 @dataclass(frozen=True)
-class Restored:
-    """Where a resumed run stands, and what had to be passed over to get there."""
+class RestoreResult:
+    """The checkpoint that a run resumes from, and those that could not be used."""
 
-    standing: Standing
+    loop: LoopState
+    """Position and totals of the checkpoint."""
     metrics: bytes
-    """The metrics file as it was then."""
+    """Metrics file of the checkpoint."""
     damaged: list[str]
-    """In words: states that could not be used."""
+    """Newer checkpoints that could not be used, with the reason in words."""
 
 
-def save_state(run: Run, content: Content, saved: Saved | None = None) -> None:
-    """Write what training needs to go on from here, and drop older states and such as lie ahead of it.
+def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: Saved | None = None) -> None:
+    """Write a checkpoint, then delete the older ones beyond ``CHECKPOINTS_KEPT`` and all of later steps.
 
     Args:
         run: the run.
-        content: where it stands, and all that the next step changes.
-        saved: a file with the same weights, to share their place on the disk.
+        checkpoint: its content.
+        saved: a file with the same weights, to be linked instead of written again.
     """
-    standing = content.standing
-    with atomic_folder(run.state_path(standing.step), replace=True) as aside:
-        (aside / METRICS).write_bytes(content.metrics)
+    loop = checkpoint.loop
+    with atomic_folder(run.state_path(loop.step), replace=True) as temporary:
+        (temporary / METRICS).write_bytes(checkpoint.metrics)
         files = {
-            METRICS: sha256(aside / METRICS),
-            WEIGHTS: _share(saved, aside / WEIGHTS) if saved else write_arrays(aside / WEIGHTS, content.weights),
-            LEARNER: write_arrays(aside / LEARNER, content.learner),
-        }
-        write_json(aside / STANDING, State.of(standing, files).model_dump(mode="json"))
-    older = [step for step in run.state_steps if step < standing.step]
-    ahead = [step for step in run.state_steps if step > standing.step]  # damaged, so their steps are taken again
-    for step in [*older[: 1 - STATES_KEPT], *ahead]:
+            METRICS: sha256(temporary / METRICS),
+            WEIGHTS: _link(saved, temporary / WEIGHTS) if saved else write_arrays(
+                temporary / WEIGHTS, checkpoint.weights
+            ),
+            OPTIMIZER: write_arrays(temporary / OPTIMIZER, checkpoint.optimizer),
+        }  # fmt: skip
+        write_json(temporary / MANIFEST, CheckpointManifest.of(loop, files).model_dump(mode="json"))
+    older = [step for step in run.state_steps if step < loop.step]
+    later = [step for step in run.state_steps if step > loop.step]  # damaged, so their steps are taken again
+    for step in [*older[: 1 - CHECKPOINTS_KEPT], *later]:
         shutil.rmtree(run.state_path(step))
 
 
-def _share(saved: Saved, path: Path) -> str:
+def _link(saved: Saved, path: Path) -> str:
     try:
         path.hardlink_to(saved.path)
     except OSError:  # a file system without links
@@ -136,68 +128,95 @@ def _share(saved: Saved, path: Path) -> str:
     return saved.checksum
 
 
-def restore(run: Run, model: "keras.Model", learner: Stateful) -> Restored | None:
-    """Load the newest undamaged state into model and learner; None if the run has none.
+def restore_newest(run: Run, restore: Callable[[Checkpoint], None]) -> RestoreResult | None:
+    """Restore the newest checkpoint that can be used; None if the run has none.
+
+    Args:
+        run: the run.
+        restore: restores a checkpoint; raises KeyError or ValueError for that of another model.
 
     Raises:
-        DataError: if there are states and none of them can be used, or weights whose states are gone.
+        DataError: if there are checkpoints and none can be used, or weights without any checkpoint.
     """
     damaged: list[str] = []
     for step in reversed(run.state_steps):
         folder = run.state_path(step)
         try:
-            content = read_state(folder, step)
-            set_weights(model, content.weights)
-            learner.restore(content.learner)
+            checkpoint = read_checkpoint(folder, step)
+            restore(checkpoint)
         except (DataError, NotFoundError) as error:
             damaged.append(str(error))
         except (KeyError, ValueError) as error:
             damaged.append(f"{folder} is the state of another model: {error}.")
         else:
-            return Restored(content.standing, content.metrics, damaged)
+            return RestoreResult(checkpoint.loop, checkpoint.metrics, damaged)
     if damaged:
         raise DataError(
-            f"A run goes on from a whole state; none of run {run.name!r} is: {' '.join(damaged)} Its weights, where "
-            "they are whole, still translate; to train, start another run with --run NAME."
+            f"Run {run.name!r} cannot go on: {' '.join(damaged)} Training resumes from a whole state. The "
+            "run's weights, where they are whole, still translate; to train, start another run with --run NAME."
         )
-    if max(run.weights_epochs, default=0) > 1:  # those of epoch 1 may have come just before its state could
+    if max(run.weights_epochs, default=0) > 1:  # those of epoch 1 may have been saved just before its checkpoint
         states = run.state_path(0).parent
         raise DataError(
-            f"A run goes on from a state; run {run.name!r} has weights, but {states} holds none. Restore a copy of it, "
-            f"or begin another run with these weights: --run NAME --from {run.name}."
+            f"Run {run.name!r} cannot go on: it has weights, but {states} holds no state. Training resumes from a "
+            f"state. Restore a copy of it, or start another run from these weights: --run NAME --from {run.name}."
         )
     return None
 
 
-def read_state(folder: Path, step: int) -> Content:
-    """Return what the state after a step holds, all of it checked.
+def read_checkpoint(folder: Path, step: int) -> Checkpoint:
+    """Return the checkpoint after a step, all of it verified.
 
     Raises:
         NotFoundError: if a file is missing.
-        DataError: if one is damaged, or is not of this state.
+        DataError: if a file is damaged, of an unknown format, or not of this checkpoint.
     """
-    place = folder / STANDING
-    try:
-        state = State.model_validate_json(place.read_bytes())
-    except FileNotFoundError:
-        raise NotFoundError(f"{place} is missing.") from None
-    except (OSError, ValueError) as error:
-        said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).splitlines()[0]
-        raise DataError(f"{place} is damaged: {said}.") from None
-    if not state.is_whole or state.standing.step != step or state.files.keys() != {WEIGHTS, LEARNER, METRICS}:
-        raise DataError(f"{place} is damaged: it is not as it was saved.")
+    manifest = _read_manifest(folder / MANIFEST, step)
+    optimizer = OPTIMIZER if OPTIMIZER in manifest.files else OPTIMIZER_OF_FORMAT_1
     try:
         metrics = (folder / METRICS).read_bytes()
     except OSError as error:
         raise NotFoundError(f"{folder / METRICS} cannot be read: {error.strerror}.") from None
-    if hashlib.sha256(metrics).hexdigest() != state.files[METRICS]:
-        raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one noted when it was saved.")
-    weights = read_arrays(folder / WEIGHTS, state.files[WEIGHTS])
-    learner = read_arrays(folder / LEARNER, state.files[LEARNER])
-    return Content(state.standing, metrics, weights, learner)
+    if hashlib.sha256(metrics).hexdigest() != manifest.files[METRICS]:
+        raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one recorded when it was saved.")
+    weights = read_arrays(folder / WEIGHTS, manifest.files[WEIGHTS])
+    return Checkpoint(manifest.loop, metrics, weights, read_arrays(folder / optimizer, manifest.files[optimizer]))
 
 
-def sweep(run: Run) -> None:
-    """Remove what a process that was killed while it wrote has left in the run's folder."""
-    for left in run.folder.rglob(".writing-*"):
-        shutil.rmtree(left, ignore_errors=True)
+def _read_manifest(path: Path, step: int) -> CheckpointManifest:
+    try:
+        content = json.loads(path.read_bytes())
+        number = content.get("format") or 1
+        if number not in (1, FORMAT):
+            raise DataError(
+                f"{path} has format {str(number)[:20]}; this version of nmt reads formats 1 and {FORMAT}. Update nmt."
+            )
+        if number == 1:  # other names, the same content
+            loop = dict(content.pop("standing"))
+            digest = _digest(loop, content["files"], number)
+            content |= {"format": FORMAT, "loop": loop | {"environment": loop.pop("made_with")}}
+        else:
+            digest = _digest(content["loop"], content["files"], number)
+        manifest = CheckpointManifest.model_validate_json(json.dumps(content))
+    except FileNotFoundError:
+        raise NotFoundError(f"{path} is missing.") from None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, ValidationError):
+            reason = error.errors()[0]["msg"]
+        else:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"{path} is damaged: {reason}.") from None
+    optimizer = OPTIMIZER_OF_FORMAT_1 if number == 1 else OPTIMIZER
+    if (
+        manifest.sha256 != digest
+        or manifest.loop.step != step
+        or manifest.files.keys() != {WEIGHTS, optimizer, METRICS}
+    ):
+        raise DataError(f"{path} is damaged: it is not as it was saved.")
+    return manifest
+
+
+def remove_leftovers(run: Run) -> None:
+    """Delete what a process that was killed while writing has left in the run's folder."""
+    for path in run.folder.rglob(".writing-*"):
+        shutil.rmtree(path, ignore_errors=True)

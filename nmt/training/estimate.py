@@ -1,6 +1,8 @@
-"""Before the long wait: whether memory and disk suffice for a run, and how long it will take."""
+"""Estimate before training: time, memory and disk that a run will take."""
 
+import itertools
 import shutil
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,94 +13,120 @@ from nmt.data.batching import padded_sizes
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.models.weights import weights_of
-from nmt.training.checkpoints import STATES_KEPT
+from nmt.training.checkpoints import CHECKPOINTS_KEPT
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 5
 
 
-class Forecast(NamedTuple):
+class Estimate(NamedTuple):
     """What a run will take."""
 
     parameters: int
+    """Number of weights of the model."""
     epochs: int
-    """Left to train, the one that was broken off among them."""
+    """Number of epochs left to train, the interrupted one included."""
     steps: int
-    """Of an epoch."""
+    """Number of optimizer steps of an epoch."""
     epoch_seconds: float
-    """Of training and validation; translating and saving left out."""
+    """Time of an epoch with its validation, without translating and saving."""
     seconds: float
-    """Of all epochs left."""
+    """Time of all epochs left."""
     memory: int | None
-    """Most bytes held while the longest batches were trained and validated on; None where the system does not say."""
+    """Peak memory in bytes while the longest batches were profiled; None where the system does not say."""
     disk: int
-    """Bytes that the run may still add to the disk."""
+    """Bytes that the run's folder will grow by at most."""
     free: int
-    """Bytes of room there."""
+    """Free bytes on that disk."""
 
     @property
     def text(self) -> str:
-        """In words, on a line."""
+        """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
         return (
-            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, about "
-            f"{duration(self.epoch_seconds)} each, "
-            f"{duration(self.seconds)} in all; memory {memory}; on disk at most {size(self.disk)}, of "
-            f"{size(self.free)} free"
+            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, "
+            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}; on disk at most "
+            f"{size(self.disk)}, of {size(self.free)} free"
         )
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the units a person would use."""
+    """Return a time in the unit that suits it, as "about 26 s"."""
     if seconds < 1:
         return "less than a second"
     if seconds < 100:
-        return f"{seconds:.0f} s"
+        return f"about {seconds:.0f} s"
     if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds / 3600:.1f} h"
 
 
 def size(count: int) -> str:
-    """Return a number of bytes in the units a person would use."""
+    """Return a number of bytes in the unit that suits it."""
+    if count < 1e6:
+        return f"{max(1, round(count / 1e3))} KB"
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
-def forecast(trainer: Trainer) -> Forecast:
-    """Take a few steps, which are forgotten, on the longest batches of the coming epoch and on ordinary ones.
+def estimate(trainer: Trainer) -> Estimate:
+    """Profile a few steps on the longest and on ordinary batches of the coming epoch; the state stays unchanged.
 
     Raises:
-        NmtError: if the disk has not the room that the run needs.
+        NmtError: if the disk has less room than the run needs.
     """
-    settings = trainer.config.training
+    settings, state = trainer.config.training, trainer.state
     needed, free = bytes_to_write(trainer), free_bytes(trainer.run.folder)
     if needed > free:
-        weights = sum(array.nbytes for array in weights_of(trainer.learner.model).values())
+        weights = sum(array.nbytes for array in weights_of(state.model).values())
         raise NmtError(
-            f"A run is not begun that the disk cannot hold; {trainer.run.folder} needs {size(needed)} more, "
-            f"{size(free)} are free. Free some, or keep fewer of its weights, {size(weights)} each: "
-            f"--set training.max_to_keep=2 --set training.average_last=1"
+            f"Not enough disk space: {trainer.run.folder} needs {size(needed)} more, {size(free)} are free. Free some, "
+            f"or keep the weights of fewer epochs, {size(weights)} each: --set training.max_to_keep=2 --set "
+            "training.average_last=1"
         )
-    learner = trainer.learner
-    plan, validation = learner.plan(trainer.epoch + 1), learner.validation.plan
+    epoch = trainer.epoch + 1
+    plan, validation = trainer.pipeline.plan(epoch), trainer.validator.plan
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
-    longest = _longest(learner.split(trainer.epoch + 1), plan)
-    # The first steps of a process also trace, and make room; only the last count.
-    validated = [*_longest(learner.validation_split, validation), validation[0]]
-    seconds = learner.rehearse([*longest, *ordinary], validated, trainer.check)
+    longest = _longest(trainer.pipeline.split(epoch), plan)
+    validated = [*_longest(trainer.validator.split, validation), validation[0]]
+    # The first steps of a process also trace, and allocate; the last ones count.
+    seconds = profile_steps(trainer, epoch, [*longest, *ordinary], validated)
     step = float(np.median(seconds[len(longest) : len(longest) + TIMED_STEPS]))
-    steps = -(-len(plan) // settings.accumulation_steps)
+    steps = trainer.pipeline.steps(epoch)
     epoch_seconds = step * len(plan) + seconds[-1] * len(validation)
     epochs = settings.epochs - trainer.epoch
-    done = trainer.steps_in_epoch / steps
-    return Forecast(
-        parameters=learner.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
+    done = state.position.steps_in_epoch / steps
+    return Estimate(
+        parameters=state.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
 
 
+def profile_steps(
+    trainer: Trainer, epoch: int, training: list[np.ndarray], validation: list[np.ndarray]
+) -> list[float]:
+    """Train and validate batches of an epoch, undo it all, and return the seconds of each.
+
+    ``trainer.check`` is called after each batch, and may raise to break off.
+    """
+    state, seconds = trainer.state, []
+    rate = trainer.pipeline.learning_rate(1)
+    train = ((batch, True) for batch in trainer.pipeline.batches(epoch, training))
+    validate = ((batch, False) for batch in trainer.validator.batches(validation))
+    with state.unchanged():
+        for batch, learning in itertools.chain(train, validate):
+            started = time.perf_counter()
+            if learning:
+                state.step([batch], rate)
+            else:
+                trainer.validator.step(*batch)
+            state.totals.read()  # waits for the step
+            seconds.append(time.perf_counter() - started)
+            trainer.check()
+    return seconds
+
+
 def _longest(split: Split, plan: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the batches with the most tokens, and the most pairs of tokens to attend with, padding counted."""
+    """Return the batch with the most tokens and the batch with the most attention scores, padding counted."""
     sizes = [padded_sizes(split, batch) for batch in plan]
     most_tokens = max(range(len(plan)), key=lambda number: sizes[number].tokens)
     most_pairs = max(range(len(plan)), key=lambda number: sizes[number].pairs)
@@ -108,23 +136,22 @@ def _longest(split: Split, plan: list[np.ndarray]) -> list[np.ndarray]:
 def bytes_to_write(trainer: Trainer) -> int:
     """Return the most bytes that a run's folder will grow by until its end."""
     settings = trainer.config.training
-    weights = sum(array.nbytes for array in weights_of(trainer.learner.model).values())
-    state = weights + sum(array.nbytes for array in trainer.learner.train_step.state().values())
-    kept = (
-        settings.epochs if trainer.weights_to_keep is None else trainer.weights_to_keep + 2
-    )  # the best, and a new one
+    weights = sum(array.nbytes for array in weights_of(trainer.state.model).values())
+    checkpoint = weights + sum(array.nbytes for array in trainer.state.train_step.state().values())
+    # Besides the kept ones, the best weights, and the newest before the oldest is deleted.
+    kept = settings.epochs if trainer.weights_to_keep is None else trainer.weights_to_keep + 2
     files = min(settings.epochs, kept) + bool(trainer.epochs_to_average) + 2 * bool(settings.validate_every)
-    whole = files * weights + (STATES_KEPT + 1) * state
-    there = sum(
+    most = files * weights + (CHECKPOINTS_KEPT + 1) * checkpoint
+    present = sum(
         file.stat().st_size
         for part in ("weights", "state")
         for file in (trainer.run.folder / part).rglob("*.safetensors")
     )
-    return max(whole - there, state)
+    return max(most - present, checkpoint)
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes of room on the disk that holds a folder, or will."""
+    """Return the free bytes on the disk of a folder, which need not exist yet."""
     while not folder.exists():
         folder = folder.absolute().parent
     return shutil.disk_usage(folder).free

@@ -1,4 +1,4 @@
-"""Leaving on request: Ctrl-C and SIGTERM are noted, and obeyed between two steps, so that nothing is lost."""
+"""Graceful shutdown: Ctrl-C and SIGTERM are recorded, and obeyed between two steps."""
 
 import os
 import signal
@@ -9,40 +9,44 @@ from typing import Self
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Departed(Exception):  # noqa: N818 - not an error
-    """Somebody has asked to leave, by the signal of this number."""
+class StopRequested(Exception):  # noqa: N818 - a request, not an error
+    """A signal, the first argument, has asked training to stop."""
 
 
-class Departure:
-    """Whether somebody has asked to leave, inside a ``with`` block; a second Ctrl-C there ends the process at once."""
+def never_stop() -> None:
+    """Return: the check of callers whom nobody can ask to stop."""
+
+
+class GracefulShutdown:
+    """Record of SIGINT and SIGTERM inside a ``with`` block; a second Ctrl-C there ends the process at once."""
 
     def __init__(self, notice: str) -> None:
-        """Take what to say on standard error at the first request."""
+        """Take the text to write to standard error at the first signal."""
         self.notice = notice
-        self.asked: int | None = None
-        """Number of the signal."""
-        self._before: dict[int, object] = {}
+        self.requested: int | None = None
+        """Number of the signal received; None: none."""
+        self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> Self:
-        """Begin to note requests."""
-        if threading.current_thread() is threading.main_thread():  # no other may ask for signals
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+        """Install the handlers."""
+        if threading.current_thread() is threading.main_thread():  # other threads cannot handle signals
+            self._handlers = {number: signal.signal(number, self._record) for number in SIGNALS}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave signals to whom they were left before."""
-        for number, handler in self._before.items():
+        """Restore the earlier handlers."""
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.asked = number
-        for one in SIGNALS:
-            signal.signal(one, signal.SIG_DFL)
-        os.write(2, f"\n{self.notice}\n".encode())  # print may be just what was interrupted
+    def _record(self, number: int, frame: FrameType | None) -> None:
+        self.requested = number
+        for handled in SIGNALS:
+            signal.signal(handled, signal.SIG_DFL)
+        os.write(2, f"\n{self.notice}\n".encode())  # the signal may have interrupted a print
 
     def check(self) -> None:
-        """Raise Departed if somebody has asked to leave."""
-        if self.asked is not None:
-            raise Departed(self.asked)
+        """Raise StopRequested if a signal was received."""
+        if self.requested is not None:
+            raise StopRequested(self.requested)

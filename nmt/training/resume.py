@@ -1,4 +1,4 @@
-"""How a run begins, and on what conditions it goes on."""
+"""Start and resume of runs: what must fit, what may change."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
+from nmt.models.base import Seq2SeqModel
 from nmt.runs.directory import Run, create_run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.runtime import keras
 from nmt.storage.atomic import sha256, write_bytes
 from nmt.training.optimization.schedules import ends_with_run
 
-# What may differ when a run goes on: how long it is to be, what is said and kept of it. Everything else would make it
-# another experiment.
+# Keys that may change when a run resumes: its length, and what is reported and kept of it. Any other key makes another
+# experiment.
 SAFE_TO_CHANGE = {
     ("training", key)
     for key in (
@@ -24,48 +24,52 @@ SAFE_TO_CHANGE = {
 }  # fmt: skip
 
 
-def check_positions(config: ModelConfig, manifest: Manifest) -> None:
-    """Make sure that learned positions reach to the end of the longest sentence.
+def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
+    """Make sure that the model reads the longest sentences of the dataset.
 
     Raises:
-        ConfigError: if they do not.
+        ConfigError: naming split and side of a sentence that is too long.
     """
-    if config.positions != "learned":
-        return
+    limits = {"source": config.limits.source, "target": config.limits.target}
     for name, split in manifest.splits.items():
         for side, longest in split.longest.items():
-            needed = longest + 2  # bos and eos
-            if needed > config.max_positions:
+            limit, needed = limits[side], longest + 2  # bos and eos
+            if limit is not None and needed > limit:
                 raise ConfigError(
-                    f"Learned positions must reach to the end of the longest sentence; model.max_positions is "
-                    f"{config.max_positions}, the longest {side} of the {name} split needs {needed}. "
-                    f"Set model.max_positions={needed}, or model.positions=sinusoidal."
+                    f"The longest {side} of the {name} split has {needed} tokens with bos and eos; this model reads at "
+                    f"most {limit}. Set model.max_positions={needed}, or {config.limits_remedy}."
                 )
 
 
 def resolved(config: Config, dataset: Dataset) -> Config:
-    """Return the configuration with what only this machine and this dataset decide."""
+    """Return the configuration with what this machine and this dataset decide: precision, data settings."""
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
 
 
 def start_run(name: str, config: Config, dataset: Dataset) -> Run:
-    """Make the run directory of a new run."""
+    """Create the directory of a new run; ``config`` is resolved first."""
     files = [dataset.folder / "manifest.json", *dataset.tokenizer_files]
     return create_run(name, resolved(config, dataset), files)
 
 
 def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Make sure that going on with ``run`` continues the same experiment; nothing is written.
+    """Make sure that resuming ``run`` continues the same experiment; nothing is written.
 
     Returns:
-        In words the differences that make it another experiment; none unless ``allow_changes``.
+        Differences that make it another experiment, in words; none unless ``allow_changes``.
 
     Raises:
-        ConflictError: naming each such difference in configuration or data, unless ``allow_changes``.
+        ConflictError: naming each such difference in configuration or data, unless ``allow_changes``; for another
+            architecture and other tokenizers in any case.
     """
     before, now = run.config(), resolved(config, dataset)
+    if before.model.architecture != now.model.architecture:
+        raise ConflictError(
+            f"Run {run.name!r} has a model of architecture {before.model.architecture!r}, and the configuration asks "
+            f"for {now.model.architecture!r}. A run keeps its architecture. Start another run with --run NAME."
+        )
     differences = [
         f"{section}.{key}: {old!r} before, {getattr(getattr(now, section), key)!r} now"
         for section in ("model", "training")
@@ -82,16 +86,16 @@ def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: 
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {dataset.name!r} or new content now")
     if differences and not allow_changes:
         raise ConflictError(
-            f"A run goes on with the settings and data it began with; run {run.name!r} differs in "
-            f"{'; '.join(differences)}. Start another with --run NAME, undo the change, or, if it is meant, say "
+            f"Run {run.name!r} was started with other settings or data: {'; '.join(differences)}. A run keeps those "
+            "that it was started with. Start another run with --run NAME, undo the change, or, if it is meant, give "
             "--allow-changes."
         )
     check_tokenizers(run, dataset, "goes on with")
     return differences
 
 
-def take_over_changes(run: Run, config: Config, dataset: Dataset) -> None:
-    """Store configuration and data as they are from now on, once they are known to be usable."""
+def apply_changes(run: Run, config: Config, dataset: Dataset) -> None:
+    """Store configuration and dataset manifest of the resumed run, where they have changed."""
     now = resolved(config, dataset)
     if run.config() != now:
         run.write_config(now)
@@ -100,28 +104,28 @@ def take_over_changes(run: Run, config: Config, dataset: Dataset) -> None:
 
 
 def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
-    """Make sure that a run's weights know the dataset's ids.
+    """Make sure that the weights of a run know the ids of a dataset.
 
     Raises:
-        ConflictError: if the run's tokenizers are not those of the dataset.
+        ConflictError: if the tokenizers of the run are not those of the dataset.
     """
-    theirs = {file.name: sha256(file) for file in dataset.tokenizer_files}
-    ours = {file.name: sha256(file) for file in run.tokenizer_files}
-    if theirs != ours:
+    of_dataset = {file.name: sha256(file) for file in dataset.tokenizer_files}
+    of_run = {file.name: sha256(file) for file in run.tokenizer_files}
+    if of_dataset != of_run:
         raise ConflictError(
-            f"Weights know the words of their own vocabulary alone; the tokenizers of run {run.name!r} are not those "
-            f"of dataset {dataset.name!r}, which {doing} them. Prepare the data with its tokenizers: "
+            f"The tokenizers of run {run.name!r} are not those of dataset {dataset.name!r}, which {doing} its weights. "
+            "Weights know the ids of their own tokenizers alone. Prepare the data with them: "
             f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
         )
 
 
-def load_start(start_from: str, model: keras.Model, dataset: Dataset) -> Path:
-    """Load the weights of another run to begin with, ``RUN`` or ``RUN:EPOCH``; returns their file.
+def load_initial_weights(start_from: str, model: Seq2SeqModel, dataset: Dataset) -> Path:
+    """Load the weights of another run, ``RUN`` or ``RUN:EPOCH``, into a model; returns their file.
 
     Raises:
         NotFoundError: if there is no such run or epoch.
-        ConflictError: if its tokenizers are not the dataset's.
-        DataError: if its weights are damaged or of another model.
+        ConflictError: if its tokenizers are not those of the dataset.
+        DataError: for weights that are damaged or of another model.
     """
     name, _, epoch = start_from.partition(":")
     run = find_run(name)

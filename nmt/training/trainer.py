@@ -1,16 +1,13 @@
-"""The training loop: exact means, validation, and states to go on from as if nothing had happened."""
+"""The training loop: steps, validation, checkpoints; a resumed run ends in the same bits as an uninterrupted one."""
 
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple
 
 import numpy as np
 
 from nmt import runtime
 from nmt.config.schema import Config
-from nmt.data.batching import grouped
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
 from nmt.models.weights import weights_of
@@ -18,8 +15,6 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import (
     AverageMetrics,
     EpochMetrics,
-    Sample,
-    SampleMetrics,
     StepMetrics,
     StepValidation,
     best_of,
@@ -28,302 +23,281 @@ from nmt.runs.metrics import (
 )
 from nmt.runs.weights import average_weights, save_weights, superfluous_weights
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Content, Standing, restore, save_state, sweep
-from nmt.training.console import TrainingProgress
-from nmt.training.interrupts import Departed
+from nmt.training.checkpoints import Checkpoint, LoopState, remove_leftovers, restore_newest, save_checkpoint
+from nmt.training.input_pipeline import InputPipeline
+from nmt.training.interrupts import StopRequested, never_stop
+from nmt.training.listeners import Listener, MetricsFile, StepEvent, ValidationEvent
 from nmt.training.optimization.accumulators import Sums
-from nmt.training.state import Learner
+from nmt.training.resume import check_lengths, load_initial_weights
+from nmt.training.state import TrainState
+from nmt.training.validation import Decode, ValidationResult, Validator
 
-# Weights of early epochs lie too far apart for their mean to be any good.
+# Weights of early epochs lie too far apart for a good mean.
 EPOCHS_FOR_EACH_AVERAGED = 4
 
 
-class Decoded(NamedTuple):
-    """What translating validation sentences brought."""
-
-    bleu: float | None
-    chrf: float | None
-    samples: list[Sample]
-
-
-Decode = Callable[[Arrays, Callable[[], None]], Decoded]
-"""Translates validation sentences with these weights; calls the second now and then, which may raise Departed."""
-
-
-def _stay() -> None:
-    """Nobody asks to leave."""
-
-
 class Trainer:
-    """A run in training, and where it stands."""
+    """A run in training: its state, input pipeline, validator and listeners."""
 
     def __init__(self, run: Run, config: Config, dataset: Dataset, decode: Decode | None = None) -> None:
-        """Build the model from the configuration and load the run's newest state, if it has one; nothing is written.
+        """Build the model and restore the run's newest checkpoint, if it has one; nothing is written.
 
         Raises:
-            ConfigError: if the model does not fit the dataset.
-            DataError: if nothing that was saved can be used.
-            NotFoundError, ConflictError: if it is to start from weights that are not there, or not of its vocabulary.
+            ConfigError: for a model that does not fit the dataset.
+            DataError: if no checkpoint can be used.
+            NotFoundError, ConflictError: for initial weights that are missing or of another vocabulary.
         """
-        self.run, self.config, self.decode = run, config, decode
-        self.learner = Learner(config, dataset, fresh=not run.state_steps)
-        self.check: Callable[[], None] = _stay
+        self.run, self.config = run, config
+        check_lengths(config.model, dataset.manifest)
+        self.pipeline = InputPipeline.of(config, dataset)
+        self.state = TrainState(config, dataset.manifest.vocabulary)
+        if config.training.start_from and not run.state_steps:
+            load_initial_weights(config.training.start_from, self.state.model, dataset)
+        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode)
+        self.listeners: list[Listener] = [MetricsFile(run)]
+        self.check: Callable[[], None] = never_stop
 
-        self.epoch, self.step, self.steps_in_epoch, self.seconds, self.logged = 0, 0, 0, 0.0, Sums()
-        self._metrics = b""
-        restored = restore(run, self.learner.model, self.learner.train_step)
+        restored = restore_newest(run, self.state.restore)
         self.damaged = restored.damaged if restored else []
-        self.made_with = restored.standing.made_with if restored else runtime.build()
-        if restored:
-            self._take(restored.standing)
-            self._metrics = restored.metrics
+        self.environment_before = restored.loop.environment if restored else runtime.environment()
+        self._metrics = restored.metrics if restored else b""
         records = parse_metrics(self._metrics, run.metrics_path)
-        self.validations = [one for one in records if isinstance(one, StepValidation | EpochMetrics)]
-        self._saved: Standing | None = restored.standing if restored else None
+        self.validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
+        self._saved: LoopState | None = restored.loop if restored else None
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
 
-    # --- where it stands
+    # --- progress of the run
 
     @property
-    def standing(self) -> Standing:
-        """Where training stands between two steps."""
-        return Standing(
-            epoch=self.epoch, step=self.step, steps_in_epoch=self.steps_in_epoch, seconds=self.seconds,
-            totals=(*self.learner.totals.read(),), logged=(*self.logged,), made_with=runtime.build(),
-        )  # fmt: skip
-
-    def _take(self, standing: Standing) -> None:
-        self.epoch, self.step, self.steps_in_epoch = standing.epoch, standing.step, standing.steps_in_epoch
-        self.seconds, self.logged = standing.seconds, Sums(*standing.logged)
-        self.learner.totals.set(Sums(*standing.totals))
+    def epoch(self) -> int:
+        """Number of completed epochs."""
+        return self.state.position.epoch
 
     @property
-    def differences_of_machine(self) -> list[str]:
-        """In words: what of versions and processor is not as it was when the state gone on from was saved."""
-        before, now = self.made_with, runtime.build()
+    def environment_differences(self) -> list[str]:
+        """Differences of versions and processor to those that the restored checkpoint was saved with, in words."""
+        before, now = self.environment_before, runtime.environment()
         return [f"{what} {old} before, {now.get(what)} now" for what, old in before.items() if old != now.get(what)]
 
     @property
     def stopped_early(self) -> bool:
-        """Whether ``training.patience`` is at its end."""
+        """Whether ``training.patience`` has ended training."""
         patience = self.config.training.patience
         best = best_of(self.validations, self.config.training.best_by)
-        return patience is not None and best is not None and self._validations_since(best) >= patience
-
-    def _validations_since(self, best: StepValidation | EpochMetrics) -> int:
-        return len(self.validations) - 1 - self.validations.index(best)
+        if patience is None or best is None:
+            return False
+        return len(self.validations) - 1 - self.validations.index(best) >= patience
 
     @property
     def is_trained(self) -> bool:
-        """Whether no epoch is left to do."""
-        return self.epoch >= self.config.training.epochs or (self.stopped_early and self.steps_in_epoch == 0)
+        """Whether no epoch is left to train."""
+        in_epoch = self.state.position.steps_in_epoch
+        return self.epoch >= self.config.training.epochs or (self.stopped_early and in_epoch == 0)
 
     @property
     def epochs_to_average(self) -> list[int]:
-        """The epochs whose weights the run is to end with the mean of; none if they are too few."""
+        """Epochs whose weights the run's average is made of; none if the run has too few."""
         last = self.epoch if self.stopped_early else self.config.training.epochs
         count = min(self.config.training.average_last, last // EPOCHS_FOR_EACH_AVERAGED)
         return list(range(last - count + 1, last + 1)) if count > 1 else []
 
     @property
     def weights_to_keep(self) -> int | None:
-        """Of how many epochs, from the last."""
+        """Number of last epochs whose weights are kept; None: all."""
         kept = self.config.training.max_to_keep
         return None if kept is None else max(kept, self.config.training.average_last)
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do, neither epochs nor their average."""
+        """Whether nothing is left to do, neither an epoch nor the average."""
         if not self.is_trained:
             return False
         kept = set(self.run.weights_epochs)
-        wanted = self.epochs_to_average if self.epoch <= self.config.training.epochs else []
-        averaged = any(one.epochs == wanted for one in self.run.averages())  # others by nmt average came after it
-        return not wanted or not kept.issuperset(wanted) or averaged
+        epochs = self.epochs_to_average if self.epoch <= self.config.training.epochs else []
+        averaged = any(average.epochs == epochs for average in self.run.averages())  # nmt average may have added more
+        return not epochs or not kept.issuperset(epochs) or averaged
 
     # --- the loop
 
-    def train(self, progress: TrainingProgress, check: Callable[[], None] = _stay) -> None:
-        """Train the epochs that are still to do, saving after each and in between as configured.
+    def train(self, listeners: Sequence[Listener] = (), check: Callable[[], None] = never_stop) -> None:
+        """Train the remaining epochs, and save after each and in between as configured.
 
         Args:
-            progress: is told of steps and epochs.
-            check: is called after each step; if it raises Departed, the state is saved before this leaves.
+            listeners: observers besides the metrics file.
+            check: is called after each step and each validation batch; when it raises StopRequested, a checkpoint is
+                saved before the exception leaves.
 
         Raises:
-            NmtError: if training diverges, or the disk refuses.
+            NmtError: if training diverges or the disk refuses.
         """
         self.check = check
-        sweep(self.run)
+        self.listeners = [self.listeners[0], *listeners]
+        remove_leftovers(self.run)
         self.run.restore_metrics(self._metrics)
-        with ThreadPoolExecutor(1) as self._saver:  # however this ends, what is being saved is saved
+        with ThreadPoolExecutor(1) as self._saver:  # its exit waits for the file being written
             try:
                 if self._saved is None and self.config.training.start_from:
-                    self._save()  # the other run may change before this one has a state
+                    self._save()  # the other run may change before this run has a checkpoint
                 while not self.is_trained:
-                    self._train_epoch(progress)
+                    self._train_epoch()
                 self._wait_for_saving()
-                if not self.is_finished:
-                    progress.end_average(self._average())
-            except Departed:
-                if self._saved != self.standing:
+                average = None if self.is_finished else self._average()
+                self._tell(lambda listener: listener.on_end(average))
+            except StopRequested:
+                if self._saved != self.state.loop_state:
                     self._save()
                 self._wait_for_saving()
                 raise
 
-    def _train_epoch(self, progress: TrainingProgress) -> None:
-        settings = self.config.training
-        epoch = self.epoch + 1
-        plan = self.learner.plan(epoch)
-        steps = math.ceil(len(plan) / settings.accumulation_steps)
-        progress.start_epoch(epoch, steps, done=self.steps_in_epoch)
-        if 0 < self.steps_in_epoch < steps:
-            self._validate_amid(progress)  # if the run was left in the middle of that
-        ahead = plan[self.steps_in_epoch * settings.accumulation_steps :]
-        now = time.perf_counter()
-        for batches in grouped(self.learner.batches(self.learner.split(epoch), ahead), settings.accumulation_steps):
-            self.step += 1
-            self.steps_in_epoch += 1
-            self.learner.learn(self.step, batches)
-            if self.step % settings.log_every == 0:
-                self._log(epoch)
-            figures = self._read_totals() if progress.is_due() else None
-            before, now = now, time.perf_counter()
-            self.seconds += now - before
-            progress.step(figures, self.seconds)
-            if self.steps_in_epoch < steps:
-                self._validate_amid(progress)
+    def _train_epoch(self) -> None:
+        epoch, position = self.epoch + 1, self.state.position
+        steps = self.pipeline.steps(epoch)
+        self._tell(lambda listener: listener.on_epoch_start(epoch, steps, position.steps_in_epoch))
+        if 0 < position.steps_in_epoch < steps:
+            self._validate_within_epoch()  # if training was stopped during that validation
+        started = time.perf_counter()
+        for batches in self.pipeline.step_batches(epoch, position.steps_in_epoch):
+            self.state.step(batches, self.pipeline.learning_rate(position.step + 1))
+            metrics = self._step_metrics() if position.step % self.config.training.log_every == 0 else None
+            needed = any(listener.needs_totals() for listener in self.listeners)
+            totals = self._read_totals() if needed else None
+            now = time.perf_counter()
+            position.seconds += now - started
+            event = StepEvent(totals, position.seconds, metrics)
+            for listener in self.listeners:
+                listener.on_step(event)
+            if position.steps_in_epoch < steps:
+                self._validate_within_epoch()
             if self._is_save_due():
                 self._save()
             elif self._saving and self._saving.done():
-                self._wait_for_saving()  # or a disk that refuses would be told of at the next save
+                self._wait_for_saving()  # tells at once of a disk that refuses
             self.check()
-            now = time.perf_counter()
-        self._end_epoch(epoch, progress)
+            started = time.perf_counter()
+        self._end_epoch(epoch)
 
-    def _log(self, epoch: int) -> None:
-        sums = self._read_totals()
-        since, self.logged = sums.since(self.logged), sums
-        if since.tokens:  # or all steps were left out
-            (loss, right), rate = since.means, self.learner.learning_rate(self.step)
-            self.run.append_metrics(
-                StepMetrics(epoch=epoch, step=self.step, loss=loss, accuracy=right, learning_rate=rate)
-            )
+    def _step_metrics(self) -> StepMetrics | None:
+        position, totals = self.state.position, self._read_totals()
+        since, position.logged = totals.since(position.logged), totals
+        if not since.tokens:  # all steps were skipped
+            return None
+        (loss, accuracy), rate = since.means, self.pipeline.learning_rate(position.step)
+        return StepMetrics(
+            epoch=position.epoch + 1, step=position.step, loss=loss, accuracy=accuracy, learning_rate=rate
+        )
 
-    def _end_epoch(self, epoch: int, progress: TrainingProgress) -> None:
-        train = self._read_totals()
+    def _end_epoch(self, epoch: int) -> None:
+        train, position = self._read_totals(), self.state.position
         if not train.tokens:
-            raise self._diverged(f"no step of epoch {epoch} had such, and all were left out")
+            raise self._diverged(f"every step of epoch {epoch} was skipped")
         train_loss, train_accuracy = train.means
-        weights = self._finite(self.learner.weights)
-        loss, accuracy, decoded = self._validate(weights, others=bool(self.learner.train_step.averages))
+        weights, result = self._validate()
         metrics = EpochMetrics(
-            epoch=epoch, step=self.step, train_loss=train_loss, train_accuracy=train_accuracy,
-            validation_loss=loss, validation_accuracy=accuracy, validation_bleu=decoded.bleu,
-            validation_chrf=decoded.chrf, target_tokens=int(train.tokens), seconds=self.seconds,
+            epoch=epoch, step=position.step, train_loss=train_loss, train_accuracy=train_accuracy,
+            target_tokens=int(train.tokens), seconds=position.seconds, **result.fields(),
         )  # fmt: skip
-        self._note(metrics, decoded.samples)
-        self.epoch, self.steps_in_epoch, self.seconds, self.logged = epoch, 0, 0.0, Sums()
-        self.learner.totals.set(Sums())
+        event = self._record(metrics, result)
+        self.listeners[0].on_epoch(event)  # the checkpoint holds the metrics file
+        self.state.next_epoch()
         self._save(weights)
-        progress.end_epoch(metrics, decoded.samples, best=self._is_best(metrics))
+        for listener in self.listeners[1:]:
+            listener.on_epoch(event)
 
-    def _validate_amid(self, progress: TrainingProgress) -> None:
-        """Validate amid an epoch if that is due and not done; keep the weights if they are the best so far."""
-        every = self.config.training.validate_every
-        if not every or self.step % every or any(one.step == self.step for one in self.validations):
+    def _validate_within_epoch(self) -> None:
+        """Validate if that is due and not done; save the weights if they are the best so far."""
+        every, position = self.config.training.validate_every, self.state.position
+        done = any(validation.step == position.step for validation in self.validations)
+        if not every or position.step % every or done:
             return
         self._read_totals()
-        weights = self._finite(self.learner.weights)
-        loss, accuracy, decoded = self._validate(weights, others=bool(self.learner.train_step.averages))
-        metrics = StepValidation(
-            epoch=self.epoch + 1, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
-            validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
-        )  # fmt: skip
+        weights, result = self._validate()
+        metrics = StepValidation(epoch=position.epoch + 1, step=position.step, **result.fields())
         if best_of([*self.validations, metrics], self.config.training.best_by) is metrics:
             save_weights(self.run, weights, weights_name(metrics))
-        self._note(metrics, decoded.samples)
-        progress.end_validation(metrics, decoded.samples, best=self._is_best(metrics))
+        event = self._record(metrics, result)
+        self._tell(lambda listener: listener.on_validation(event))
 
-    def _note(self, metrics: EpochMetrics | StepValidation, samples: list[Sample]) -> None:
+    def _validate(self) -> tuple[Arrays, ValidationResult]:
+        weights = self._finite(self.state.weights)
+        return weights, self.validator.validate(weights, self.check, own=not self.state.has_averages)
+
+    def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
-        self.run.append_metrics(metrics)
-        if samples:
-            self.run.append_metrics(SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=samples))
-
-    def _is_best(self, metrics: EpochMetrics | StepValidation) -> bool:
-        return best_of(self.validations, self.config.training.best_by) is metrics
+        best = best_of(self.validations, self.config.training.best_by) is metrics
+        return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     def _average(self) -> AverageMetrics:
         weights = average_weights(self.run, self.epochs_to_average)
-        loss, accuracy, decoded = self._validate(weights, others=True)
+        result = self.validator.validate(weights, self.check)
         save_weights(self.run, weights, "average")
-        metrics = AverageMetrics(
-            epochs=self.epochs_to_average, step=self.step, validation_loss=loss, validation_accuracy=accuracy,
-            validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
-        )  # fmt: skip
-        self.run.append_metrics(metrics)
-        return metrics
+        return AverageMetrics(epochs=self.epochs_to_average, step=self.state.position.step, **result.fields())
 
-    # --- what is saved
+    def _tell(self, call: Callable[[Listener], None]) -> None:
+        for listener in self.listeners:
+            call(listener)
+
+    # --- checkpoints
 
     def _is_save_due(self) -> bool:
         settings = self.config.training
-        by_steps = settings.save_every is not None and self.step % settings.save_every == 0
+        by_steps = settings.save_every is not None and self.state.position.step % settings.save_every == 0
         minutes = settings.save_every_minutes
         return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
 
-    def _save(self, of_epoch: Arrays | None = None) -> None:
-        """Save the state between two steps, while training goes on; before it the weights of an epoch that ended."""
+    def _save(self, epoch_weights: Arrays | None = None) -> None:
+        """Save a checkpoint in the background; before it the weights of an epoch that has ended."""
         self._read_totals()
         self._wait_for_saving()
-        metrics, step, epoch = self.run.metrics_path.read_bytes(), self.learner.train_step, self.epoch
-        # Steps change the weights themselves; those of the epoch are their averages, if there are any.
-        weights = of_epoch if of_epoch and not step.averages else self._finite(weights_of(self.learner.model))
-        content = Content(self.standing, metrics, weights, step.state())
+        metrics, epoch = self.run.metrics_path.read_bytes(), self.epoch
+        # Steps change the model's own weights; the weights of an epoch are their averages, if there are any.
+        shared = epoch_weights is not None and not self.state.has_averages
+        weights = epoch_weights if epoch_weights and shared else self._finite(weights_of(self.state.model))
+        checkpoint = Checkpoint(self.state.loop_state, metrics, weights, self.state.train_step.state())
         best = best_of(self.validations, self.config.training.best_by)
         best_weights = weights_name(best) if best else None
-        # Looked up now: what is saved while this is written is none of its business.
+        # Listed now: weights saved while the checkpoint is written must stay.
         superfluous = superfluous_weights(self.run, epoch, self.weights_to_keep, best_weights)
 
         def write() -> None:
-            saved = save_weights(self.run, of_epoch, epoch) if of_epoch else None
-            save_state(self.run, content, saved if weights is of_epoch else None)
-            for path in superfluous:  # not before there is a state that can do without them
+            saved = save_weights(self.run, epoch_weights, epoch) if epoch_weights else None
+            save_checkpoint(self.run, checkpoint, saved if shared else None)
+            for path in superfluous:  # only after a checkpoint that does not need them
                 path.unlink(missing_ok=True)
 
         self._saving = self._saver.submit(write)
-        self._saved, self._saved_at = content.standing, time.monotonic()
+        self._saved, self._saved_at = checkpoint.loop, time.monotonic()
 
     def _wait_for_saving(self) -> None:
-        """Wait until the last state is saved; raises NmtError if the disk refused it."""
+        """Wait until the last checkpoint is saved; raises NmtError if the disk refused it."""
         if self._saving:
             self._saving.result()
         self._saving = None
 
-    # --- what training came to
+    # --- divergence
 
     def _read_totals(self) -> Sums:
-        """Return the epoch's sums so far.
+        """Return the epoch's totals so far.
 
         Raises:
             NmtError: if training has diverged.
         """
-        straw = self.learner.last_straw
-        if straw:
-            accumulate = self.config.training.accumulation_steps
-            step, number = divmod(straw[0], accumulate)
-            batch = (step - 1 - self.step + self.steps_in_epoch) * accumulate + number + 1
-            after = f" after {straw[1]} steps left out for the same," if straw[1] else ""
-            raise self._diverged(f"those of step {step}, batch {batch} of epoch {self.epoch + 1},{after} are not")
-        return self.learner.totals.read()
+        failure = self.state.failure
+        if failure:
+            number, skipped = failure
+            position, count = self.state.position, self.config.training.accumulation_steps
+            step, place = divmod(number, count)
+            batch = (step - 1 - position.step + position.steps_in_epoch) * count + place + 1
+            after = f", after {skipped} skipped steps" if skipped else ""
+            raise self._diverged(f"step {step}, batch {batch} of epoch {position.epoch + 1}{after}")
+        return self.state.totals.read()
 
     def _finite(self, weights: Arrays) -> Arrays:
-        """Return weights; raises NmtError if they are not numbers any more."""
+        """Return weights; raises NmtError if some are not finite."""
         for name, array in weights.items():
-            if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any is
-                raise self._diverged(f"some in {name} after step {self.step}, in epoch {self.epoch + 1}, are not")
+            if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any value is
+                position = self.state.position
+                raise self._diverged(f"weights {name} after step {position.step}, in epoch {position.epoch + 1}")
         return weights
 
     def _diverged(self, what: str) -> NmtError:
@@ -331,14 +305,7 @@ class Trainer:
         settings = self.config.training
         key = "learning_rate_scale" if settings.schedule == "noam" else "peak_learning_rate"
         return NmtError(
-            f"Loss, gradients and weights must stay finite numbers; {what}; {saved}. Start another run "
+            f"Training diverged: {what}; {saved}. Loss, gradients and weights must stay finite. Start another run "
             f"with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
             "training.warmup_steps or with --set training.clip_norm=1."
         )
-
-    def _validate(self, weights: Arrays, *, others: bool = False) -> tuple[float, float, Decoded]:
-        """Return mean loss, accuracy, and what translating brought, with these weights: the model's own, or others."""
-        with self.learner.wearing(weights if others else None):
-            loss, accuracy = self.learner.validation.measure(self.check)
-        decoded = self.decode(weights, self.check) if self.decode else Decoded(None, None, [])
-        return loss, accuracy, decoded

@@ -1,45 +1,94 @@
-"""Validation by teacher forcing: how likely a model finds each token of the validation split, given those before it."""
+"""Validation: loss and accuracy by teacher forcing, BLEU and chrF by translating, always on the same batches."""
 
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.batching import batch_dataset, plan_epoch
 from nmt.data.token_arrays import Split
-from nmt.runtime import keras, tf
-from nmt.training.optimization.accumulators import Sums, Totals
-from nmt.training.optimization.step import make_validation_step
+from nmt.models.base import Seq2SeqModel
+from nmt.models.weights import swapped_weights
+from nmt.runs.metrics import DecodedValidation
+from nmt.runtime import tf
+from nmt.storage.arrays import Arrays
+from nmt.training.input_pipeline import Batch
+from nmt.training.optimization.accumulators import Sums, Totals, stacked
+from nmt.training.optimization.losses import cross_entropy
+from nmt.training.optimization.step import BATCH
+
+Decode = Callable[[Arrays, Callable[[], None]], DecodedValidation]
+"""Translates validation sentences with weights; calls the second argument between batches, which may raise."""
 
 
-class ValidationPass:
-    """A model, and the batches it is validated on: the same in the same order each time."""
+class ValidationResult(NamedTuple):
+    """Quality of weights on the validation split."""
 
-    def __init__(self, model: keras.Model, config: Config, split: Split) -> None:
-        """Take the model, whose weights may change later, and the validation split."""
-        self.config, self.split = config, split
+    loss: float
+    """Mean cross-entropy of a token, in nats."""
+    accuracy: float
+    """Share of tokens predicted correctly, given the tokens before them."""
+    decoded: DecodedValidation
+    """Scores of translations, and samples."""
+
+    def fields(self) -> dict[str, Any]:
+        """Return loss, accuracy, BLEU and chrF by their names in the metrics file."""
+        return {
+            "validation_loss": self.loss, "validation_accuracy": self.accuracy,
+            "validation_bleu": self.decoded.bleu, "validation_chrf": self.decoded.chrf,
+        }  # fmt: skip
+
+
+class Validator:
+    """A model with the validation batches, the same in the same order each time."""
+
+    def __init__(self, model: Seq2SeqModel, config: Config, split: Split, decode: Decode | None = None) -> None:
+        """Take the model, whose weights may change later, the validation split, and a function that translates."""
+        self.model, self.config, self.split, self.decode = model, config, split, decode
         self.totals = Totals()
         self.step = make_validation_step(model, self.totals)
 
-    @property
-    def plan(self) -> list[np.ndarray]:
-        """The batches, as indices of pairs: sorted by length, since their order does not matter."""
-        settings = self.config.training
-        return plan_epoch(
-            self.split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
-        )
+    def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:
+        """Return the quality of weights.
 
-    def batches(self, plan: list[np.ndarray]) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """Yield source int32 [B, S] and target int32 [B, T + 1] of each batch of a plan."""
-        return iter(batch_dataset(self.split, plan, source_bos=self.config.model.source_bos, pad_to_longest=False))
-
-    def measure(self, check: Callable[[], None]) -> tuple[float, float]:
-        """Return mean loss of a token in nats, and the share of tokens predicted right, with the weights of just now.
-
-        ``check`` is called after each batch, and may raise to break off.
+        Args:
+            weights: the weights.
+            check: is called after each batch, and may raise to break off.
+            own: whether they are the weights that the model has now.
         """
+        with swapped_weights(self.model, None if own else weights):
+            loss, accuracy = self.teacher_forced(check)
+        decoded = self.decode(weights, check) if self.decode else DecodedValidation()
+        return ValidationResult(loss, accuracy, decoded)
+
+    def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
+        """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""
         self.totals.set(Sums())
         for source, target in self.batches(self.plan):
             self.step(source, target)
             check()
         return self.totals.read().means
+
+    @property
+    def plan(self) -> list[np.ndarray]:
+        """Batches as indices of pairs, sorted by length: their order does not matter."""
+        settings = self.config.training
+        return plan_epoch(
+            self.split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
+        )
+
+    def batches(self, plan: list[np.ndarray]) -> Iterator[Batch]:
+        """Yield the batches of a plan."""
+        return iter(batch_dataset(self.split, plan, source_bos=self.config.model.reads_bos, pad_to_longest=False))
+
+
+def make_validation_step(model: Seq2SeqModel, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:
+    """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``."""
+
+    @tf.function(input_signature=BATCH)
+    def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
+        states, targets = model.teacher_forcing(source, target)
+        totals.add(stacked(cross_entropy(model.output_projection().logits(states), targets)))
+
+    return validation_step

@@ -1,6 +1,6 @@
-"""What every architecture is made of: linear layers, normalization, dropout, embeddings, feed-forward, residual frames.
+"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings, feed-forward, sublayer connection.
 
-Shapes: B batch, L length of either side, D model, F feed-forward, V vocabulary, N tokens that count.
+Shapes: B batch, L length of either side, D model, F feed-forward, V vocabulary, N real tokens.
 """
 
 import math
@@ -23,14 +23,13 @@ def sinusoids(positions: tf.Tensor, d_model: int) -> tf.Tensor:
 class Layer(keras.layers.Layer):
     """A Keras layer, called without most of what Keras does around ``call``.
 
-    Keras looks at every argument for masks to hand on, types to convert and shapes to build from, which for a short
-    sentence takes longer than the arithmetic. Here tensors come in the right type, and a mask is an argument like any
-    other.
+    Keras searches every argument for masks, dtypes to cast and shapes to build from; for a short sentence that takes
+    longer than the arithmetic. Here tensors arrive in the right dtype, and a mask is an ordinary argument.
     """
 
     @tf.autograph.experimental.do_not_convert  # nothing in a layer for autograph to convert; as Keras has it
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what ``call`` does, on weights that are made at the first time if not before."""
+        """Make the weights if there are none yet, and return what ``call`` returns."""
         if not self.built:
             self.build(args[0].shape)
         with tf.name_scope(self.name):
@@ -38,7 +37,7 @@ class Layer(keras.layers.Layer):
 
 
 def small_values() -> keras.initializers.Initializer:
-    """Return an initializer whose values do not depend on the width of what they are for (Devlin et al. 2019)."""
+    """Return a normal initializer of deviation 0.02 for matrices of any width (Devlin et al. 2019)."""
     return keras.initializers.RandomNormal(stddev=0.02)
 
 
@@ -51,7 +50,7 @@ class TokenEmbedding(Layer):
         self.vocabulary = vocabulary
         self.d_model = d_model
         self.factor = math.sqrt(d_model) if scaled else 1.0
-        # Gives scaled vectors and tied logits unit variance.
+        # Unit variance of scaled vectors and of tied logits.
         self.kernel_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 
     def build(self, input_shape: Any) -> None:
@@ -89,7 +88,7 @@ class SinusoidalPositions(Layer):
     """Adds the sinusoidal encoding of each position, for sentences of any length."""
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Add to x [B, L, D] at positions [L], or to packed x [N, D] at positions [N]; shaped as x."""
+        """Add to x [B, L, D] at positions [L], or to tokens [N, D] at positions [N]; shaped as x."""
         return x + tf.cast(sinusoids(positions, x.shape[-1]), x.dtype)
 
 
@@ -111,19 +110,19 @@ class LearnedPositions(Layer):
         )
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Add to x [B, L, D] at positions [L], or to packed x [N, D] at positions [N]; shaped as x."""
+        """Add to x [B, L, D] at positions [L], or to tokens [N, D] at positions [N]; shaped as x."""
         return x + tf.gather(tf.cast(self.matrix, x.dtype), positions)
 
 
 class Composite(Layer):
-    """A layer made of layers, which make their weights when they are first used."""
+    """A layer made of layers, with no weights of its own."""
 
     def build(self, *shapes: Any, **named_shapes: Any) -> None:
-        """Make no weights of its own."""
+        """Make no weights: each inner layer makes its own."""
 
 
 class Linear(Layer):
-    """x W + b, with the names, the initial values and the weights of Keras's Dense."""
+    """x W + b, with the weight names and initial values of Keras's Dense."""
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         """Take the width of the output."""
@@ -132,7 +131,7 @@ class Linear(Layer):
         self.kernel_initializer = keras.initializers.GlorotUniform()
 
     def build(self, input_shape: Any) -> None:
-        """Make the matrix, Glorot's uniform (2010) unless the model says otherwise, and the bias, zero."""
+        """Make the kernel, Glorot uniform (2010) unless the model sets another initializer, and a zero bias."""
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], self.units), initializer=self.kernel_initializer
         )
@@ -151,7 +150,7 @@ class Linear(Layer):
 def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float = 1.0) -> tf.Tensor:
     """Apply several linear layers to one input as one matrix product: [..., D] -> [..., sum of their units].
 
-    A factor on the input is put on the matrices instead, before they are rounded to ``dtype``.
+    ``factor`` scales the kernels instead of x, before they are rounded to ``dtype``: they have fewer elements.
     """
     for layer in layers:
         if not layer.built:
@@ -165,7 +164,7 @@ def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float =
 
 
 class LayerNormalization(Layer):
-    """Brings each vector to mean 0 and variance 1, then scales and shifts it (Ba et al. 2016)."""
+    """Normalizes each vector to mean 0 and variance 1, then scales and shifts it (Ba et al. 2016)."""
 
     def __init__(self, epsilon: float, **kwargs: Any) -> None:
         """Take what is added to the variance."""
@@ -173,41 +172,41 @@ class LayerNormalization(Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
-        """Make scale and shift [D], in training float32 whatever the precision of the rest."""
+        """Make scale and shift [D]: float32 in training, whatever the compute precision."""
         width = (input_shape[-1],)
         self.gamma = self.add_weight(name="gamma", shape=width, initializer="ones", autocast=False)
         self.beta = self.add_weight(name="beta", shape=width, initializer="zeros", autocast=False)
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """[..., D] -> [..., D]."""
-        gamma, beta = (tf.cast(weight.value, tf.float32) for weight in (self.gamma, self.beta))  # rounded or not
+        gamma, beta = (tf.cast(weight.value, tf.float32) for weight in (self.gamma, self.beta))
         return layer_normalization(x, gamma, beta, self.epsilon)
 
 
 class SeededDropout(Layer):
-    """What the kinds of dropout share: a rate, and random numbers of their own."""
+    """Base of dropout layers: a rate, and a seed of its own for each layer."""
 
     def __init__(self, rate: float, name: str) -> None:
-        """Take the share and a name that no other dropout of the model has."""
+        """Take the rate, and a name that is unique in the model."""
         super().__init__(name=name.replace("/", "_"))
         self.rate = rate
         self.number = zlib.crc32(name.encode()) >> 1
 
     def own_seed(self, seed: tf.Tensor) -> tf.Tensor:
-        """Return the seed of this layer's random numbers from that of all layers': int64 [2] both."""
-        return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed fills the lower half
+        """Return this layer's seed from the seed of the step: int64 [2] both."""
+        return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed has the lower 32 bits
 
 
 class Dropout(SeededDropout):
     """Sets a share of its input to zero in training (Srivastava et al. 2014).
 
-    Keeps no state: which elements fall is a function of the run's seed, the step and the layer's name, so a run that
-    goes on from any step draws what it would have drawn. It is a function of the number of elements too: on packed
-    tokens [N, D] other elements fall than on padded rows [B, L, D], though as many.
+    Keeps no state: the dropped elements are a function of the run's seed, the step, the layer's name and the number
+    of elements, so a resumed run draws the same numbers. With padding removed, [N, D], it drops other elements than on
+    padded rows, [B, L, D], at the same rate.
     """
 
     def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Shaped as x; x itself without a seed, int64 [2]: the run's and the step."""
+        """Return x with dropout by a seed, int64 [2] (run, step); x itself without a seed."""
         if seed is None or self.rate == 0:
             return x
         return dropout(x, self.rate, self.own_seed(seed))
@@ -216,12 +215,11 @@ class Dropout(SeededDropout):
 class WordDropout(SeededDropout):
     """Replaces a share of the words by unk in training (Sennrich and Zhang 2019, section 3.2).
 
-    The model learns to make do with the rest: it translates around words that it does not know, and is less thrown by
-    mistakes of its own in the translation so far.
+    The model learns to translate around unknown words and depends less on its own mistakes earlier in a translation.
     """
 
     def call(self, ids: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Int32 ids of any shape to the same; unchanged without a seed, int64 [2]: the run's and the step."""
+        """Return ids, int32 of any shape, with word dropout by a seed, int64 [2]; unchanged without a seed."""
         if seed is None or self.rate == 0:
             return ids
         random = tf.random.stateless_uniform(tf.shape(ids), self.own_seed(seed))
@@ -231,7 +229,7 @@ class WordDropout(SeededDropout):
 class FeedForward(Composite):
     """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
 
-    Training may set a share of max(0, x W1 + b1) to zero.
+    In training, dropout may apply to max(0, x W1 + b1).
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
@@ -250,8 +248,8 @@ class FeedForward(Composite):
         return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
 
 
-class Residual(Composite):
-    """The frame around a block: dropout, residual sum and layer norm, after the block or before it.
+class SublayerConnection(Composite):
+    """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
 
     Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
     x + dropout(block(norm(x))).
@@ -260,17 +258,17 @@ class Residual(Composite):
     def __init__(
         self, norm: LayerNormalization, dropout: Dropout, placement: Literal["post", "pre"], **kwargs: Any
     ) -> None:
-        """Take the layer norm (two frames may share one), the dropout and where the norm stands."""
+        """Take the layer norm (two connections may share it), the dropout, and the place of the norm."""
         super().__init__(**kwargs)
         self.norm = norm
         self.dropout = dropout
         self.placement = placement
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return what the block reads of x [..., D]."""
+        """Return the block's input from x: [..., D] both."""
         return self.norm(x) if self.placement == "pre" else x
 
     def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Join the block's output to x: [..., D] each and after."""
+        """Add the block's output to x: [..., D] all."""
         total = x + self.dropout(output, dropout_seed)
         return self.norm(total) if self.placement == "post" else total

@@ -1,11 +1,10 @@
-"""The arithmetic between matrix products, written to touch memory as seldom as TensorFlow's operations allow.
+"""Tensor operations with few passes over memory.
 
-On a processor with matrix units the products themselves are a small part of a training step; the rest is reading and
-writing. Gradients are written out where automatic differentiation would take more passes, and are the same numbers.
+On a processor with matrix units, products are a small part of a training step; reading and writing take the rest.
+Gradients are written out where automatic differentiation takes more passes; the numbers are the same. Name scopes say
+what an operation computes, for ``nmt.benchmark.profiler``.
 
-The scopes name what is computed, for those who trace a step (see nmt.benchmark.profiler).
-
-Shapes: N tokens or rows of any number, D width, F width of an output, V vocabulary.
+Shapes: N tokens or rows, D input width, F output width, V vocabulary.
 """
 
 from collections.abc import Callable
@@ -13,40 +12,39 @@ from typing import NamedTuple
 
 from nmt.runtime import tf
 
-# Dropout compares bytes, a quarter of the random numbers that floats would need.
+# Dropout compares random bytes: a quarter of the random bits that floats would take.
 BYTE_VALUES = 256
 
 
 def sizes(x: tf.Tensor) -> list[int | tf.Tensor]:
-    """Return the size of each dimension of x: a number where it is known, which takes no operation; else int32 scalar.
+    """Return the size of each dimension of x: a number where it is static, else an int32 scalar.
 
-    Outside of compiled functions every size is known.
+    Static sizes cost no operation; outside of traced functions all sizes are static.
     """
     known = x.shape.as_list()
     if None not in known:
         return known
-    return [at_run if size is None else size for size, at_run in zip(known, tf.unstack(tf.shape(x)), strict=True)]
+    return [dynamic if size is None else size for size, dynamic in zip(known, tf.unstack(tf.shape(x)), strict=True)]
 
 
-def on_rows(function: Callable[[tf.Tensor], tf.Tensor], x: tf.Tensor) -> tf.Tensor:
-    """Apply a function of rows, [N, D] -> [N, F], to x: [..., D] -> [..., F]."""
-    if x.shape.rank == 2:
-        return function(x)
-    rows = function(tf.reshape(x, [-1, x.shape[-1]]))
-    return tf.reshape(rows, [*sizes(x)[:-1], rows.shape[-1]])
+def flat_rows(x: tf.Tensor) -> tf.Tensor:
+    """Return x, [..., D], as rows [N, D]."""
+    return x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
 
 
-def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
-    """Return x kernel + bias: [..., D], [D, F] and [F] -> [..., F]."""
+def shaped_like(rows: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """Return rows, [N, F], with the leading dimensions of x, [..., D]: [..., F]."""
+    return rows if x.shape.rank == 2 else tf.reshape(rows, [*sizes(x)[:-1], rows.shape[-1]])
 
-    def product(rows: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(rows, kernel) if bias is None else add_bias(tf.matmul(rows, kernel), bias)
 
-    return on_rows(product, x)
+def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, *, transposed: bool = False) -> tf.Tensor:
+    """Return x kernel + bias: [..., D], [D, F] ([F, D] if ``transposed``) and [F] -> [..., F]."""
+    rows = tf.matmul(flat_rows(x), kernel, transpose_b=transposed)
+    return shaped_like(rows if bias is None else add_bias(rows, bias), x)
 
 
 class Projection(NamedTuple):
-    """What turns the decoder's states into logits."""
+    """Output layer: from decoder states to logits."""
 
     matrix: tf.Tensor
     """[D, V], or [V, D] if ``transposed``, as embeddings are."""
@@ -56,17 +54,12 @@ class Projection(NamedTuple):
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """[..., D] -> [..., V]."""
-
-        def product(rows: tf.Tensor) -> tf.Tensor:
-            logits = tf.matmul(rows, self.matrix, transpose_b=self.transposed)
-            return logits if self.bias is None else add_bias(logits, self.bias)
-
-        return on_rows(product, states)
+        return linear(states, self.matrix, self.bias, transposed=self.transposed)
 
 
 @tf.custom_gradient
 def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple[tf.Tensor, tf.Tensor]]]:
-    """Add [F] to each row of [N, F]; the bias's gradient, a sum of rows, is a product with ones."""
+    """Add bias [F] to each row of [N, F]. The gradient of the bias, a sum of rows, is a product with ones."""
 
     def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return upstream, column_sums(upstream)
@@ -93,13 +86,13 @@ def layer_normalization(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon
         The shape and type of x.
     """
     with tf.name_scope("layer_norm"):
-        return on_rows(lambda rows: _normalized_rows(rows, gamma, beta, epsilon), x)
+        return shaped_like(_normalized_rows(flat_rows(x), gamma, beta, epsilon), x)
 
 
 def _normalized_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
     @tf.custom_gradient
     def normalized(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple]]:
-        # Means over the last axis are matrix products, which are faster than sums, here and in the gradient.
+        # Means over the last axis as matrix products: faster than sums, here and in the gradient.
         evenly = tf.fill([x.shape[-1], 1], 1 / x.shape[-1])
         centred = tf.cast(x, tf.float32)
         centred -= tf.matmul(centred, evenly)
@@ -121,10 +114,10 @@ def _normalized_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: f
 
 
 def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-    """Set a share of x to zero and scale up the rest to make up for it (Srivastava et al. 2014).
+    """Set a share of x to zero and scale the rest up (inverted dropout, Srivastava et al. 2014).
 
-    Which elements is a pure function of ``seed``, int64 [2], and the number of elements of x. A random byte decides on
-    each, so a rate above 0 is rounded to a 256th, at least one and at most 255 of them; the scale goes with that rate.
+    The dropped elements are a pure function of ``seed``, int64 [2], and the number of elements of x. A random byte
+    decides on each element, so a rate above 0 is rounded to 1/256 .. 255/256; the scale uses the rounded rate.
     """
     if rate == 0:
         return x
@@ -133,7 +126,7 @@ def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
 
 
 def dropout_scale(rate: float) -> float:
-    """Return what ``dropout`` scales up by."""
+    """Return the factor 1 / (1 - rate) that ``dropout`` scales by, of the rounded rate."""
     return BYTE_VALUES / (BYTE_VALUES - _bytes_dropped(rate))
 
 
@@ -142,7 +135,7 @@ def _bytes_dropped(rate: float) -> int:
 
 
 def _kept(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-    """Return 0 where an element of x falls, 1 elsewhere: shaped and typed as x."""
+    """Return 0 where an element of x is dropped, else 1: shape and dtype of x."""
     count = tf.size(x)
     words = tf.random.stateless_uniform([(count + 3) // 4], seed, minval=None, maxval=None, dtype=tf.uint32)
     random = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
@@ -150,10 +143,9 @@ def _kept(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
 
 
 def relu_dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
-    """Return dropout(max(0, x)), but not scaled up: the weights that it is multiplied by next can be, and are fewer.
+    """Return dropout(max(0, x)) without its scale, which the next matrix takes instead: it has fewer elements.
 
-    The same elements fall as in ``dropout``. The gradient passes where the result is above zero, so that one look at
-    it answers for both.
+    Drops the same elements as ``dropout``. The gradient of both passes where the result is above zero.
     """
 
     @tf.custom_gradient

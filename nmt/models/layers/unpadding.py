@@ -1,4 +1,9 @@
-"""TODO."""
+"""Layouts of tokens: padding removal in training, beams side by side in search.
+
+Attention needs rows; all else computes one position at a time and works on a flat list of tokens.
+
+Shapes: B batch, L length of either side, K beams, D model, N real tokens (no padding).
+"""
 
 from typing import Any, NamedTuple
 
@@ -7,46 +12,45 @@ from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 
 
-class Packing(NamedTuple):
-    """Where the tokens that count stand in padded rows.
+class Unpadding(NamedTuple):
+    """Padding removal: a mapping between padded rows and their N real tokens, row by row.
 
-    Attention needs rows; all else looks at one position at a time, and then need not see padding: it works on the N
-    tokens that count, end to end. In batches of short sentences in random order that is half the arithmetic.
+    In batches of short sentences in random order it halves the arithmetic.
     """
 
-    places: tf.Tensor
-    """Of each token that counts, row by row: its place in the rows laid end to end. int32 [N]."""
+    indices: tf.Tensor
+    """Flat index into [B * L] of each real token: int32 [N]."""
     tokens: tf.Tensor
-    """Of each place in the rows: the number of its token, N where there is none. int32 [B, L]."""
+    """Number of the real token at each place of the rows, N at padding: int32 [B, L]."""
 
     @classmethod
-    def of(cls, ids: tf.Tensor) -> "Packing":
-        """Return where ids [B, L] are not padding."""
-        counts = tf.reshape(tf.not_equal(ids, PAD), [-1])
-        places = tf.cast(tf.where(counts)[:, 0], tf.int32)
-        tokens = tf.where(counts, tf.cumsum(tf.cast(counts, tf.int32)) - 1, tf.size(places))
-        return cls(places, tf.reshape(tokens, sizes(ids)))
+    def of(cls, ids: tf.Tensor) -> "Unpadding":
+        """Return the padding removal of ids, int32 [B, L]."""
+        real = tf.reshape(tf.not_equal(ids, PAD), [-1])
+        indices = tf.cast(tf.where(real)[:, 0], tf.int32)
+        tokens = tf.where(real, tf.cumsum(tf.cast(real, tf.int32)) - 1, tf.size(indices))
+        return cls(indices, tf.reshape(tokens, sizes(ids)))
 
     @property
     def positions(self) -> tf.Tensor:
-        """The column of each token: int32 [N]."""
-        return self.places % sizes(self.tokens)[1]
+        """Column of each token: int32 [N]."""
+        return self.indices % sizes(self.tokens)[1]
 
-    def pack(self, rows: tf.Tensor) -> tf.Tensor:
-        """[B, L] or [B, L, D] -> [N] or [N, D]."""
+    def flatten(self, rows: tf.Tensor) -> tf.Tensor:
+        """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:
-            return tf.gather(tf.reshape(rows, [-1]), self.places)
-        return _exchange(rows, self.places, self.tokens)
+            return tf.gather(tf.reshape(rows, [-1]), self.indices)
+        return _exchange(rows, self.indices, self.tokens)
 
-    def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[N, D] -> [B, L, D], zeros where nothing counts."""
-        return _exchange(tokens, self.tokens, self.places)
+    def restore(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Put tokens back into rows: [N, D] -> [B, L, D], zeros at padding."""
+        return _exchange(tokens, self.tokens, self.indices)
 
 
-def _exchange(x: tf.Tensor, there: tf.Tensor, back: tf.Tensor) -> tf.Tensor:
-    """Gather what lies along the last axis of x at ``there``, zeros beyond the end; the gradient gathers at ``back``.
+def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
+    """Gather vectors of x, [..., D], at flat indices, zeros past the end; the gradient gathers at ``inverse``.
 
-    Each of the two undoes the other, so neither way needs to scatter, which is slow.
+    Each of the two undoes the other, so neither direction needs a scatter, which is slow.
     """
 
     def gathered(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
@@ -55,31 +59,34 @@ def _exchange(x: tf.Tensor, there: tf.Tensor, back: tf.Tensor) -> tf.Tensor:
 
     @tf.custom_gradient
     def exchanged(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        return gathered(x, there), lambda upstream: gathered(upstream, back)
+        return gathered(x, indices), lambda upstream: gathered(upstream, inverse)
 
     return exchanged(x)
 
 
-class Grid(NamedTuple):
-    """One token for each of K beams of B sentences, end to end: the packing of a step of search.
+class BeamLayout(NamedTuple):
+    """Layout of a search step: one token for each of K beams of B sentences.
 
-    To attention the beams of a sentence are so many queries of one row, and read one source.
+    To attention the K beams of a sentence are K queries of one row, which read the same source.
     """
 
     tokens: tf.Tensor
     """int32 [B, K]."""
     position: tf.Tensor
-    """Where in their sentences all these tokens stand: int32 scalar."""
+    """Position of all these tokens in their sentences: int32 scalar."""
 
     @property
     def positions(self) -> tf.Tensor:
-        """The one position: int32 [1]."""
+        """The position, shaped to broadcast: int32 [1]."""
         return self.position[tf.newaxis]
 
-    def pack(self, rows: tf.Tensor) -> tf.Tensor:
+    def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[B, K, ...] -> [B * K, ...]."""
         return tf.reshape(rows, [-1, *sizes(rows)[2:]])
 
-    def unpack(self, tokens: tf.Tensor) -> tf.Tensor:
+    def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[B * K, D] -> [B, K, D]."""
         return tf.reshape(tokens, [*sizes(self.tokens), tokens.shape[-1]])
+
+
+TokenLayout = Unpadding | BeamLayout

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Sums of loss, correct tokens and tokens over batches, accumulated on the device."""
 
 import math
 from typing import NamedTuple
@@ -8,26 +8,26 @@ from nmt.training.optimization.losses import TokenSums
 
 
 class Sums(NamedTuple):
-    """What ``Totals`` holds, read."""
+    """Reading of ``Totals``, and differences of readings."""
 
     loss: float = 0.0
-    right: float = 0.0
+    correct: float = 0.0
     tokens: float = 0.0
 
     @property
     def means(self) -> tuple[float, float]:
-        """Mean loss of a token in nats, and the share of tokens predicted right; NaN if all steps were left out."""
+        """Mean loss of a token in nats, and accuracy: share of correct tokens; NaN without any token."""
         if not self.tokens:
             return math.nan, math.nan
-        return self.loss / self.tokens, self.right / self.tokens
+        return self.loss / self.tokens, self.correct / self.tokens
 
     def since(self, earlier: "Sums") -> "Sums":
-        """Return what was added since an earlier reading."""
+        """Return the difference to an earlier reading."""
         return Sums(*(now - then for now, then in zip(self, earlier, strict=True)))
 
 
 class Totals(tf.Module):
-    """Sums over batches, kept where the step runs: reading them is the only time the loop waits for the device."""
+    """Sums over batches on the device. Reading them is the only point where the loop waits for the device."""
 
     def __init__(self) -> None:
         """Start from zero."""
@@ -35,7 +35,7 @@ class Totals(tf.Module):
         self.sums = tf.Variable(tf.zeros([3], tf.float64), trainable=False)
 
     def add(self, sums: tf.Tensor) -> None:
-        """Add what one batch or more came to: float64 [3], as ``counted`` returns."""
+        """Add the sums of one or more batches: float64 [3], as of ``stacked``."""
         self.sums.assign_add(sums)
 
     def read(self) -> Sums:
@@ -43,10 +43,10 @@ class Totals(tf.Module):
         return Sums(*self.sums.numpy().tolist())
 
     def set(self, sums: Sums) -> None:
-        """Go on from these sums."""
+        """Set the sums."""
         self.sums.assign(tf.constant(sums, tf.float64))
 
 
-def counted(batch: TokenSums) -> tf.Tensor:
-    """Return what ``Totals`` adds up: loss, right tokens and tokens of a batch, float64 [3]."""
-    return tf.cast(tf.stack([batch.loss, batch.right, batch.tokens]), tf.float64)
+def stacked(batch: TokenSums) -> tf.Tensor:
+    """Return loss, correct tokens and tokens of a batch for ``Totals``: float64 [3]."""
+    return tf.cast(tf.stack([batch.loss, batch.correct, batch.tokens]), tf.float64)

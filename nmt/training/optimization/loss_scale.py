@@ -1,12 +1,12 @@
-"""TODO."""
+"""Dynamic loss scaling for float16."""
 
 from nmt.runtime import tf
 
 
 class LossScale(tf.Module):
-    """Keeps float16's gradients off zero: multiplies the objective, divides the gradients (Micikevicius et al. 2018).
+    """Dynamic loss scale: a factor on the objective that keeps float16 gradients off zero (Micikevicius et al. 2018).
 
-    A step whose gradients overflow is left out and the scale halved; after ``PATIENCE`` steps without, it is doubled.
+    A step whose gradients overflow is skipped and halves the scale; ``PATIENCE`` steps without one double it.
     """
 
     PATIENCE = 2000
@@ -19,7 +19,7 @@ class LossScale(tf.Module):
         self.good_steps = tf.Variable(0, dtype=tf.int64, trainable=False)
 
     def update(self, finite: tf.Tensor) -> None:
-        """Take note of a step, whose gradients were all finite or not: bool scalar."""
+        """Update the scale after a step; ``finite``, bool scalar: whether all its gradients were finite."""
         good = tf.where(finite, self.good_steps + 1, 0)
         grown = tf.where(good >= self.PATIENCE, self.value * 2, self.value)
         self.value.assign(tf.clip_by_value(tf.where(finite, grown, self.value / 2), self.LEAST, self.MOST))

@@ -1,4 +1,4 @@
-"""Loss and accuracy over target tokens as sums and counts, so that sums over batches stay exact.
+"""Cross-entropy and accuracy over target tokens, as sums and counts: exact over any batches.
 
 Shapes: B batch, T target length, D model, V vocabulary, N tokens.
 """
@@ -12,20 +12,20 @@ from nmt.tokenizers.base import PAD
 
 
 class TokenSums(NamedTuple):
-    """Sums over the tokens of a batch, padding left out: float32 scalars."""
+    """Sums over the real tokens of a batch: float32 scalars."""
 
     objective: tf.Tensor
-    """What training lessens: the loss, with label smoothing the smoothed one. The only one with a gradient."""
+    """Objective of training: the loss, smoothed if label smoothing is on. The only field with a gradient."""
     loss: tf.Tensor
     """Cross-entropy in nats: -log softmax(logits)[target]."""
-    right: tf.Tensor
-    """Number of tokens to which the model gives the largest logit."""
+    correct: tf.Tensor
+    """Number of tokens with the largest logit."""
     tokens: tf.Tensor
     """Number of tokens."""
 
 
 def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float = 0.0) -> TokenSums:
-    """Compare predictions with the tokens expected.
+    """Return the cross-entropy of predictions against the target tokens: the plain formula.
 
     With label smoothing e (Szegedy et al. 2016) the objective is the cross-entropy against 1 - e at the target and e
     spread evenly over all V.
@@ -41,23 +41,22 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
     objective = losses
     if label_smoothing:
         objective = (1 - label_smoothing) * losses - label_smoothing * tf.reduce_mean(log_probabilities, axis=-1)
-    right = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), targets)
-    return TokenSums(*_counted_sums(targets, objective, tf.stop_gradient(losses), right))
+    correct = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), targets)
+    return TokenSums(*_counted_sums(targets, objective, tf.stop_gradient(losses), correct))
 
 
-def projected_cross_entropy(
+def fused_linear_cross_entropy(
     states: tf.Tensor, projection: Projection, targets: tf.Tensor, label_smoothing: float = 0.0
 ) -> TokenSums:
-    """Return what ``cross_entropy`` returns for the logits of a projection, with the gradient written out for both.
+    """Return ``cross_entropy`` of the logits of an output layer, with one written-out gradient for both.
 
-    Matrices [N, V] are what costs here, so there are only two: the logits, and their softmax p in the same type, which
-    becomes the gradient of a token's loss by one number in each row, p - (1 - e) at the target. What label smoothing
-    adds to the objective and takes off the gradient is the same for all V, and what weighs the tokens is the same
-    along a row; both are applied to the smaller matrices on either side of the product.
+    Keeps two [N, V] matrices, logits and softmax p. Per token, with label smoothing e,
+    d loss / d logits = p - (1 - e) onehot(target) - e / V. The last term is the same for all V and the weight of a
+    token the same along its row, so both apply to the smaller matrices on either side of the product.
 
     Args:
-        states: [B, T, D], or [N, D] of the tokens that count.
-        projection: to V logits, in the type of the states.
+        states: [B, T, D], or [N, D] of the real tokens.
+        projection: output layer to V logits, in the dtype of the states.
         targets: int32 [B, T] or [N], padding 0.
         label_smoothing: e, 0 or more and below 1.
     """
@@ -74,7 +73,7 @@ def projected_cross_entropy(
         logits = Projection(matrix, bias[0] if bias else None, transposed).logits(states)
         softmax = tf.nn.softmax(logits, name="loss_softmax")
         best = _largest(softmax)
-        # The log of the sum of exponents comes from the largest term: the target's own may be too small to hold.
+        # log sum exp from the largest term of the softmax: the target's own may underflow.
         log_sum = at(logits, best) - tf.math.log(at(softmax, best))
         losses = log_sum - at(logits, targets)
         objective = losses
@@ -101,24 +100,24 @@ def projected_cross_entropy(
                 of_states -= smoothing * column[:, 0]
                 evenly = column_sums(weighted) * tf.cast(smoothing / vocabulary, dtype)
                 of_matrix -= evenly if transposed else evenly[:, tf.newaxis]
-                of_bias = [one - tf.reduce_sum(weights) * tf.cast(smoothing / vocabulary, dtype) for one in of_bias]
+                of_bias = [part - tf.reduce_sum(weights) * tf.cast(smoothing / vocabulary, dtype) for part in of_bias]
             return [of_states * weights, of_matrix, *of_bias]
 
         return _counted_sums(targets, objective, losses, tf.equal(best, targets)), gradient
 
     bias = [] if projection.bias is None else [projection.bias]
-    objective, *others = sums(states, projection.matrix, *bias)
-    return TokenSums(objective, *map(tf.stop_gradient, others))
+    objective, *counts = sums(states, projection.matrix, *bias)
+    return TokenSums(objective, *map(tf.stop_gradient, counts))
 
 
-def _counted_sums(targets: tf.Tensor, *of_tokens: tf.Tensor) -> list[tf.Tensor]:
-    """Sum each [N] over the targets [N] that are no padding, and count these: float32 scalars."""
+def _counted_sums(targets: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
+    """Return the sum of each [N] over the real targets of [N], and their number: float32 scalars."""
     counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
-    return [*(tf.reduce_sum(tf.cast(one, tf.float32) * counted) for one in of_tokens), tf.reduce_sum(counted)]
+    return [*(tf.reduce_sum(tf.cast(value, tf.float32) * counted) for value in values), tf.reduce_sum(counted)]
 
 
 def _largest(softmax: tf.Tensor) -> tf.Tensor:
-    """Return the column of the largest in each row of [N, V]: int32 [N]."""
-    if softmax.dtype.size == 2:  # not negative, so its bits as integers have the same order, and are compared faster
+    """Return the column of the largest value in each row of [N, V]: int32 [N]."""
+    if softmax.dtype.size == 2:  # values are positive, so their bits as integers have the same order and compare faster
         softmax = tf.bitcast(softmax, tf.int16)
     return tf.cast(tf.argmax(softmax, axis=-1), tf.int32)

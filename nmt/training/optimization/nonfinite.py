@@ -1,6 +1,6 @@
-"""Where training goes astray: batches whose loss or gradients are not finite, noted where the step runs.
+"""Tracker of batches whose loss or gradients are not finite.
 
-The step writes it down without waiting for anybody; the loop reads it when it reads the totals, and decides.
+The step writes to it on the device without synchronization; the loop reads it together with the totals and decides.
 """
 
 from typing import NamedTuple
@@ -12,46 +12,46 @@ from nmt.runtime import tf
 NONE = -1  # in place of a batch's number
 
 
-class Trouble(NamedTuple):
-    """What ``Divergence`` holds, read."""
+class NonFiniteReport(NamedTuple):
+    """Reading of a ``NonFiniteTracker``."""
 
     first_bad_batch: int | None
-    """Number of the first batch of the run whose loss or gradients were not finite; None: there was none."""
+    """Number of the run's first batch with a non-finite loss or gradient; None: there was none."""
     last_bad_batch: int | None
-    """Number of the last such batch."""
+    """Number of the last such batch; None: there was none."""
     skipped: int
-    """Steps of the run that were left out for it."""
+    """Number of steps of the run that were skipped."""
 
 
-class Divergence(tf.Module):
-    """A record of bad batches and of the steps left out because of them."""
+class NonFiniteTracker(tf.Module):
+    """First and last batch with a non-finite loss or gradient, and the number of steps skipped for it."""
 
     def __init__(self) -> None:
-        """Start with no trouble."""
-        super().__init__(name="divergence")
+        """Start with no such batch."""
+        super().__init__(name="nonfinite")
         self.batches = tf.Variable([NONE, NONE], dtype=tf.int64, trainable=False)  # the first and the last
         self.skipped = tf.Variable(0, dtype=tf.int64, trainable=False)
 
     def note(self, bad: tf.Tensor, batch: tf.Tensor) -> None:
-        """Write down the number of a batch, int64 scalar, if it is bad: bool scalar."""
+        """Record the number of a batch, int64 scalar, if it is bad, bool scalar."""
         changes = (self.batches < 0) | tf.constant([False, True])
         self.batches.assign(tf.where(bad & changes, batch, self.batches))
 
     def skip(self) -> None:
-        """Count a step that is left out."""
+        """Count a skipped step."""
         self.skipped.assign_add(1)
 
-    def read(self) -> Trouble:
-        """Return what there was so far."""
+    def read(self) -> NonFiniteReport:
+        """Return the record so far."""
         first, last = (None if batch == NONE else batch for batch in self.batches.numpy().tolist())
-        return Trouble(first, last, int(self.skipped.numpy()))
+        return NonFiniteReport(first, last, int(self.skipped.numpy()))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the arrays that a resumed run needs."""
+        """Return the arrays to save."""
         first, last = self.batches.numpy()
         return {"first_bad_batch": first, "last_bad_batch": last, "skipped": self.skipped.numpy()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take back what ``state`` returned; KeyError if it is missing."""
+        """Restore what ``state`` returned; KeyError if an array is missing."""
         self.batches.assign([arrays["first_bad_batch"], arrays["last_bad_batch"]])
         self.skipped.assign(arrays["skipped"])

@@ -1,7 +1,4 @@
-"""What changes weights: Adam, weight decay, and the moving average of what they were.
-
-Adam is on TensorFlow's fused kernel: one operation a variable reads and writes it and its two moments in one go.
-"""
+"""Adam with decoupled weight decay, and the exponential moving average of weights."""
 
 from collections.abc import Iterable
 
@@ -11,15 +8,17 @@ from nmt.storage.arrays import Arrays, value_of
 
 
 class Adam(tf.Module):
-    """Adam (Kingma and Ba 2015, with the reordered bias correction of the end of their section 2).
+    """Adam (Kingma and Ba 2015, with the reordered bias correction at the end of their section 2).
 
-    With weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2): apart from Adam's own step, each step takes
-    learning rate x weight decay of every matrix off it. Embeddings are matrices too, and decay in every row, those of
-    words that the batch does not have among them. Biases and layer norms, vectors all, do not decay.
+    TensorFlow's fused kernel reads and writes a variable and its two moments in one operation.
+
+    With weight decay it is AdamW (Loshchilov and Hutter 2019, algorithm 2): besides Adam's step, each step subtracts
+    learning rate x weight decay x matrix from every matrix. Embeddings decay in every row, also in those of words that
+    the batch does not have. Biases and layer norms, all of them vectors, do not decay.
     """
 
     def __init__(self, variables: Iterable[tf.Variable], config: TrainingConfig) -> None:
-        """Take the variables to train and the training section, for beta_1, beta_2, epsilon and weight decay."""
+        """Take the variables to train, and the training section for beta_1, beta_2, epsilon and weight decay."""
         super().__init__(name="adam")
         self.beta_1, self.beta_2, self.epsilon = config.adam_beta_1, config.adam_beta_2, config.adam_epsilon
         self.weight_decay = config.weight_decay
@@ -36,7 +35,7 @@ class Adam(tf.Module):
         if self.weight_decay:
             share = learning_rate * self.weight_decay
             for matrix in (variable for variable in self.variables_trained if variable.shape.rank > 1):
-                matrix.assign_sub(matrix * share)  # not matrix * (1 - share): float32 would round a small share away
+                matrix.assign_sub(matrix * share)  # not matrix * (1 - share): float32 rounds a small share away
         slots = zip(gradients, self.variables_trained, self.means, self.squares, strict=True)
         for gradient, variable, mean, square in slots:
             tf.raw_ops.ResourceApplyAdam(
@@ -76,22 +75,22 @@ class Adam(tf.Module):
 
 
 class MovingAverage(tf.Module):
-    """An exponential moving average of weights, float32: often a better model than the weights of any one step.
+    """Exponential moving average of weights, float32: often a better model than the weights of any single step.
 
     After step n of the optimizer, the first being 1, it keeps min(decay, (1 + n) / (10 + n)) of itself and takes the
-    rest from the new weights, so that the untrained weights that it starts from are soon forgotten (the warm-up of
-    ``tf.train.ExponentialMovingAverage``).
+    rest from the new weights (the warm-up of ``tf.train.ExponentialMovingAverage``), which soon forgets the untrained
+    weights.
     """
 
     def __init__(self, variables: Iterable[tf.Variable], decay: float) -> None:
-        """Take the weights, whose values it starts from, and the share that it keeps of itself in the long run."""
+        """Take the weights to average, and the decay: the share that it keeps of itself."""
         super().__init__(name="moving_average")
         self.decay = decay
         self.variables_averaged = list(variables)
         self.averages = [tf.Variable(tf.identity(v), trainable=False) for v in self.variables_averaged]
 
     def update(self, steps: tf.Tensor) -> None:
-        """Take in the weights after so many steps: int64 scalar."""
+        """Update the averages after step n of the optimizer, an int64 scalar."""
         count = tf.cast(steps, tf.float32)
         taken = 1 - tf.minimum(self.decay, (1 + count) / (10 + count))
         for average, variable in zip(self.averages, self.variables_averaged, strict=True):

@@ -1,6 +1,6 @@
-"""Learning-rate schedules as pure functions of the step, shared by training and plots.
+"""Learning-rate schedules: pure functions of the step. All rise linearly over ``warmup_steps`` to their peak.
 
-All rise in a straight line over ``warmup_steps`` to their peak and fall from there, each in its way.
+A schedule is a function here, a name in ``TrainingConfig.schedule``, and a line in ``learning_rate``.
 """
 
 import math
@@ -8,42 +8,41 @@ import math
 from nmt.config.training import TrainingConfig
 
 
-def learning_rate(step: int, d_model: int, training: TrainingConfig, total_steps: int | None = None) -> float:
-    """Return the learning rate of a step, the first being 1, by the schedule that the section names.
+def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: int | None = None) -> float:
+    """Return the learning rate of a step by the configured schedule.
 
     Args:
-        step: 1 or more.
-        d_model: width of the model, on which schedule "noam" depends.
+        step: number of the step, from 1.
+        width: width D of the model, which the noam schedule depends on.
         training: the training section.
-        total_steps: what ``steps_of_run`` returns; only a schedule that ``ends_with_run`` needs it.
+        total_steps: number of steps of the run by ``steps_of_run``, for a schedule that ``ends_with_run``.
 
     Raises:
-        ValueError: for a step below 1, and without ``total_steps`` where they are needed.
+        ValueError: for a step below 1, or a missing ``total_steps``.
     """
     if step < 1:
         raise ValueError(f"steps count from 1; received {step}")
     peak, final, warmup_steps = training.peak_learning_rate, training.final_learning_rate, training.warmup_steps
     if training.schedule == "noam" or peak is None:
-        return warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=training.learning_rate_scale)
+        return noam_rate(step, d_model=width, warmup_steps=warmup_steps, scale=training.learning_rate_scale)
     if training.schedule == "inverse_sqrt":
         return inverse_sqrt_rate(step, peak=peak, warmup_steps=warmup_steps)
     decay_steps = training.decay_steps
     if decay_steps is None:
         if total_steps is None:
-            raise ValueError(f"schedule {training.schedule} to the end of the run needs the steps of the run")
-        decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its rise never falls
+            raise ValueError(f"schedule {training.schedule} to the end of the run needs total_steps")
+        decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its warm-up never falls
     falling = cosine_rate if training.schedule == "cosine" else linear_rate
     return falling(step, peak=peak, final=final, warmup_steps=warmup_steps, decay_steps=decay_steps)
 
 
-def warmup_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
-    """Return the learning rate of a step, the first being 1 (Vaswani et al. 2017, equation 3).
+def noam_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
+    """Return scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3).
 
-    scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5): a straight rise over ``warmup_steps``, then a
-    fall with the square root of the step.
+    A linear rise over ``warmup_steps``, then a fall with 1 / sqrt(step).
 
     Raises:
-        ValueError: for a step below 1, where the formula has no value.
+        ValueError: for a step below 1.
     """
     if step < 1:
         raise ValueError(f"steps count from 1; received {step}")
@@ -51,12 +50,12 @@ def warmup_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.
 
 
 def inverse_sqrt_rate(step: int, *, peak: float, warmup_steps: int) -> float:
-    """Return peak * min(step / warmup_steps, sqrt(warmup_steps / step)): the paper's shape with its peak given."""
+    """Return peak * min(step / warmup_steps, sqrt(warmup_steps / step)): the noam shape with a given peak."""
     return peak * min(step / warmup_steps, math.sqrt(warmup_steps / step))
 
 
 def cosine_rate(step: int, *, peak: float, final: float, warmup_steps: int, decay_steps: int) -> float:
-    """Return the rate that falls from peak to final along half a cosine (Loshchilov and Hutter 2017, equation 5)."""
+    """Return a rate that falls from peak to final along half a cosine (Loshchilov and Hutter 2017, equation 5)."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     share = min(1.0, (step - warmup_steps) / decay_steps)
@@ -64,7 +63,7 @@ def cosine_rate(step: int, *, peak: float, final: float, warmup_steps: int, deca
 
 
 def linear_rate(step: int, *, peak: float, final: float, warmup_steps: int, decay_steps: int) -> float:
-    """Return the rate that falls from peak to final in a straight line."""
+    """Return a rate that falls linearly from peak to final."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     share = min(1.0, (step - warmup_steps) / decay_steps)
@@ -72,17 +71,17 @@ def linear_rate(step: int, *, peak: float, final: float, warmup_steps: int, deca
 
 
 def ends_with_run(training: TrainingConfig) -> bool:
-    """Return whether the schedule falls to the end of the run, so that other ``epochs`` would be another schedule."""
+    """Return whether the schedule ends with the run: other ``epochs`` make it another schedule then."""
     return training.schedule in {"cosine", "linear"} and training.decay_steps is None
 
 
 def steps_of_run(first_epoch_batches: int, training: TrainingConfig) -> int:
-    """Return the steps that schedules take a run to have: those of its first epoch, times the epochs.
+    """Return the number of steps of a run for its schedule: those of the first epoch, times the epochs.
 
-    Batches by tokens vary by a few from epoch to epoch; what the run takes beyond this number has the final rate.
+    With batches by tokens, epochs differ by a few steps; steps beyond this number have the final rate.
 
     Args:
-        first_epoch_batches: length of the plan of epoch 1 (see ``nmt.data.batching``).
+        first_epoch_batches: number of batches of epoch 1.
         training: the training section.
     """
     return math.ceil(first_epoch_batches / training.accumulation_steps) * training.epochs

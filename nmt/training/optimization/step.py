@@ -1,18 +1,16 @@
-"""The traced steps: forward and backward pass, optimizer, and validation, one graph each for batches of all shapes.
+"""The traced training step: forward and backward pass and optimizer, one graph for batches of all shapes.
 
 Shapes: B batch, S source length, T target length.
 """
 
-from collections.abc import Callable
-
 from nmt.config.training import TrainingConfig
-from nmt.models.build import teacher_forced, teacher_forced_states
-from nmt.runtime import keras, tf
+from nmt.models.base import Seq2SeqModel
+from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
-from nmt.training.optimization.accumulators import Totals, counted
+from nmt.training.optimization.accumulators import Totals, stacked
 from nmt.training.optimization.loss_scale import LossScale
-from nmt.training.optimization.losses import cross_entropy, projected_cross_entropy
-from nmt.training.optimization.nonfinite import Divergence, Trouble
+from nmt.training.optimization.losses import fused_linear_cross_entropy
+from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam, MovingAverage
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
@@ -20,60 +18,60 @@ RATE, SEED = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)
 
 
 class TrainStep:
-    """One step of the optimizer, from one batch or from several whose gradients are added up.
+    """A step of the optimizer, from one batch or from several whose gradients are summed.
 
-    The gradient is that of the mean over all tokens of these batches, as if they were one.
+    The gradient is that of the mean over all tokens of these batches.
 
-    A batch whose loss is not finite is noted in ``trouble``. A step that has such a batch, or whose gradients have a
-    norm that is not finite, is left out, and counted there, where leaving out is asked for (``skip_nonfinite``) or the
-    norm is known anyway (``clip_norm``, float16): then weights, moments, averages and totals stay as they were. Where
-    it is not, finding that out would cost a pass over all gradients, and the step is taken. In float16, gradients that
-    overflow with a finite loss are no trouble: the step is left out, and the loss scale halved.
+    The tracker ``nonfinite`` records a batch with a non-finite loss. With ``skip_nonfinite``, ``clip_norm`` or float16,
+    a step with such a batch or with a non-finite gradient norm is skipped: weights, moments, averages and totals stay.
+    Otherwise the norm is unknown, since it would cost a pass over all gradients, and the step is taken. In float16,
+    gradients that overflow with a finite loss skip the step and halve the loss scale, without a record.
     """
 
-    def __init__(self, model: keras.Model, optimizer: Adam, totals: Totals, settings: TrainingConfig) -> None:
-        """Take the model, built in the precision it is to compute in, what updates it, and what counts."""
-        self.model, self.optimizer, self.totals, self.settings = model, optimizer, totals, settings
+    def __init__(self, model: Seq2SeqModel, optimizer: Adam, totals: Totals, config: TrainingConfig) -> None:
+        """Take the model, built in its compute precision, its optimizer, and the totals to add to."""
+        self.model, self.optimizer, self.totals, self.config = model, optimizer, totals, config
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
-        self.divergence = Divergence()
-        self.leaves_out = bool(settings.skip_nonfinite or settings.clip_norm or self.loss_scale)
+        self.nonfinite = NonFiniteTracker()
+        self.skips = bool(config.skip_nonfinite or config.clip_norm or self.loss_scale)
         weights = optimizer.variables_trained
-        self.moving_average = MovingAverage(weights, settings.ema_decay) if settings.ema_decay else None
-        if settings.accumulation_steps > 1:
-            self.sums = [tf.Variable(tf.zeros_like(one), trainable=False) for one in weights]
-            self.added = Totals()
-            self.last_added = tf.Variable(0, dtype=tf.int64, trainable=False)  # a batch's number
-        # One graph each for batches of all shapes. XLA compiles one for each shape, which only a GPU makes up for.
-        self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=settings.xla)
-        self.add = tf.function(self._add, input_signature=(*BATCH, SEED), jit_compile=settings.xla)
-        self.apply = tf.function(self._apply, input_signature=(RATE,), jit_compile=settings.xla)
+        self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
+        if config.accumulation_steps > 1:
+            self.gradient_sums = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
+            self.token_sums = Totals()
+            self.last_batch = tf.Variable(0, dtype=tf.int64, trainable=False)
+        # One graph for batches of all shapes. XLA compiles one for each shape, which pays on a GPU alone.
+        self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=config.xla)
+        self.add = tf.function(self._add, input_signature=(*BATCH, SEED), jit_compile=config.xla)
+        self.apply = tf.function(self._apply, input_signature=(RATE,), jit_compile=config.xla)
 
     def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        """Learn from one batch.
+        """Take a step from one batch.
 
         Args:
             source: int32 [B, S].
             target: int32 [B, T + 1], from bos to eos.
             learning_rate: float32 scalar.
-            dropout_seed: int64 [2]: the run's seed, and a number that no other batch of the run has.
+            dropout_seed: int64 [2]: the run's seed, and the number of the batch in the run.
         """
         gradients, sums = self._gradients(source, target, dropout_seed, per_token=True)
         self._update(gradients, learning_rate, sums, dropout_seed[1])
 
     def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        """Add a batch's gradients to those that ``apply`` will use; arguments as for ``step``."""
+        """Add the gradients of a batch to the sums that ``apply`` uses; arguments as of ``step``."""
         gradients, sums = self._gradients(source, target, dropout_seed)
-        for total, gradient in zip(self.sums, gradients, strict=True):
+        for total, gradient in zip(self.gradient_sums, gradients, strict=True):
             total.assign_add(gradient)
-        self.added.add(sums)
-        self.last_added.assign(dropout_seed[1])
+        self.token_sums.add(sums)
+        self.last_batch.assign(dropout_seed[1])
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
-        """Learn from the batches that were added."""
-        sums = self.added.sums.read_value()
+        """Take a step from the batches added."""
+        sums = self.token_sums.sums.read_value()
         tokens = tf.cast(sums[2], tf.float32)
-        self._update([total / tokens for total in self.sums], learning_rate, sums, self.last_added.read_value())
-        for total in (*self.sums, self.added.sums):
+        gradients = [total / tokens for total in self.gradient_sums]
+        self._update(gradients, learning_rate, sums, self.last_batch.read_value())
+        for total in (*self.gradient_sums, self.token_sums.sums):
             total.assign(tf.zeros_like(total))
 
     def _gradients(
@@ -82,43 +80,43 @@ class TrainStep:
         """Differentiate the summed objective, or its mean over tokens, times the loss scale.
 
         Returns:
-            The gradients, and loss, right tokens and tokens of the batch, float64 [3].
+            The gradients; loss, correct tokens and tokens of the batch, float64 [3].
         """
-        settings = self.settings
         with tf.GradientTape() as tape:
-            states, expected = teacher_forced_states(
-                self.model, source, target, packed=settings.remove_padding, dropout_seed=dropout_seed
+            states, targets = self.model.teacher_forcing(
+                source, target, remove_padding=self.config.remove_padding, dropout_seed=dropout_seed
             )
-            sums = projected_cross_entropy(states, self.model.projection(), expected, settings.label_smoothing)
+            projection = self.model.output_projection()
+            sums = fused_linear_cross_entropy(states, projection, targets, self.config.label_smoothing)
             objective = sums.objective / sums.tokens if per_token else sums.objective
             if self.loss_scale:
                 objective *= self.loss_scale.value
-        with tf.name_scope("backward"):  # the scopes are how a trace tells phases apart (see nmt.benchmark.profiler)
+        with tf.name_scope("backward"):  # scopes tell the phases apart in a trace (see nmt.benchmark.profiler)
             gradients = tape.gradient(objective, self.optimizer.variables_trained)
-            gradients = [tf.convert_to_tensor(one) for one in gradients]  # an embedding's comes as slices of it
-        self.divergence.note(~tf.math.is_finite(sums.loss), dropout_seed[1])
-        return gradients, counted(sums)
+            gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # an embedding's comes as slices
+        self.nonfinite.note(~tf.math.is_finite(sums.loss), dropout_seed[1])
+        return gradients, stacked(sums)
 
     def _update(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, sums: tf.Tensor, batch: tf.Tensor) -> None:
-        """Take the step, or leave it out.
+        """Take the step, or skip it.
 
         Args:
-            gradients: of the mean objective of a token, times the loss scale.
+            gradients: gradients of the mean objective of a token, times the loss scale.
             learning_rate: float32 scalar.
-            sums: of all batches of the step, for the totals: float64 [3].
-            batch: number of the last of these batches, int64 scalar.
+            sums: loss, correct tokens and tokens of all batches of the step: float64 [3].
+            batch: number of the last of these batches: int64 scalar.
         """
         with tf.name_scope("optimizer"):
-            if not self.leaves_out:
+            if not self.skips:
                 self.totals.add(sums)
                 self._learn(gradients, learning_rate)
                 return
             if self.loss_scale:
-                gradients = [one / self.loss_scale.value for one in gradients]
+                gradients = [gradient / self.loss_scale.value for gradient in gradients]
             norm = tf.linalg.global_norm(gradients)
-            if self.settings.clip_norm:
-                factor = tf.minimum(1.0, self.settings.clip_norm / norm)
-                gradients = [one * factor for one in gradients]
+            if self.config.clip_norm:
+                factor = tf.minimum(1.0, self.config.clip_norm / norm)
+                gradients = [gradient * factor for gradient in gradients]
             finite_loss, finite_norm = tf.math.is_finite(sums[0]), tf.math.is_finite(norm)
             if finite_loss & finite_norm:
                 self._learn(gradients, learning_rate)
@@ -126,13 +124,13 @@ class TrainStep:
                 good = finite_loss
             else:
                 good = finite_loss & finite_norm
-                self.divergence.note(finite_loss & ~finite_norm, batch)
+                self.nonfinite.note(finite_loss & ~finite_norm, batch)
             if good:
                 self.totals.add(sums)
                 if self.loss_scale:
                     self.loss_scale.update(finite_norm)
             else:
-                self.divergence.skip()
+                self.nonfinite.skip()
 
     def _learn(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
         self.optimizer.apply(gradients, learning_rate)
@@ -141,16 +139,16 @@ class TrainStep:
 
     @property
     def averages(self) -> list[tf.Variable] | None:
-        """The moving averages of the trainable variables, in their order, float32; None without ``ema_decay``."""
+        """Moving averages of the trainable variables, in their order, float32; None without ``ema_decay``."""
         return self.moving_average.averages if self.moving_average else None
 
-    def trouble(self) -> Trouble:
-        """Return the batches that were bad and the steps left out so far; waits for the step that runs."""
-        return self.divergence.read()
+    def nonfinite_report(self) -> NonFiniteReport:
+        """Return the bad batches and the skipped steps so far; waits for the running step."""
+        return self.nonfinite.read()
 
     def state(self) -> Arrays:
-        """Return what a resumed run needs besides the weights; between steps no gradients are pending."""
-        state = self.optimizer.state() | self.divergence.state()
+        """Return all that the next step changes besides the weights; between steps no gradient sums are pending."""
+        state = self.optimizer.state() | self.nonfinite.state()
         if self.moving_average:
             state |= self.moving_average.state()
         if self.loss_scale:
@@ -159,26 +157,15 @@ class TrainStep:
         return state
 
     def restore(self, arrays: Arrays) -> None:
-        """Take back what ``state`` returned.
+        """Restore what ``state`` returned.
 
         Raises:
-            KeyError, ValueError: if the arrays are those of another model or precision.
+            KeyError, ValueError: for the arrays of another model or precision.
         """
         self.optimizer.restore(arrays)
-        self.divergence.restore(arrays)
+        self.nonfinite.restore(arrays)
         if self.moving_average:
             self.moving_average.restore(arrays)
         if self.loss_scale:
             self.loss_scale.value.assign(arrays["loss_scale"])
             self.loss_scale.good_steps.assign(arrays["loss_scale_good_steps"])
-
-
-def make_validation_step(model: keras.Model, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:
-    """Return the traced validation step: teacher forcing without dropout, the loss in float32, into ``totals``."""
-
-    @tf.function(input_signature=BATCH)
-    def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
-        logits, expected = teacher_forced(model, source, target)
-        totals.add(counted(cross_entropy(logits, expected)))
-
-    return validation_step

@@ -1,0 +1,157 @@
+"""The model contract: what training and search use of an architecture, and nothing besides.
+
+Training calls ``teacher_forcing`` and ``output_projection``. Search calls ``encode`` once a batch of sentences, then
+``initial_state``, then ``step`` once a token. What the encoder computes is shared by all K beams of a sentence; the
+decoder's own state goes in and comes out of each step, never changed in place, and fits ``tf.while_loop``.
+
+An architecture also has a section of the configuration (``nmt.config.model``), which knows without TensorFlow what it
+reads (bos, lengths), and an account of its weights and arithmetic (``nmt.models.accounting``).
+
+Shapes: B batch, S source length, T target length, K beams, D width of decoder states, V target vocabulary, N real
+target tokens.
+"""
+
+import abc
+from typing import Any, NamedTuple, Protocol, Self
+
+from nmt.config.model import ModelConfig
+from nmt.models.layers.ops import Projection
+from nmt.models.layers.unpadding import Unpadding
+from nmt.runtime import keras, tf
+
+
+class EncoderOutput(Protocol):
+    """What the decoder reads of B source sentences: any structure of tensors [B, ...] with this method."""
+
+    def select(self, rows: tf.Tensor) -> Self:
+        """Return the output for the sentences ``rows``, int32 [B'], alone."""
+
+
+class DecoderState(Protocol):
+    """What the decoder keeps of K target prefixes of B sentences: any structure of tensors with these methods."""
+
+    def reorder(self, parents: tf.Tensor) -> Self:
+        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
+
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> Self:
+        """Return the state of the sentences ``rows``, int32 [B'], alone, with room for ``capacity`` tokens in all."""
+
+
+class StepOutput(NamedTuple):
+    """Result of a decoder step."""
+
+    logits: tf.Tensor
+    """Logits of the next token: [B, K, V]."""
+    attention: tf.Tensor | None
+    """Attention to the source, averaged to one head: float32 [B, K, S]; None if not asked for or not there."""
+    state: Any
+    """New ``DecoderState``."""
+
+
+class TeacherForced(NamedTuple):
+    """Decoder states with the tokens to predict from them."""
+
+    states: tf.Tensor
+    """[N, D]; with padding kept, [B, T, D]."""
+    targets: tf.Tensor
+    """Token to predict from each state: int32 [N]; with padding kept, [B, T], padding 0."""
+
+
+class Seq2SeqModel(keras.Model, abc.ABC):
+    """Base class of architectures: an encoder, a decoder, an output layer."""
+
+    config: ModelConfig
+
+    @abc.abstractmethod
+    def make_weights(self, *, fresh: bool = True) -> None:
+        """Make all weights: initial values from the global seed, or zeros if weights are to be loaded."""
+
+    @abc.abstractmethod
+    def encode(
+        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
+    ) -> EncoderOutput:
+        """Read source sentences.
+
+        Args:
+            source: int32 [B, S], padding 0.
+            remove_padding: whether to skip the arithmetic on padding. The output is the same.
+            dropout_seed: int64 [2] for dropout in training; None: no dropout.
+        """
+
+    @abc.abstractmethod
+    def decode_states(
+        self,
+        target: tf.Tensor,
+        encoded: Any,
+        *,
+        unpadding: Unpadding | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Read whole targets, each position seeing those before it.
+
+        Args:
+            target: int32 [B, T], from bos on.
+            encoded: what ``encode`` returned.
+            unpadding: padding removal of the positions to predict from; None: keep padding.
+            dropout_seed: int64 [2] for dropout in training; None: no dropout.
+
+        Returns:
+            Decoder states [B, T, D], or [N, D] with padding removal.
+        """
+
+    @abc.abstractmethod
+    def output_projection(self) -> Projection:
+        """Return the output layer, from decoder states to logits."""
+
+    @abc.abstractmethod
+    def initial_state(self, encoded: Any, beams: int, capacity: tf.Tensor | int) -> DecoderState:
+        """Return the state before the first token: K beams of each sentence, room for ``capacity`` tokens a beam."""
+
+    @abc.abstractmethod
+    def step(self, tokens: tf.Tensor, encoded: Any, state: Any, *, attention: bool = False) -> StepOutput:
+        """Read one token of each beam and predict the next.
+
+        Args:
+            tokens: int32 [B, K].
+            encoded: what ``encode`` returned.
+            state: the state of the steps before.
+            attention: whether the output holds attention.
+        """
+
+    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
+        """Return the attention of each target position to the source.
+
+        Args:
+            source: int32 [B, S].
+            target: int32 [B, T], from bos on.
+
+        Returns:
+            Weights, float32 [layers, heads, B, T, S]; None for a model without attention.
+        """
+        return None
+
+    def teacher_forcing(
+        self,
+        source: tf.Tensor,
+        target: tf.Tensor,
+        *,
+        remove_padding: bool = True,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> TeacherForced:
+        """Compute the states to predict each target token from: the decoder reads the target shifted by one.
+
+        Args:
+            source: int32 [B, S].
+            target: int32 [B, T + 1], from bos to eos.
+            remove_padding: whether to compute the N real positions alone.
+            dropout_seed: int64 [2] for dropout in training; None: no dropout.
+        """
+        shifted, targets = target[:, :-1], target[:, 1:]
+        encoded = self.encode(source, remove_padding=remove_padding, dropout_seed=dropout_seed)
+        unpadding = Unpadding.of(targets) if remove_padding else None
+        states = self.decode_states(shifted, encoded, unpadding=unpadding, dropout_seed=dropout_seed)
+        return TeacherForced(states, targets if unpadding is None else unpadding.flatten(targets))
+
+    def call(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+        """Return logits [B, T, V] for source [B, S] and target prefixes [B, T], int32 both, without dropout."""
+        return self.output_projection().logits(self.decode_states(target, self.encode(source)))

@@ -1,0 +1,94 @@
+"""Input pipeline: the batches of each epoch, planned by (seed, epoch) and padded while the step before runs."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from nmt.config.schema import Config
+from nmt.data.batching import batch_dataset, grouped, plan_epoch
+from nmt.data.dataset import Dataset
+from nmt.data.token_arrays import Split
+from nmt.runtime import tf
+from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run
+
+Batch = tuple[tf.Tensor, tf.Tensor]
+"""Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
+
+
+class InputPipeline:
+    """Training batches of each epoch, and the learning rate of each step."""
+
+    def __init__(self, config: Config, split: Split, resample: Callable[[int], Split] | None = None) -> None:
+        """Take the configuration, the training split, and a function from an epoch to its resampled split, if any."""
+        self.config, self._split, self._resample = config, split, resample
+        self._resampled: tuple[int, Split] | None = None
+        self._planned: tuple[int, list[np.ndarray]] | None = None
+
+    @classmethod
+    def of(cls, config: Config, dataset: Dataset) -> "InputPipeline":
+        """Return the pipeline of a prepared dataset.
+
+        Raises:
+            DataError: if the dataset is damaged.
+        """
+        seed = config.training.seed
+        sampled = dataset.manifest.settings.subword_sampling
+        return cls(config, dataset.split("train"), functools.partial(dataset.resampled, seed) if sampled else None)
+
+    @property
+    def pairs(self) -> int:
+        """Number of training pairs."""
+        return len(self._split)
+
+    def split(self, epoch: int) -> Split:
+        """Return the training split of an epoch, cut into other subwords if the dataset samples them."""
+        if self._resample is None:
+            return self._split
+        if self._resampled is None or self._resampled[0] != epoch:
+            self._resampled = epoch, self._resample(epoch)
+        return self._resampled[1]
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
+        if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
+            settings = self.config.training
+            plan = plan_epoch(
+                self.split(epoch),
+                settings.batch_size,
+                seed=settings.seed,
+                epoch=epoch if settings.reshuffle else 1,
+                sort_by_length=settings.sort_by_length,
+                batch_type=settings.batch_type,
+            )
+            self._planned = epoch, plan
+        return self._planned[1]
+
+    def steps(self, epoch: int) -> int:
+        """Return the number of optimizer steps of an epoch."""
+        return math.ceil(len(self.plan(epoch)) / self.config.training.accumulation_steps)
+
+    def batches(self, epoch: int, plan: list[np.ndarray]) -> tf.data.Dataset:
+        """Return the batches of a plan over the split of an epoch (see ``Batch``)."""
+        return batch_dataset(
+            self.split(epoch),
+            plan,
+            source_bos=self.config.model.reads_bos,
+            pad_to_longest=self.config.training.pad_to_longest,
+        )
+
+    def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
+        """Yield the batches of each step of an epoch after its first ``start`` steps."""
+        count = self.config.training.accumulation_steps
+        return grouped(self.batches(epoch, self.plan(epoch)[start * count :]), count)
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of a step of the run, from 1."""
+        return learning_rate(step, self.config.model.schedule_width, self.config.training, self.total_steps)
+
+    @functools.cached_property
+    def total_steps(self) -> int | None:
+        """Number of steps of the run, for schedules that end with it; None for others."""
+        settings = self.config.training
+        return steps_of_run(len(self.plan(1)), settings) if ends_with_run(settings) else None

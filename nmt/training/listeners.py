@@ -1,0 +1,91 @@
+"""Listeners: observers of training, told of steps, validations and epochs, with no say in them."""
+
+from typing import NamedTuple
+
+from nmt.runs.directory import Run
+from nmt.runs.metrics import (
+    AverageMetrics,
+    EpochMetrics,
+    Metrics,
+    Sample,
+    SampleMetrics,
+    StepMetrics,
+    StepValidation,
+)
+from nmt.training.optimization.accumulators import Sums
+
+
+class StepEvent(NamedTuple):
+    """A step that was taken."""
+
+    totals: Sums | None
+    """Sums over the epoch so far, if a listener needed them at this step."""
+    seconds: float
+    """Training time of the epoch so far."""
+    metrics: StepMetrics | None
+    """Record of the steps since the last one, every ``training.log_every`` steps."""
+
+
+class ValidationEvent(NamedTuple):
+    """A validation."""
+
+    metrics: StepValidation | EpochMetrics
+    """Its record; that of an epoch has the training's means too."""
+    samples: list[Sample]
+    """Translations of sample sentences."""
+    best: bool
+    """Whether it is the best so far."""
+
+
+class Listener:
+    """Base class of listeners; each method does nothing."""
+
+    def on_epoch_start(self, epoch: int, steps: int, done: int) -> None:
+        """Epoch ``epoch`` of N ``steps`` begins, or goes on after ``done`` of them."""
+
+    def needs_totals(self) -> bool:
+        """Return whether the next step's event must have totals, which takes a wait for the device."""
+        return False
+
+    def on_step(self, event: StepEvent) -> None:
+        """A step was taken."""
+
+    def on_validation(self, event: ValidationEvent) -> None:
+        """A validation within an epoch was made."""
+
+    def on_epoch(self, event: ValidationEvent) -> None:
+        """An epoch ended with its validation."""
+
+    def on_end(self, average: AverageMetrics | None) -> None:
+        """Training ended, with the average of the last epochs' weights if there is one."""
+
+
+class MetricsFile(Listener):
+    """The metrics file of a run: a line for each record."""
+
+    def __init__(self, run: Run) -> None:
+        """Take the run."""
+        self.run = run
+
+    def on_step(self, event: StepEvent) -> None:
+        """Append the record of steps."""
+        if event.metrics:
+            self.run.append_metrics(event.metrics)
+
+    def on_validation(self, event: ValidationEvent) -> None:
+        """Append the record of the validation and its samples."""
+        metrics = event.metrics
+        records: list[Metrics] = [metrics]
+        if event.samples:
+            records.append(SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=event.samples))
+        for record in records:
+            self.run.append_metrics(record)
+
+    def on_epoch(self, event: ValidationEvent) -> None:
+        """Append the record of the epoch and its samples."""
+        self.on_validation(event)
+
+    def on_end(self, average: AverageMetrics | None) -> None:
+        """Append the record of the average."""
+        if average:
+            self.run.append_metrics(average)

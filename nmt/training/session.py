@@ -1,0 +1,93 @@
+"""Training session: a run, new or resumed, held by one process from its checks to its end."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset, find_dataset
+from nmt.data.manifest import read_manifest
+from nmt.runs.directory import RUNS, Run, find_run, run_exists
+from nmt.storage.atomic import refuse_existing
+from nmt.storage.file_lock import locked
+from nmt.storage.names import check_name
+from nmt.training.averaging import MakeDecode
+from nmt.training.interrupts import never_stop
+from nmt.training.listeners import Listener
+from nmt.training.resume import apply_changes, check_changes, start_run
+from nmt.training.trainer import Trainer
+
+
+class TrainingSession:
+    """A run to train. Nothing is written before ``begin``, so that all refusals come first."""
+
+    def __init__(self, name: str, config: Config, dataset_name: str | None, *, hold: bool = True) -> None:
+        """Find the run, if there is one of that name, and the dataset.
+
+        Args:
+            name: name of the run.
+            config: its configuration.
+            dataset_name: name of the dataset; None: the resumed run's, or for a new run the one prepared last.
+            hold: whether to lock the run; a dry run does not.
+
+        Raises:
+            NmtError: for a name that cannot be used, or a missing dataset.
+        """
+        self.name, self.config, self.hold = name, config, hold
+        self.resumed = run_exists(name)
+        if self.resumed:
+            self.run = find_run(name)
+            dataset_name = dataset_name or read_manifest(self.run.dataset_path).settings.dataset
+        else:
+            self.run = Run(RUNS / check_name(name, "run"))
+            refuse_existing(self.run.folder)
+        self.dataset: Dataset = find_dataset(dataset_name)
+        self._locks = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        """Return the session."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Release the lock of the run."""
+        self._locks.close()
+
+    def open(self, make_decode: MakeDecode, *, allow_changes: bool = False) -> list[str]:
+        """Check the configuration against the run, and build the ``trainer``.
+
+        Args:
+            make_decode: makes the function that translates validation sentences.
+            allow_changes: whether settings and data may differ from those that the run was started with.
+
+        Returns:
+            Differences that were allowed, in words.
+
+        Raises:
+            NmtError: for all that keeps the run from training.
+        """
+        changes: list[str] = []
+        if self.resumed:
+            if self.hold:
+                self._lock()
+            changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
+        self.trainer = Trainer(self.run, self.config, self.dataset, make_decode(self.config, self.dataset))
+        return changes
+
+    def begin(self) -> None:
+        """Create the run's directory, or store the allowed changes."""
+        if self.resumed:
+            apply_changes(self.run, self.config, self.dataset)
+            return
+        start_run(self.name, self.config, self.dataset)
+        self._lock()
+
+    def train(self, listeners: Sequence[Listener] = (), check: Callable[[], None] = never_stop) -> None:
+        """Train the run to its end (see ``Trainer.train``)."""
+        self.begin()
+        self.trainer.train(listeners, check)
+
+    def _lock(self) -> None:
+        self._locks.enter_context(locked(self.run.lock_path, f"Run {self.run.name!r}"))
