@@ -51,7 +51,7 @@ from nmt.storage.arrays import read_arrays, write_arrays
 from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.registry import load_tokenizer
-from nmt.training.checkpoints import Standing, State, read_state
+from nmt.training.checkpoints import CheckpointManifest, LoopState, read_checkpoint
 
 MINUTES = float(os.environ.get("NMT_FUZZ_MINUTES", "0"))
 EXAMPLES = 2_000 if MINUTES else 200  # between two looks at the clock
@@ -418,19 +418,19 @@ def state() -> list[bytes]:
     folder.mkdir()
     (folder / "metrics.jsonl").touch()
     files = {"metrics.jsonl": sha256(folder / "metrics.jsonl")}
-    for name in ("weights.safetensors", "learner.safetensors"):
+    for name in ("weights.safetensors", "optimizer.safetensors"):
         files[name] = write_arrays(folder / name, {"a": np.ones(3, np.float32)})
-    standing = Standing(
-        epoch=1, step=3, steps_in_epoch=1, seconds=2.5, totals=(1.5, 1.0, 2.0), logged=(0, 0, 0), made_with={"a": "b"}
+    loop = LoopState(
+        epoch=1, step=3, steps_in_epoch=1, seconds=2.5, totals=(1.5, 1.0, 2.0), logged=(0, 0, 0), environment={"a": "b"}
     )
-    return [State.of(standing, files).model_dump_json().encode()]
+    return [CheckpointManifest.of(loop, files).model_dump_json().encode()]
 
 
 def sign_state(path: Path) -> None:
     """Make the checksum right, so that what is odd in a state is looked at."""
     with contextlib.suppress(ValueError):
-        stored = State.model_validate_json(path.read_bytes())
-        path.write_text(State.of(stored.standing, stored.files).model_dump_json(), encoding="utf-8")
+        stored = CheckpointManifest.model_validate_json(path.read_bytes())
+        path.write_text(CheckpointManifest.of(stored.loop, stored.files).model_dump_json(), encoding="utf-8")
 
 
 NPY_TOKENS = [
@@ -485,7 +485,7 @@ READERS = {
     "metrics": Reader("checkpoints/base/metrics.jsonl", metrics, look_at_run, ANY_TEXT + JSON + DEEP),
     "weights": Reader("some.safetensors", weights, lambda: read_arrays(Path("some.safetensors")), JSON + INTEGERS),
     "state": Reader(
-        "step-00000003/state.json", state, lambda: read_state(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
+        "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
         sign_state,
     ),
 }  # fmt: skip

@@ -9,15 +9,18 @@ import pytest
 from conftest import nmt
 
 from nmt.benchmark import measure as benchmark
-from nmt.benchmark.measure import Report, measure_decoding, measure_training, training_batches
+from nmt.benchmark.measure import BenchmarkReport, endless_batches, measure_decoding, measure_training, training_step
 from nmt.cli.bench import describe
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.synthetic import generate_split
-from nmt.models.transformer.flops import Flops
+from nmt.decoding.search import Hypotheses
+from nmt.models.accounting import Flops
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.training.input_pipeline import InputPipeline
+from nmt.training.state import TrainState
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_json_stands_alone_and_holds_the_documented_keys(report_text: str) -> None:
     report = json.loads(report_text)
-    assert set(report) == set(Report.model_fields)
+    assert set(report) == set(BenchmarkReport.model_fields)
     assert set(report["training"]) == set(benchmark.TrainingSpeed.model_fields)
     assert [set(one) for one in report["matmul"]] == [set(benchmark.MatmulSpeed.model_fields)] * 2
     assert [set(one) for one in report["decoding"]] == [set(benchmark.DecodingSpeed.model_fields)] * len(
@@ -46,7 +49,7 @@ def test_every_field_is_documented_with_its_meaning() -> None:
 
 
 def test_the_report_agrees_with_itself(report_text: str) -> None:
-    report = Report.model_validate_json(report_text)
+    report = BenchmarkReport.model_validate_json(report_text)
     training = report.training
     assert report.vocabulary == {"source": 50, "target": 50}
     assert training.steps == benchmark.FEWEST_RUNS
@@ -63,7 +66,7 @@ def test_the_report_agrees_with_itself(report_text: str) -> None:
 
 
 def test_the_table_is_aligned_and_shows_the_figures(report_text: str) -> None:
-    report = Report.model_validate_json(report_text)
+    report = BenchmarkReport.model_validate_json(report_text)
     table = describe(report)
     assert f"{report.training.target_tokens_per_second:,.0f} tokens/s" in table
     assert f"{report.training.share_of_matmul:.1%}" in table
@@ -75,7 +78,7 @@ def test_the_table_is_aligned_and_shows_the_figures(report_text: str) -> None:
 
 
 def test_what_was_not_measured_is_not_shown(report_text: str) -> None:
-    report = Report.model_validate_json(report_text)
+    report = BenchmarkReport.model_validate_json(report_text)
     unknown = dict.fromkeys(["peak_memory_bytes", "traced_step_seconds", "seconds_by_phase", "seconds_by_kind"])
     bare = report.model_copy(update={"training": report.training.model_copy(update=unknown), "decoding": []})
     table = describe(bare)
@@ -108,7 +111,7 @@ def test_bad_input_is_refused_in_words(arguments: str, said: str, tmp_path: Path
 
 def test_learned_positions_must_reach_to_the_end_of_the_longest_sentence(trained_project: Path) -> None:
     short = "--set model.positions=learned --set model.max_positions=5"
-    assert "model.max_positions is 5" in nmt("bench", *short.split(), cwd=trained_project, code=2).stderr
+    assert "at most 5" in nmt("bench", *short.split(), cwd=trained_project, code=2).stderr
 
 
 class NoProducts:
@@ -131,7 +134,7 @@ def test_training_counts_real_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
         return Flops(1, 2, 3, 4)
 
     speed = measure_training(
-        lambda *batch: stepped.append(batch), itertools.repeat((source, target)), count, [NoProducts()],  # type: ignore[arg-type,list-item]
+        stepped.append, itertools.repeat([(source, target)]), count, [NoProducts()],  # type: ignore[arg-type,list-item]
         precision="float32", seconds=0,
     )  # fmt: skip
     assert counted == [([3, 4], [2, 5])] * speed.steps
@@ -145,7 +148,8 @@ def test_training_counts_real_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_batches_are_those_of_training_epoch_after_epoch() -> None:
     split = generate_split(10, 20, seed=1)
     config = Config(training=TrainingConfig(batch_size=4, reshuffle=False))
-    batches = [target.numpy() for _, target in itertools.islice(training_batches(split, config), 6)]
+    pipeline = InputPipeline(config, split)
+    batches = [target.numpy() for ((_, target),) in itertools.islice(endless_batches(pipeline), 6)]
     assert [len(one) for one in batches] == [4, 4, 2] * 2
     assert all(np.array_equal(first, again) for first, again in zip(batches[:3], batches[3:], strict=True))
 
@@ -155,13 +159,34 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     config = Config(decoding=DecodingConfig(batch_size=8))
     seen = []
 
-    def translate(source: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        seen.extend(zip(np.count_nonzero(source, axis=1).tolist(), limits.tolist(), strict=True))
-        return np.where(np.arange(limits.max()) < limits[:, np.newaxis], 7, PAD)
+    class Scripted:
+        """In the place of a search."""
 
-    speed = measure_decoding("any", translate, split, config, precision="float32", seconds=1e6)
+        def find(self, source: np.ndarray, limits: np.ndarray) -> Hypotheses:
+            seen.extend(zip(np.count_nonzero(source, axis=1).tolist(), limits.tolist(), strict=True))
+            tokens = np.where(np.arange(limits.max()) < limits[:, np.newaxis], 7, PAD)
+            return Hypotheses(tf.constant(tokens)[:, tf.newaxis], tf.zeros([len(tokens), 1]))
+
+    speed = measure_decoding("any", Scripted(), split, config, precision="float32", seconds=1e6)  # type: ignore[arg-type]
     assert (speed.sentences, speed.runs) == (30, benchmark.DECODING_RUNS)
     wanted = sorted(zip((split.source.lengths + 2).tolist(), (split.target.lengths + 1).tolist(), strict=True))
     assert sorted(seen[-30:]) == wanted
     mean = sum(limit for _, limit in wanted) / 30
     assert speed.target_tokens_per_second / speed.sentences_per_second == pytest.approx(mean)
+
+
+def test_a_step_is_that_of_training_with_all_its_batches() -> None:
+    config = Config.model_validate({
+        "model": {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 1},
+        "training": {"batch_size": 4, "accumulation_steps": 2},
+    })  # fmt: skip
+    state, pipeline = (
+        TrainState(config, {"source": 20, "target": 20}),
+        InputPipeline(config, generate_split(10, 20, seed=1)),
+    )
+    batches, step = endless_batches(pipeline), training_step(state, pipeline)
+    for count in (2, 1, 2):
+        step_batches = next(batches)
+        assert len(step_batches) == count
+        step(step_batches)
+    assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 3

@@ -15,7 +15,7 @@ from nmt.config import loading as config_module
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import find_config, load_config
-from nmt.config.model import ModelConfig
+from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import ConfigError, NotFoundError
@@ -24,7 +24,7 @@ CONFIGS = ROOT / "configs"
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SECTIONS: dict[str, type] = {
     "data": DataConfig,
-    "model": ModelConfig,
+    "model": TransformerConfig,
     "training": TrainingConfig,
     "decoding": DecodingConfig,
 }
@@ -78,11 +78,11 @@ def data_configs(draw: st.DrawFn) -> DataConfig:
 
 
 @st.composite
-def model_configs(draw: st.DrawFn) -> ModelConfig:
+def model_configs(draw: st.DrawFn) -> TransformerConfig:
     heads = draw(st.integers(1, 16))
     norm = draw(st.sampled_from(["post", "pre"]))
     embedding = draw(st.sampled_from(["trained", "sinusoidal"]))
-    return ModelConfig(
+    return TransformerConfig(
         encoder_layers=draw(SIZES),
         heads=heads,
         d_model=2 * heads * draw(st.integers(1, 100)),
@@ -236,9 +236,9 @@ def test_base_has_none_of_the_peculiarities_of_the_book() -> None:
 
 
 def test_the_size_of_a_head_is_the_one_set_or_an_equal_share() -> None:
-    assert ModelConfig(d_model=512, heads=8).size_per_head == 64
-    assert ModelConfig(d_model=512, heads=8, head_size=5).size_per_head == 5
-    assert ModelConfig(d_model=512, heads=7, head_size=5).size_per_head == 5
+    assert TransformerConfig(d_model=512, heads=8).size_per_head == 64
+    assert TransformerConfig(d_model=512, heads=8, head_size=5).size_per_head == 5
+    assert TransformerConfig(d_model=512, heads=7, head_size=5).size_per_head == 5
 
 
 @pytest.mark.parametrize(

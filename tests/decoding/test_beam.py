@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.decoding.beam import beam, coverage_penalty, length_penalty
-from nmt.decoding.sampling import draw, greedy, sample
-from nmt.decoding.search import Found, Ids, Task, largest
+from nmt.decoding.beam import beam_search, coverage_penalty, length_penalty
+from nmt.decoding.sampling import draw, sample, step_search
+from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds, largest
 from nmt.runtime import tf
 
 PAD, BOS, EOS, V, S = 0, 2, 3, 6, 3
@@ -28,8 +28,8 @@ class Past(NamedTuple):
     def reorder(self, parents: tf.Tensor) -> "Past":
         return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
 
-    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Past":
-        return Past(tf.gather(self.rows, sentences), tf.gather(self.said, sentences))
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> "Past":
+        return Past(tf.gather(self.rows, rows), tf.gather(self.said, rows))
 
 
 class Toy:
@@ -59,13 +59,13 @@ class Toy:
             said = said * V + token
         return total / ((5 + len(tokens)) / 6) ** alpha + beta * np.log(np.minimum(coverage, 1)).sum()
 
-    def beam(self, limits: list[int], beams: int, n_best: int = 1, **penalties: float) -> Found:
+    def beam(self, limits: list[int], beams: int, n_best: int = 1, **penalties: float) -> Hypotheses:
         covered = tf.ones([self.size, S], tf.bool)
-        task = Task(tf.constant(limits))
-        return beam(self, self.start(beams), task, IDS, beams=beams, n_best=n_best, covered=covered, **penalties)
+        task = SearchLimits(tf.constant(limits))
+        return beam_search(self, self.start(beams), task, IDS, beams=beams, n_best=n_best, covered=covered, **penalties)
 
 
-IDS = Ids(PAD, BOS, EOS)
+IDS = SpecialIds(PAD, BOS, EOS)
 
 
 def words(row: np.ndarray) -> tuple[int, ...]:
@@ -132,8 +132,8 @@ def test_beam_search_is_that_of_a_plain_loop_though_it_stops_early(
 @given(st.integers(0, 10_000), st.lists(st.integers(1, LONGEST), min_size=1, max_size=5))
 def test_a_beam_of_one_is_greedy_search(seed: int, limits: list[int]) -> None:
     toy = Toy(seed, len(limits))
-    one, task = toy.beam(limits, 1, alpha=0.6), Task(tf.constant(limits))
-    expected = greedy(toy, toy.start(1), task, IDS, scored=True)
+    one, task = toy.beam(limits, 1, alpha=0.6), SearchLimits(tf.constant(limits))
+    expected = step_search(toy, toy.start(1), task, IDS, scored=True)
     np.testing.assert_array_equal(one.tokens, expected.tokens)
     lengths = [len(words(row)) for row in expected.tokens[:, 0].numpy()]
     np.testing.assert_allclose(one.scores[:, 0] * length_penalty(lengths, 0.6), expected.scores[:, 0], rtol=1e-5)
@@ -147,14 +147,14 @@ def test_the_early_stop_saves_steps() -> None:
         logits, attention, past = toy(tokens, past)
         return logits + 6.0 * tf.one_hot(EOS, V), attention, past
 
-    beam(counted, toy.start(4), Task(tf.constant([LONGEST])), IDS, beams=4)
+    beam_search(counted, toy.start(4), SearchLimits(tf.constant([LONGEST])), IDS, beams=4)
     assert len(steps) == 1
 
 
 def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
     toy, prefix = Toy(4, 2), [[5, 4], [1, PAD]]
-    task = Task(tf.constant([4, 4]), tf.constant(prefix))
-    found = beam(toy, toy.start(200), task, IDS, beams=200, n_best=3)
+    task = SearchLimits(tf.constant([4, 4]), tf.constant(prefix))
+    found = beam_search(toy, toy.start(200), task, IDS, beams=200, n_best=3)
     for row, forced in enumerate([(5, 4), (1,)]):
         possible = [one for one in everything(4) if one[: len(forced)] == forced]
         best = sorted(possible, key=lambda one: -toy.score(row, one))[:3]
@@ -165,8 +165,10 @@ def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
 def test_compiled_beam_search_is_that_of_single_operations() -> None:
     toy, limits = Toy(5, 6), [4, 1, 3, 4, 2, 4]
     eager = toy.beam(limits, 3, 2, alpha=0.6)
-    task = Task(tf.constant(limits))
-    traced = tf.function(lambda: beam(toy, toy.start(3), task, IDS, beams=3, n_best=2, alpha=0.6), autograph=False)()
+    task = SearchLimits(tf.constant(limits))
+    traced = tf.function(
+        lambda: beam_search(toy, toy.start(3), task, IDS, beams=3, n_best=2, alpha=0.6), autograph=False
+    )()
     np.testing.assert_array_equal(eager.tokens, traced.tokens)
     np.testing.assert_allclose(eager.scores, traced.scores, rtol=1e-6)
 
@@ -224,12 +226,14 @@ def test_nothing_impossible_is_drawn_at_either_end(top_k: int, top_p: float) -> 
 def test_samples_of_a_sentence_hang_on_its_numbers_alone() -> None:
     toy, limits = Toy(6, 4), [4, 3, 4, 2]
     random = np.random.default_rng(1).random([4, 4], np.float32)
-    task = Task(tf.constant(limits))
+    task = SearchLimits(tf.constant(limits))
     together = sample(toy, toy.start(1), task, IDS, tf.constant(random), scored=True)
     assert len({words(row) for row in together.tokens[:, 0].numpy()}) > 2
     for row, limit in enumerate(limits):
         start = Past(tf.constant([row]), tf.zeros([1, 1], tf.int32))
-        alone = sample(toy, start, Task(tf.constant([limit])), IDS, tf.constant(random[row : row + 1]), scored=True)
+        alone = sample(
+            toy, start, SearchLimits(tf.constant([limit])), IDS, tf.constant(random[row : row + 1]), scored=True
+        )
         said = words(alone.tokens[0, 0].numpy())
         assert said == words(together.tokens[row, 0].numpy())
         np.testing.assert_allclose([alone.scores[0, 0], together.scores[row, 0]], toy.score(row, said), rtol=1e-5)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt import runtime
-from nmt.config.model import ModelConfig
-from nmt.decoding.sampling import greedy
-from nmt.decoding.search import Ids, Task
-from nmt.decoding.translator import Sentences
+from nmt.config.model import TransformerConfig
+from nmt.decoding.model_search import ModelState
+from nmt.decoding.sampling import step_search
+from nmt.decoding.search import SearchLimits, SpecialIds
 from nmt.models.build import build_model
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -19,7 +19,7 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 VOCABULARY = 9
 
 
-IDS = Ids(PAD, BOS, EOS)
+IDS = SpecialIds(PAD, BOS, EOS)
 
 
 class Progress(NamedTuple):
@@ -32,8 +32,8 @@ class Progress(NamedTuple):
     def reorder(self, parents: tf.Tensor) -> "Progress":
         return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
 
-    def keep(self, sentences: tf.Tensor, room: tf.Tensor) -> "Progress":
-        return Progress(tf.gather(self.rows, sentences), self.count, tf.gather(self.said, sentences))
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> "Progress":
+        return Progress(tf.gather(self.rows, rows), self.count, tf.gather(self.said, rows))
 
 
 class Script:
@@ -56,7 +56,7 @@ class Script:
 
     def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
         forced = None if prefixes is None else tf.constant(prefixes)
-        tokens = greedy(self, self.start(), Task(tf.constant(limits), forced), IDS).tokens.numpy()
+        tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced), IDS).tokens.numpy()
         assert tokens.shape == (len(limits), 1, max(limits))
         return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
 
@@ -132,7 +132,9 @@ def test_search_equals_a_loop_over_sentences(limits: list[int], seed: int) -> No
 def test_traced_search_equals_eager_search() -> None:
     script, limits = saying([5, 6, EOS, 8], [4, EOS, 7, 7], [8, 7, 6, 5]), [4, 4, 4]
     signature = [tf.TensorSpec([None], tf.int32)]
-    traced = tf.function(lambda limits: greedy(script, script.start(), Task(limits), IDS), input_signature=signature)
+    traced = tf.function(
+        lambda limits: step_search(script, script.start(), SearchLimits(limits), IDS), input_signature=signature
+    )
     assert traced(tf.constant(limits)).tokens.numpy()[:, 0].tolist() == script.search(limits).tolist()
 
 
@@ -152,7 +154,7 @@ class Searcher:
     """A small model with random weights, and search as it is used: with a cache, in one traced loop."""
 
     def __init__(self, norm: str, seed: int) -> None:
-        config = ModelConfig(
+        config = TransformerConfig(
             encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
         )
         runtime.start(1)
@@ -164,14 +166,13 @@ class Searcher:
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
     def _search(self, source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        batch = tf.shape(source)[0]
+        def step(tokens: tf.Tensor, state: ModelState) -> Any:
+            output = self.model.step(tokens, state.encoded, state.decoder)
+            return output.logits, None, state._replace(decoder=output.state)
 
-        def step(tokens: tf.Tensor, past: Sentences) -> Any:
-            logits, cache = self.model.decode(tokens, past.memory, past.cache)
-            return logits, None, past._replace(cache=cache)
-
-        start = Sentences(self.model.encode(source), self.model.new_cache(batch, 0))
-        return greedy(step, start, Task(limits), IDS).tokens[:, 0]
+        encoded = self.model.encode(source)
+        start = ModelState(encoded, self.model.initial_state(encoded, 1, 0))
+        return step_search(step, start, SearchLimits(limits), IDS).tokens[:, 0]
 
     def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:
         """Return the ids found for each sentence, without padding."""
@@ -185,7 +186,8 @@ class Searcher:
         """Return the ids found for a sentence without a cache: all so far are decoded at every step."""
         memory, found = self.model.encode(tf.constant([row])), [BOS]
         while len(found) <= limit and found[-1] != EOS:
-            logits = self.model.decode(tf.constant([found]), memory)[0, -1].numpy()
+            states = self.model.decode_states(tf.constant([found]), memory)
+            logits = self.model.output_projection().logits(states)[0, -1].numpy()
             logits[[PAD, BOS]] = -np.inf
             found.append(int(logits.argmax()))
         return found[1:]

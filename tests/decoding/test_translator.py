@@ -11,13 +11,14 @@ from nmt.config.loading import change_decoding
 from nmt.config.schema import Config
 from nmt.data.dataset import prepare
 from nmt.decoding import translator as translation
-from nmt.decoding.alignment import Attention
-from nmt.decoding.translator import How, Translator
+from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.model_search import SearchOptions
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.scoring import bleu
 from nmt.runs.directory import find_run
 from nmt.tokenizers.base import BOS, EOS
-from nmt.training.console import TrainingProgress
+from nmt.training.console import Console
 from nmt.training.resume import start_run
 from nmt.training.trainer import Trainer
 
@@ -50,14 +51,18 @@ def with_settings(translator: Translator, **settings: Any) -> Translator:
     return Translator(translator.model, translator.source, translator.target, config, translator.epoch)
 
 
-@pytest.mark.parametrize("how", [How(scored=True), How(n_best=3, scored=True), How(sampled=True, scored=True)], ids=str)
+@pytest.mark.parametrize(
+    "how",
+    [SearchOptions(scored=True), SearchOptions(n_best=3, scored=True), SearchOptions(sampled=True, scored=True)],
+    ids=str,
+)
 def test_neither_batches_nor_compilation_change_what_is_found(
-    translator: Translator, how: How, monkeypatch: pytest.MonkeyPatch
+    translator: Translator, how: SearchOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
-    together = with_settings(translator, **settings).translate_n_best(SENTENCES, how=how)
+    together = with_settings(translator, **settings).translate_n_best(SENTENCES, options=how)
     monkeypatch.setattr(translation, "FEW_STEPS", 0)
-    in_parts = with_settings(translator, **settings, batch_size=2).translate_n_best(SENTENCES, how=how)
+    in_parts = with_settings(translator, **settings, batch_size=2).translate_n_best(SENTENCES, options=how)
     for one, other in zip(together, in_parts, strict=True):
         assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
@@ -66,23 +71,23 @@ def test_neither_batches_nor_compilation_change_what_is_found(
 
 
 def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
-    texts, how = ["im one two"] * 6, How(sampled=True)
+    texts, how = ["im one two"] * 6, SearchOptions(sampled=True)
     first, again, other = (
-        [one.text for one in with_settings(translator, seed=seed, temperature=3.0).translate(texts, how=how)]
+        [one.text for one in with_settings(translator, seed=seed, temperature=3.0).translate(texts, options=how)]
         for seed in (1, 1, 2)
     )
     assert first == again != other
     assert len({*first}) > 1, "equal sentences with other numbers are drawn apart"
     greedily = [one.text for one in translator.translate(texts)]
     only_the_likeliest = with_settings(translator, top_k=1)
-    assert [one.text for one in only_the_likeliest.translate(texts, how=how)] == greedily
+    assert [one.text for one in only_the_likeliest.translate(texts, options=how)] == greedily
 
 
 def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: Translator) -> None:
-    how = How(scored=True)
-    found = [one for one in translator.translate(SENTENCES, how=how) if one.is_whole]
+    how = SearchOptions(scored=True)
+    found = [one for one in translator.translate(SENTENCES, options=how) if one.finished]
     assert found
-    texts = [text for text, one in zip(SENTENCES, translator.translate(SENTENCES), strict=True) if one.is_whole]
+    texts = [text for text, one in zip(SENTENCES, translator.translate(SENTENCES), strict=True) if one.finished]
     np.testing.assert_allclose(
         translator.score(texts, [one.text for one in found]), [one.score for one in found], rtol=1e-4, atol=1e-5
     )
@@ -94,7 +99,7 @@ def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: 
 def test_a_prefix_begins_every_translation(translator: Translator, beam_size: int) -> None:
     chosen = with_settings(translator, beam_size=beam_size)
     assert all(one.text.startswith("sieben sechs") for one in chosen.translate(SENTENCES, prefix="sieben sechs"))
-    with pytest.raises(DataError, match=r"'sieben hundert' has 'hundert'"):
+    with pytest.raises(DataError, match=r"'sieben hundert' has the word 'hundert'"):
         chosen.translate(SENTENCES, prefix="sieben hundert")
 
 
@@ -120,13 +125,13 @@ def test_alignment_is_where_the_last_layer_looks_most_besides_bos_and_eos() -> N
     weights[0, :, :, 1] = 1  # the first layer does not count
     weights[1, 0] = [[0.9, 0.0, 0.1, 0.0], [0.2, 0.5, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]]
     weights[1, 1] = [[0.9, 0.05, 0.0, 0.0], [0.2, 0.1, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]]
-    assert Attention([BOS, 7, 8, EOS], [5, 6, EOS], weights).alignment() == [(1, 0), (1, 1)]
+    assert CrossAttention([BOS, 7, 8, EOS], [5, 6, EOS], weights).alignment() == [(1, 0), (1, 1)]
 
 
 def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> None:
     first, empty, punctuation = translator.translate(["im one", "", "?!"])
     assert first.text
-    assert (empty.text, empty.is_whole) == (punctuation.text, punctuation.is_whole) == ("", True)
+    assert (empty.text, empty.finished) == (punctuation.text, punctuation.finished) == ("", True)
     assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "what disappears is named"
     assert translator.translate([]) == []
 
@@ -143,7 +148,7 @@ def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> 
         tokens = len(text.split()) + 2
         limit = int(settings.max_length_ratio * tokens) + settings.max_length_extra
         assert len(found.text.split()) <= limit
-        assert found.is_whole or len(found.text.split()) == limit
+        assert found.finished or len(found.text.split()) == limit
 
 
 def test_a_source_beyond_learned_positions_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +158,11 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(tmp_path: Path, mo
     model = {**sizes, "positions": "learned", "max_positions": 8}
     config = Config.model_validate({"model": model, "training": {"epochs": 1}})
     run = start_run("learned", config, dataset)
-    Trainer(run, config, dataset).train(TrainingProgress(1, 1000))
+    Trainer(run, config, dataset).train([Console(1, 1000)])
     translator = Translator.load(run)
     longest = "one two three four five six"  # with bos and eos: 8 positions
     assert len(translator.translate([longest])) == 1
-    with pytest.raises(DataError, match=r"at most 6 tokens of source; input\.txt, line 2 has 7"):
+    with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
         translator.translate(["one", f"{longest} seven"], ["input.txt, line 1", "input.txt, line 2"])
 
 

@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from matplotlib.axes import Axes
 
-from nmt.config.model import ModelConfig
+from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, NotFoundError
@@ -25,7 +25,8 @@ from nmt.storage.arrays import write_arrays
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
 SMALL = Config(
-    model=ModelConfig(d_model=64, heads=4), training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0)
+    model=TransformerConfig(d_model=64, heads=4),
+    training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
 )
 
 
@@ -246,14 +247,14 @@ def test_sinusoidal_positions_are_those_of_the_paper(run: Run) -> None:
 
 @pytest.mark.parametrize("d_model", [2, 4, 8, 512])
 def test_no_dimension_is_drawn_twice(run: Run, d_model: int) -> None:
-    run.write_config(Config(model=ModelConfig(d_model=d_model, heads=1)))
+    run.write_config(Config(model=TransformerConfig(d_model=d_model, heads=1)))
     below = plots.draw("positions", run).axes[1]
     labels = [line.get_label() for line in below.get_lines()]
     assert len(labels) == len(set(labels))
 
 
 def test_learned_positions_need_weights(run: Run) -> None:
-    run.write_config(Config(model=ModelConfig(positions="learned")))
+    run.write_config(Config(model=TransformerConfig(positions="learned")))
     with pytest.raises(NotFoundError) as caught:
         plots.draw("positions", run)
     assert str(caught.value) == (
@@ -263,7 +264,7 @@ def test_learned_positions_need_weights(run: Run) -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_learned_positions_of_a_damaged_file_are_refused_in_words(trained: Run, is_whole: bool) -> None:
-    trained.write_config(Config(model=ModelConfig(positions="learned")))
+    trained.write_config(Config(model=TransformerConfig(positions="learned")))
     path = trained.weights_path(2)
     path.parent.mkdir()
     path.write_bytes(b"no weights")

@@ -11,21 +11,21 @@ import numpy as np
 import pytest
 
 from nmt import runtime
-from nmt.config.model import ModelConfig
+from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError
 from nmt.models.build import build_model
-from nmt.models.weights import weights_of
+from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import create_run
 from nmt.runs.metrics import StepMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays, checksum
 from nmt.storage.atomic import write_text
-from nmt.training.checkpoints import Content, Standing, restore, save_state
+from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest, save_checkpoint
 from nmt.training.optimization.optimizer import Adam
 
-TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2)
+TINY = TransformerConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2)
 CALLS = [
     (Path, "mkdir"), (Path, "write_bytes"), (Path, "replace"), (Path, "rename"), (Path, "touch"),
     (Path, "hardlink_to"), (os, "fsync"), (shutil, "copyfile"), ("nmt.storage.arrays", "save_file"),
@@ -58,9 +58,9 @@ class Disk:
         return guarded
 
 
-def standing(step: int) -> Standing:
-    return Standing(
-        epoch=step, step=step, steps_in_epoch=0, seconds=1.0, totals=(0, 0, 0), logged=(0, 0, 0), made_with={}
+def loop_state(step: int) -> LoopState:
+    return LoopState(
+        epoch=step, step=step, steps_in_epoch=0, seconds=1.0, totals=(0, 0, 0), logged=(0, 0, 0), environment={}
     )
 
 
@@ -87,8 +87,8 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
     def save(step: int) -> None:
         saved = save_weights(run, weights_of(model), step)
         run.append_metrics(a_step(step))
-        content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
-        save_state(run, content, saved)
+        content = Checkpoint(loop_state(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+        save_checkpoint(run, content, saved)
 
     for step in (1, 2):
         for weight in model.weights:
@@ -109,13 +109,15 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
             assert "cannot be written" in str(refusal)
             assert os.strerror(error) in str(refusal)
         disk.refuse_from = 10**9
-        restored = restore(run, model, optimizer)
+        restored = restore_newest(
+            run, lambda checkpoint: (set_weights(model, checkpoint.weights), optimizer.restore(checkpoint.optimizer))
+        )
         assert restored is not None
         assert restored.damaged == []
         run.restore_metrics(restored.metrics)
         now = everything_in(run.folder)
         assert not [name for name in now if ".writing-" in name]
-        if restored.standing.step == 2:
+        if restored.loop.step == 2:
             assert whole_content(optimizer, weights_of(model)) == content
             assert {name: now[name] for name in before} == before
         shutil.rmtree(run.folder)

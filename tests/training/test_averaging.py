@@ -15,8 +15,8 @@ from nmt.runs.weights import average_weights, choose_epoch
 from nmt.storage.arrays import read_arrays
 from nmt.storage.file_lock import locked
 from nmt.training.averaging import average
-from nmt.training.console import TrainingProgress
-from nmt.training.resume import check_changes, start_run, take_over_changes
+from nmt.training.console import Console
+from nmt.training.resume import apply_changes, check_changes, start_run
 from nmt.training.trainer import Trainer
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
@@ -31,10 +31,10 @@ def train(config: Config, dataset: Dataset) -> Run:
     run = Run(Path("checkpoints/run"))
     if run.config_path.exists():
         check_changes(run, config, dataset)
-        take_over_changes(run, config, dataset)
+        apply_changes(run, config, dataset)
     else:
         start_run("run", config, dataset)
-    Trainer(run, config, dataset, ValidationDecoder(config, dataset)).train(TrainingProgress(8, 1000))
+    Trainer(run, config, dataset, ValidationDecoder(config, dataset)).train([Console(8, 1000)])
     return run
 
 
@@ -50,15 +50,15 @@ def test_it_is_the_average_that_training_ends_with(dataset: Dataset) -> None:
     by_training, content = run.average(), run.weights_path("average").read_bytes()
     assert by_training is not None
     assert by_training.validation_bleu is not None
-    average(run, [1, 4, 8], None)
+    average(run, [1, 4, 8], None, ValidationDecoder)
     assert run.weights_path("average").read_bytes() != content
-    assert average(run, [7, 8], dataset) == by_training
+    assert average(run, [7, 8], dataset, ValidationDecoder) == by_training
     assert run.weights_path("average").read_bytes() == content
 
 
 def test_an_average_asked_for_stands_until_training_goes_on(dataset: Dataset) -> None:
     run = train(settings(), dataset)
-    asked_for = average(run, [1, 4, 8], dataset)
+    asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
     assert run.average() == asked_for
     assert Trainer(run, settings(), dataset).is_finished
     again = train(settings(epochs=9), dataset).average()
@@ -69,7 +69,7 @@ def test_an_average_asked_for_stands_until_training_goes_on(dataset: Dataset) ->
 def test_without_its_dataset_a_run_is_averaged_and_has_no_figures(dataset: Dataset) -> None:
     run = train(settings(epochs=2), dataset)
     assert choose_epoch(run, None) == run.best()
-    metrics = average(run, [1, 2], None)
+    metrics = average(run, [1, 2], None, ValidationDecoder)
     assert json.loads(run.metrics_path.read_text().splitlines()[-1]) == {
         "kind": "average", "epochs": [1, 2], "step": metrics.step,
     }  # fmt: skip
@@ -83,7 +83,7 @@ def test_after_a_line_that_was_cut_the_average_is_known(dataset: Dataset) -> Non
     before = run.metrics()
     with run.metrics_path.open("ab") as file:
         file.write(b'{"kind":"average","epochs":[1')
-    metrics = average(run, [1, 2], None)
+    metrics = average(run, [1, 2], None, ValidationDecoder)
     assert run.metrics() == [*before, metrics]
 
 

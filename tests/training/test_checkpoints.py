@@ -1,5 +1,7 @@
 """What is saved after an epoch is restored to the bit, damage falls back to the epoch before, old files go."""
 
+import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nmt import runtime
-from nmt.config.model import ModelConfig
+from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import DataError, NotFoundError
@@ -24,11 +26,19 @@ from nmt.runs.metrics import AverageMetrics, Epoch, EpochMetrics
 from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, superfluous_weights
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
-from nmt.training.checkpoints import Content, Standing, State, restore, save_state, sweep
+from nmt.training.checkpoints import (
+    Checkpoint,
+    LoopState,
+    RestoreResult,
+    read_checkpoint,
+    remove_leftovers,
+    restore_newest,
+    save_checkpoint,
+)
 from nmt.training.optimization.optimizer import Adam
 
 QUICK = settings(deadline=None, max_examples=50)
-TINY = ModelConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
+TINY = TransformerConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=8, heads=2, dropout=0.5)
 VOCABULARIES = 10, 11
 IDS = tf.constant([[2, 4, 5, 3], [2, 6, 3, 0]], tf.int32)
 
@@ -55,8 +65,8 @@ def take_step(model: keras.Model, optimizer: Adam) -> None:
     """Take one training step, dropout on."""
     with tf.GradientTape() as tape:
         seed = tf.stack([1, optimizer.steps])
-        memory = model.encode(IDS, dropout_seed=seed)
-        loss = tf.reduce_mean(tf.square(model.decode(IDS, memory, dropout_seed=seed)))
+        states = model.decode_states(IDS, model.encode(IDS, dropout_seed=seed), dropout_seed=seed)
+        loss = tf.reduce_mean(tf.square(model.output_projection().logits(states)))
     optimizer.apply(tape.gradient(loss, optimizer.variables_trained), tf.constant(0.01))
 
 
@@ -81,11 +91,21 @@ def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
     )  # fmt: skip
 
 
-def standing(step: int) -> Standing:
+def restore(run: Run, model: keras.Model, optimizer: Adam) -> RestoreResult | None:
+    """Restore the newest checkpoint into model and optimizer."""
+
+    def load(checkpoint: Checkpoint) -> None:
+        set_weights(model, checkpoint.weights)
+        optimizer.restore(checkpoint.optimizer)
+
+    return restore_newest(run, load)
+
+
+def loop_state(step: int) -> LoopState:
     """Return where a run stands whose epochs are of one step."""
-    return Standing(
+    return LoopState(
         epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
-        made_with={"tensorflow": "2"},
+        environment={"tensorflow": "2"},
     )  # fmt: skip
 
 
@@ -93,8 +113,8 @@ def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, 1.0))
-    content = Content(standing(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
-    save_state(run, content, saved)
+    content = Checkpoint(loop_state(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+    save_checkpoint(run, content, saved)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +165,7 @@ def test_weights_and_optimizer_are_restored_to_the_bit(copy: Run, trained: Train
     assert not same(trained[1][1], trained[1][2])
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.standing, restored.damaged) == (standing(3), [])
+    assert (restored.loop, restored.damaged) == (loop_state(3), [])
     assert restored.metrics == copy.metrics_path.read_bytes()
     assert same(everything(*blank), trained[1][2])
 
@@ -173,7 +193,7 @@ def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(copy: Run, bl
     take_step(*blank)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.standing.step, restored.damaged) == (2, [])
+    assert (restored.loop.step, restored.damaged) == (2, [])
     assert same(everything(*blank), saved)
     assert copy.state_steps == [2]
 
@@ -196,7 +216,7 @@ def test_a_state_is_whole_where_files_cannot_be_linked(
     save(copy, *blank, 4)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.standing.step, restored.damaged) == (4, [])
+    assert (restored.loop.step, restored.damaged) == (4, [])
     assert same(everything(*blank), saved)
 
 
@@ -205,7 +225,7 @@ def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
     for name in (".writing-abc", "weights/.writing-def", "state/.writing-step-00000004-ghi"):
         (copy.folder / name).mkdir()
         (copy.folder / name / "half").touch()
-    sweep(copy)
+    remove_leftovers(copy)
     assert sorted(path for path in copy.folder.rglob("*")) == before
 
 
@@ -221,7 +241,7 @@ def flip_a_bit(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 0b1000]) + content[middle + 1 :]
 
 
-PARTS = ["weights.safetensors", "learner.safetensors", "metrics.jsonl", "state.json"]
+PARTS = ["weights.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"]
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes] | None] = {
@@ -246,7 +266,7 @@ def test_a_damaged_state_is_named_and_the_one_before_is_taken(
     damage_file(path, damage)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert restored.standing == standing(2)
+    assert restored.loop == loop_state(2)
     assert [str(path) in message for message in restored.damaged] == [True]
     assert same(everything(*blank), trained[1][1])
 
@@ -261,20 +281,20 @@ def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str
         restored = restore(copy, *blank)
         assert restored is not None
         # What tells nothing, such as white space, may change; what counts may not.
-        assert restored.standing in (standing(2), standing(3))
-        if restored.standing == standing(3):
-            assert part in ("state.json", "weights.safetensors", "learner.safetensors")
+        assert restored.loop in (loop_state(2), loop_state(3))
+        if restored.loop == loop_state(3):
+            assert part in ("state.json", "weights.safetensors", "optimizer.safetensors")
             assert restored.metrics.count(b"\n") == 3
 
 
-@pytest.mark.parametrize("part", ["weights.safetensors", "learner.safetensors", "metrics.jsonl"])
+@pytest.mark.parametrize("part", ["weights.safetensors", "optimizer.safetensors", "metrics.jsonl"])
 def test_a_whole_file_of_another_state_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
     content = (copy.state_path(2) / part).read_bytes()
     (copy.state_path(3) / part).unlink()  # not to write to the weights of the epoch, which share its place
     (copy.state_path(3) / part).write_bytes(content)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert restored.standing == standing(2)
+    assert restored.loop == loop_state(2)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +308,7 @@ def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer,
     path.write_bytes(content.replace(before, after))
     restored = restore(copy, *blank)
     assert restored is not None
-    assert restored.standing == standing(2)
+    assert restored.loop == loop_state(2)
 
 
 def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
@@ -297,15 +317,15 @@ def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOp
     with pytest.raises(DataError) as caught:
         restore(copy, *blank)
     assert str(caught.value) == (
-        "A run goes on from a whole state; none of run 'first' is: checkpoints/first/state/step-00000003/metrics.jsonl "
-        "is damaged: its SHA-256 is not the one noted when it was saved. checkpoints/first/state/step-00000002/"
-        "weights.safetensors is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it. Its "
-        "weights, where they are whole, still translate; to train, start another run with --run NAME."
+        "Run 'first' cannot go on: checkpoints/first/state/step-00000003/metrics.jsonl is damaged: its SHA-256 is not "
+        "the one recorded when it was saved. checkpoints/first/state/step-00000002/weights.safetensors is damaged: its "
+        "SHA-256 is not the one noted when it was saved. Restore a copy of it. Training resumes from a whole state. "
+        "The run's weights, where they are whole, still translate; to train, start another run with --run NAME."
     )
 
 
 def test_a_state_of_another_model_is_refused(copy: Run) -> None:
-    with pytest.raises(DataError, match=r"none of run 'first' is: .*step-00000003 is the state of another model: "):
+    with pytest.raises(DataError, match=r"Run 'first' cannot go on: .*step-00000003 is the state of another model: "):
         restore(copy, *build(seed=2, d_ff=9))
 
 
@@ -389,11 +409,35 @@ def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
         read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
 
 
-def test_a_state_knows_whether_it_was_changed() -> None:
-    state = State.of(standing(3), {"a": "b"})
-    assert state.is_whole
-    assert not state.model_copy(update={"files": {"a": "c"}}).is_whole
-    assert not state.model_copy(update={"standing": standing(4)}).is_whole
+@pytest.mark.parametrize(("key", "value"), [("files", {"a": "c"}), ("loop", {"step": 4}), ("format", 1)], ids=str)
+def test_a_changed_manifest_is_damaged(copy: Run, key: str, value: Any) -> None:
+    path = copy.state_path(3) / "state.json"
+    content = json.loads(path.read_text())
+    content[key] = {**content[key], **value} if isinstance(value, dict) else value
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"state\.json is damaged: "):
+        read_checkpoint(copy.state_path(3), 3)
+
+
+def test_an_unknown_format_is_refused_in_words(copy: Run) -> None:
+    path = copy.state_path(3) / "state.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 3}))
+    with pytest.raises(DataError, match=r"state\.json has format 3; this version of nmt reads formats 1 and 2"):
+        read_checkpoint(copy.state_path(3), 3)
+
+
+def test_a_checkpoint_of_format_1_is_read(copy: Run) -> None:
+    """Other names, the same content, and a checksum over it as that version computed it."""
+    folder = copy.state_path(3)
+    content = json.loads((folder / "state.json").read_text())
+    loop = content["loop"] | {"made_with": content["loop"]["environment"]}
+    del loop["environment"]
+    (folder / "optimizer.safetensors").rename(folder / "learner.safetensors")
+    files = content["files"] | {"learner.safetensors": content["files"]["optimizer.safetensors"]}
+    del files["optimizer.safetensors"]
+    digest = hashlib.sha256(json.dumps([loop, files], sort_keys=True).encode()).hexdigest()
+    (folder / "state.json").write_text(json.dumps({"standing": loop, "files": files, "sha256": digest}))
+    assert read_checkpoint(folder, 3).loop == loop_state(3)
 
 
 # --- which weights are kept, and which are taken

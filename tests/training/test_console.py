@@ -5,7 +5,9 @@ import io
 import pytest
 
 from nmt.runs.metrics import EpochMetrics, Sample, StepValidation
-from nmt.training.console import TrainingProgress
+from nmt.training.console import Console
+from nmt.training.listeners import StepEvent, ValidationEvent
+from nmt.training.optimization.accumulators import Sums
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,
@@ -24,12 +26,13 @@ class Terminal(io.StringIO):
 
 def run_epoch(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "150")
-    progress = TrainingProgress(epochs=3, log_every=2, stream=stream)
-    progress.start_epoch(1, steps=4)
+    progress = Console(epochs=3, log_every=2, stream=stream)
+    progress.on_epoch_start(1, steps=4, done=0)
     for done in range(1, 5):
         progress.refreshed -= 1  # as if a second had passed
-        progress.step((300.0 * done, 40.0 * done, 100.0 * done) if progress.is_due() else None, 0.5 * done)
-    progress.end_epoch(METRICS, SAMPLES, best=True)
+        totals = Sums(300.0 * done, 40.0 * done, 100.0 * done) if progress.needs_totals() else None
+        progress.on_step(StepEvent(totals, 0.5 * done, None))
+    progress.on_epoch(ValidationEvent(METRICS, SAMPLES, best=True))
     return stream.getvalue()
 
 
@@ -49,11 +52,12 @@ def test_a_pipe_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_samples_are_broken_before_the_translation() -> None:
     stream = io.StringIO()
-    progress = TrainingProgress(epochs=3, log_every=2, stream=stream)
+    progress = Console(epochs=3, log_every=2, stream=stream)
     metrics = StepValidation(
         epoch=1, step=7, validation_loss=2.0, validation_accuracy=0.5, validation_bleu=12.34, validation_chrf=30.0
     )
-    progress.end_validation(metrics, [Sample(source="a " * 30, reference="c", translation="b " * 20)], best=False)
+    samples = [Sample(source="a " * 30, reference="c", translation="b " * 20)]
+    progress.on_validation(ValidationEvent(metrics, samples, best=False))
     first, *lines = stream.getvalue().splitlines()
     assert first == "step 7: validation loss 2.000, accuracy 0.500, BLEU 12.3, chrF 30.0"
     assert [line.strip()[:4] for line in lines] == ["a a ", "->  ", "(ref"]
@@ -68,21 +72,21 @@ def test_a_terminal_gets_a_bar_with_figures_and_time_left(monkeypatch: pytest.Mo
 
 
 def test_figures_are_read_only_when_they_will_be_shown() -> None:
-    progress = TrainingProgress(epochs=1, log_every=10, stream=io.StringIO())
-    progress.start_epoch(1, steps=100)
+    progress = Console(epochs=1, log_every=10, stream=io.StringIO())
+    progress.on_epoch_start(1, steps=100, done=0)
     due = []
     for _ in range(100):
-        due.append(progress.is_due())
-        progress.step((1.0, 1.0, 1.0) if due[-1] else None, 1.0)
+        due.append(progress.needs_totals())
+        progress.on_step(StepEvent(Sums(1.0, 1.0, 1.0) if due[-1] else None, 1.0, None))
     assert sum(due) == 10
 
 
 def test_a_sample_is_shown_when_its_translation_is_new() -> None:
     stream = io.StringIO()
-    progress = TrainingProgress(epochs=3, log_every=2, stream=stream)
+    progress = Console(epochs=3, log_every=2, stream=stream)
     changed = [SAMPLES[0].model_copy(update={"translation": "ich bin nass"}), SAMPLES[1]]
     for samples in (SAMPLES, SAMPLES, changed, SAMPLES):
-        progress.end_epoch(METRICS, samples, best=False)
+        progress.on_epoch(ValidationEvent(METRICS, samples, best=False))
     shown = [line.strip() for line in stream.getvalue().splitlines() if line.startswith("    ")]
     wrong, right = "im wet  ->  ich bin durstig  (reference: ich bin nass)", "im thirsty  ->  ich bin durstig"
     assert shown == [wrong, right, "im wet  ->  ich bin nass", wrong]

@@ -20,7 +20,7 @@ from nmt.errors import ConflictError
 from nmt.runs.directory import Run
 from nmt.storage.arrays import checksum, read_arrays
 from nmt.storage.file_lock import locked
-from nmt.training.interrupts import Departed, Departure
+from nmt.training.interrupts import GracefulShutdown, StopRequested
 
 KILLS = int(os.environ.get("NMT_KILLS", "4"))
 CONFIG = """
@@ -126,11 +126,11 @@ def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
 
 def test_requests_are_noted_and_raised_where_it_suits() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with Departure("Leaving.") as departure:
+    with GracefulShutdown("Leaving.") as departure:
         departure.check()
         signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # a second request ends the process at once
-        with pytest.raises(Departed):
+        with pytest.raises(StopRequested):
             departure.check()
         assert departure.asked == signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before

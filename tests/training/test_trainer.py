@@ -16,21 +16,24 @@ from conftest import small_pairs, write_pickle
 from nmt import runtime
 from nmt.cli.train import run_training
 from nmt.config.schema import Config
-from nmt.data.batching import grouped, pad_rows, plan_epoch
+from nmt.data.batching import pad_rows, plan_epoch
 from nmt.data.dataset import Dataset, prepare
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
-from nmt.runs.metrics import Epoch, Sample
+from nmt.runs.metrics import DecodedValidation, Epoch, Sample
 from nmt.runs.weights import Saved, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum, read_arrays
-from nmt.training.checkpoints import Content, save_state
-from nmt.training.console import TrainingProgress
-from nmt.training.estimate import bytes_to_write, forecast
-from nmt.training.interrupts import Departed
-from nmt.training.resume import check_changes, start_run, take_over_changes
-from nmt.training.state import Learner
-from nmt.training.trainer import Decode, Decoded, Trainer
+from nmt.training.checkpoints import Checkpoint, save_checkpoint
+from nmt.training.console import Console
+from nmt.training.estimate import bytes_to_write, estimate
+from nmt.training.input_pipeline import InputPipeline
+from nmt.training.interrupts import StopRequested
+from nmt.training.listeners import StepEvent
+from nmt.training.resume import apply_changes, check_changes, start_run
+from nmt.training.state import TrainState
+from nmt.training.trainer import Trainer
+from nmt.training.validation import Decode
 
 TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
 TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every": 3, "precision": "float32"}
@@ -49,11 +52,11 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
     """Do what the command does before it goes on with a run."""
     changes = check_changes(run, config, dataset, allow_changes=allow_changes)
-    take_over_changes(run, config, dataset)
+    apply_changes(run, config, dataset)
     return changes
 
 
-class Silent(TrainingProgress):
+class Silent(Console):
     """Progress that is told to nobody, and can die after some steps, as if the process were killed there."""
 
     def __init__(self, epochs: int, break_after: int | None = None) -> None:
@@ -61,7 +64,7 @@ class Silent(TrainingProgress):
         self.break_after = break_after
         self.steps_seen = 0
 
-    def step(self, figures: tuple[float, float, float] | None, seconds: float) -> None:
+    def on_step(self, event: StepEvent) -> None:
         self.steps_seen += 1
         if self.steps_seen == self.break_after:
             raise KeyboardInterrupt
@@ -73,7 +76,7 @@ def leave_after(checks: int) -> Callable[[], None]:
 
     def check() -> None:
         if next(calls) >= checks:
-            raise Departed(signal.SIGINT)
+            raise StopRequested(signal.SIGINT)
 
     return check
 
@@ -93,16 +96,16 @@ def train(
         start_run(name, config, dataset)
     trainer = Trainer(run, config, dataset, decode)
     check = (lambda: None) if leave is None else leave_after(leave)
-    trainer.train(Silent(config.training.epochs, break_after), check)
+    trainer.train([Silent(config.training.epochs, break_after)], check)
     return trainer
 
 
 def digest(trainer: Trainer) -> str:
     """Of everything that the next step depends on."""
     whole = hashlib.sha256()
-    for variable in trainer.learner.model.variables:
+    for variable in trainer.state.model.variables:
         whole.update(variable.value.numpy().tobytes())
-    for array in trainer.learner.train_step.state().values():
+    for array in trainer.state.train_step.state().values():
         whole.update(array.tobytes())
     return whole.hexdigest()
 
@@ -144,11 +147,11 @@ def test_an_interrupted_run_ends_bit_identical_to_an_uninterrupted_one(dataset: 
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2, "epochs": 2}
 
 
-def decode_nothing(weights: Arrays, check: Callable[[], None]) -> Decoded:
+def decode_nothing(weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
     """Stand in for translating: figures that depend on the weights."""
     check()
     total = float(sum(np.abs(array).sum(dtype=np.float64) for array in weights.values()))
-    return Decoded(total, 0.0, [Sample(source="a", reference="b", translation=f"{total}")])
+    return DecodedValidation(total, 0.0, [Sample(source="a", reference="b", translation=f"{total}")])
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ def test_leaving_at_any_time_and_going_on_changes_nothing(
             try:
                 trainer = train(f"left-at-{look}", config, dataset, leave=look, decode=decode_nothing)
                 break
-            except Departed:
+            except StopRequested:
                 left += 1
                 assert left < 60
         assert left >= 1
@@ -203,7 +206,7 @@ def test_states_are_saved_by_steps_and_by_time(dataset: Dataset) -> None:
 def scores(*bleu: float) -> Decode:
     """Stand in for translating: these BLEU scores, one a validation."""
     coming = iter(bleu)
-    return lambda weights, check: Decoded(next(coming), 0.0, [])
+    return lambda weights, check: DecodedValidation(next(coming), 0.0, [])
 
 
 def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: Dataset) -> None:
@@ -231,7 +234,7 @@ def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(datas
 def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
     trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
-    assert trainer.step == 4
+    assert trainer.state.position.step == 4
     assert [one.step for one in trainer.run.validations()] == [1, 2, 3, 4]
     assert trainer.run.best() == "step-2"
     assert trainer.run.weights_amid_epochs == ["step-2"]
@@ -242,20 +245,20 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     """The state of step 1 is written until the weights of step 2, then the best, are saved."""
     saved = threading.Event()
 
-    def slowly(run: Run, content: Content, saved_weights: Saved | None = None) -> None:
+    def slowly(run: Run, content: Checkpoint, saved_weights: Saved | None = None) -> None:
         if content.standing.step == 1:
             assert saved.wait(60)
-        save_state(run, content, saved_weights)
+        save_checkpoint(run, content, saved_weights)
 
     def at_once(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
         file = save_weights(run, weights, epoch)
         saved.set()
         return file
 
-    monkeypatch.setattr("nmt.training.trainer.save_state", slowly)
+    monkeypatch.setattr("nmt.training.trainer.save_checkpoint", slowly)
     monkeypatch.setattr("nmt.training.trainer.save_weights", at_once)
     config = tiny(epochs=1, validate_every=2, save_every=1, best_by="bleu", decode_validation=5)
-    with pytest.raises(Departed):
+    with pytest.raises(StopRequested):
         train("run", config, dataset, decode=scores(9, 1), leave=4)
     assert Run(Path("checkpoints/run")).weights_amid_epochs == ["step-2"]
 
@@ -265,7 +268,7 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     config = tiny(epochs=1, start_from="first:1")
     started = Trainer(start_run("second", config, dataset), config, dataset)
     expected = read_arrays(first.run.weights_path(1))
-    assert all(np.array_equal(array, expected[name]) for name, array in weights_of(started.learner.model).items())
+    assert all(np.array_equal(array, expected[name]) for name, array in weights_of(started.state.model).items())
     whole = train("whole", config, dataset)
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=1)
@@ -291,21 +294,23 @@ def test_weights_of_another_shape_are_no_start(dataset: Dataset) -> None:
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, accumulate: int) -> None:
     config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, accumulation_steps=accumulate)
-    learner = Learner(config, dataset, fresh=True)
-    groups = list(grouped(learner.batches(learner.train_split, learner.plan(1)), accumulate))
-    learner.learn(1, groups[0])
-    read = {"weights": weights_of(learner.model), "averages": learner.weights, "state": learner.train_step.state()}
+    state, groups = (
+        TrainState(config, dataset.manifest.vocabulary),
+        list(InputPipeline.of(config, dataset).step_batches(1)),
+    )
+    state.step(groups[0], 0.01)
+    read = {"weights": weights_of(state.model), "averages": state.weights, "state": state.train_step.state()}
     copies = {part: {name: array.copy() for name, array in arrays.items()} for part, arrays in read.items()}
     digests = {part: checksum(arrays) for part, arrays in copies.items()}
-    learner.learn(2, groups[-1])
-    assert all(checksum(arrays) != digests["weights"] for arrays in (weights_of(learner.model), learner.weights))
-    set_weights(learner.model, {name: np.zeros_like(array) for name, array in read["weights"].items()})
-    learner.learn(3, groups[0])
+    state.step(groups[-1], 0.01)
+    assert all(checksum(arrays) != digests["weights"] for arrays in (weights_of(state.model), state.weights))
+    set_weights(state.model, {name: np.zeros_like(array) for name, array in read["weights"].items()})
+    state.step(groups[0], 0.01)
     assert {part: checksum(arrays) for part, arrays in read.items()} == digests
-    set_weights(learner.model, read["weights"])
-    learner.train_step.restore(read["state"])
-    assert checksum(weights_of(learner.model)) == digests["weights"]
-    learner.learn(4, groups[0])  # what they were taken from may be changed, they not
+    set_weights(state.model, read["weights"])
+    state.train_step.restore(read["state"])
+    assert checksum(weights_of(state.model)) == digests["weights"]
+    state.step(groups[0], 0.01)  # what they were taken from may be changed, they not
     assert {part: checksum(arrays) for part, arrays in read.items()} == digests
 
 
@@ -317,11 +322,11 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     run = Run(Path("checkpoints/looked"))
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
     trainer = Trainer(run, config, dataset)
-    ahead = forecast(trainer)
+    ahead = estimate(trainer)
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
-    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.learner.model.count_params())
+    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.state.model.count_params())
     assert ahead.memory is None or ahead.memory > 10**8
-    trainer.train(Silent(2))
+    trainer.train([Silent(2)])
     assert digest(trainer) == digest(whole)
 
 
@@ -329,13 +334,13 @@ def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypa
     config = tiny(epochs=3)
     trainer = Trainer(start_run("run", config, dataset), config, dataset)
     needed = bytes_to_write(trainer)
-    trainer.train(Silent(3))
+    trainer.train([Silent(3)])
     written = sum(path.stat().st_size for path in trainer.run.folder.rglob("*.safetensors"))
     assert written <= needed <= 4 * written
     monkeypatch.setattr("nmt.training.estimate.free_bytes", lambda folder: 1000)
     fresh = Trainer(start_run("fresh", config, dataset), config, dataset)
-    with pytest.raises(NmtError, match=r"not begun that the disk cannot hold; checkpoints/fresh needs .* MB more"):
-        forecast(fresh)
+    with pytest.raises(NmtError, match=r"Not enough disk space: checkpoints/fresh needs .* more"):
+        estimate(fresh)
 
 
 def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
@@ -350,8 +355,8 @@ def test_going_on_under_another_tensorflow_is_noted_once(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train("run", tiny(epochs=1), dataset)
-    now = runtime.build()
-    monkeypatch.setattr(runtime, "build", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
+    now = runtime.environment()
+    monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
     run_training("run", tiny(epochs=2, samples=0), "pairs")
     note = (
         f"Note: run run goes on where not all is as it was: tensorflow {now['tensorflow']} before, 9.9 now; device "
@@ -374,10 +379,10 @@ def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset:
     batches = {"batch_type": "tokens", "batch_size": 100, "accumulation_steps": 2}
     trainer = train("run", tiny(**falling, **batches, epochs=2, log_every=1), dataset)
     rates = [record.learning_rate for record in trainer.run.metrics() if record.kind == "step"]
-    total = trainer.learner.total_steps
+    total = trainer.pipeline.total_steps
     assert total == 2 * trainer.run.epochs()[0].step
     np.testing.assert_allclose(rates[1:total], 1e-3 * np.arange(total - 2, -1, -1)[: len(rates) - 1] / (total - 2))
-    assert trainer.learner.learning_rate(total) == trainer.learner.learning_rate(total + 5) == 0
+    assert trainer.pipeline.learning_rate(total) == trainer.pipeline.learning_rate(total + 5) == 0
 
 
 def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: Dataset) -> None:
@@ -400,7 +405,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     assert average is not None
     assert average.epochs == [7, 8]
     weights = average_weights(trainer.run, [7, 8])
-    loss, accuracy, _ = trainer._validate(weights, others=True)
+    loss, accuracy, _ = trainer.validator.validate(weights, lambda: None)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
     assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
     assert Trainer(trainer.run, config, dataset).is_finished
@@ -429,7 +434,7 @@ def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     config = Config.model_validate({**tiny().model_dump(), "data": settings})
     dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
     whole = train("whole", config, dataset)
-    cut = [whole.learner.split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
+    cut = [whole.pipeline.split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
     assert cut[0] != cut[1] == cut[2]
     with pytest.raises(KeyboardInterrupt):
         train("broken", config, dataset, break_after=6)
@@ -448,20 +453,20 @@ def test_training_learns(dataset: Dataset) -> None:
 
 def test_one_trace_serves_all_batch_shapes(dataset: Dataset) -> None:
     trainer = train("run", tiny(), dataset)
-    plan = plan_epoch(trainer.learner.train_split, 32, seed=1, epoch=1, sort_by_length=False)
+    plan = plan_epoch(trainer.pipeline.split(1), 32, seed=1, epoch=1, sort_by_length=False)
     assert len({len(batch) for batch in plan}) > 1, "the corpus must give batches of different shapes"
-    assert trainer.learner.train_step.step.experimental_get_tracing_count() == 1
-    assert trainer.learner.validation.step.experimental_get_tracing_count() == 1
+    assert trainer.state.train_step.step.experimental_get_tracing_count() == 1
+    assert trainer.validator.step.experimental_get_tracing_count() == 1
 
 
 def test_validation_metrics_are_exact_means_over_tokens(dataset: Dataset) -> None:
     """Against NumPy, sentence by sentence: uneven batches and padding must not matter."""
     trainer = train("run", tiny(epochs=1), dataset)
-    split, loss, right, tokens = trainer.learner.validation_split, 0.0, 0, 0
+    split, loss, right, tokens = trainer.validator.split, 0.0, 0, 0
     for index in range(len(split)):
         row = np.array([index])
         source, target = pad_rows(split.source, row, bos=True), pad_rows(split.target, row, bos=True)
-        logits = trainer.learner.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
+        logits = trainer.state.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
         log_softmax = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         expected = target[0, 1:]
         loss -= log_softmax[range(len(expected)), expected].sum()
@@ -482,8 +487,8 @@ def test_step_records_average_to_the_epoch_record(dataset: Dataset) -> None:
     """With a record every step and batches of one size in tokens, the means agree."""
     trainer = train("run", tiny(epochs=1, log_every=1, batch_size=1), dataset)
     steps = [one for one in trainer.run.metrics() if one.kind == "step"]
-    lengths = trainer.learner.train_split.target.lengths + 1
-    plan = plan_epoch(trainer.learner.train_split, 1, seed=1, epoch=1, sort_by_length=False)
+    lengths = trainer.pipeline.split(1).target.lengths + 1
+    plan = plan_epoch(trainer.pipeline.split(1), 1, seed=1, epoch=1, sort_by_length=False)
     weights = [int(lengths[batch[0]]) for batch in plan]
     mean = np.average([one.loss for one in steps], weights=weights)
     assert trainer.run.epochs()[0].train_loss == pytest.approx(mean, abs=1e-5)
@@ -516,8 +521,8 @@ def test_xla_and_packing_exclude_each_other() -> None:
 
 def test_dropout_is_off_in_validation(dataset: Dataset) -> None:
     trainer = train("run", tiny({"dropout": 0.5}, epochs=1), dataset)
-    weights = weights_of(trainer.learner.model)
-    first, second = trainer._validate(weights), trainer._validate(weights)
+    weights = weights_of(trainer.state.model)
+    first, second = (trainer.validator.validate(weights, lambda: None) for _ in range(2))
     assert first == second
 
 
@@ -559,39 +564,39 @@ def test_batches_added_up_are_as_one(dataset: Dataset) -> None:
     losses = [[record.loss for record in one.run.metrics() if record.kind == "step"] for one in runs]
     assert len(losses[0]) == len(losses[1]) > 10
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
-    step = runs[1].learner.train_step
+    step = runs[1].state.train_step
     assert [one.experimental_get_tracing_count() for one in (step.add, step.apply, step.step)] == [1, 1, 0]
 
 
 def test_float16_learns_as_float32_does_and_scales_its_loss(dataset: Dataset) -> None:
     settings = {"epochs": 12, "warmup_steps": 100}
     whole, half = (train(one, tiny(precision=one, **settings), dataset) for one in ("float32", "float16"))
-    assert half.learner.model.compute_dtype == "float16"
+    assert half.state.model.compute_dtype == "float16"
     curves = [[one.train_loss for one in trainer.run.epochs()] for trainer in (whole, half)]
     np.testing.assert_allclose(curves[1], curves[0], rtol=0.05)
-    assert half.learner.train_step.state()["loss_scale"] >= 2.0**10
+    assert half.state.train_step.state()["loss_scale"] >= 2.0**10
 
 
 def test_a_step_whose_gradients_overflow_is_left_out_and_the_scale_halved(dataset: Dataset) -> None:
     trainer = train("run", tiny(precision="float16", epochs=1), dataset)
-    scale, steps = trainer.learner.train_step.loss_scale, trainer.learner.optimizer.steps.numpy()
+    scale, steps = trainer.state.train_step.loss_scale, trainer.state.train_step.optimizer.steps.numpy()
     scale.value.assign(2.0**24)
-    before = [weight.numpy() for weight in trainer.learner.model.weights]
-    source, target = next(iter(trainer.learner.batches(trainer.learner.train_split, [np.arange(32)])))
+    before = [weight.numpy() for weight in trainer.state.model.weights]
+    source, target = next(iter(trainer.pipeline.batches(1, [np.arange(32)])))
     rate, seed = np.float32(1e-3), np.array([1, 1])
-    trainer.learner.train_step.step(source, target, rate, seed)
+    trainer.state.train_step.step(source, target, rate, seed)
     assert scale.value.numpy() == 2.0**23
-    assert trainer.learner.optimizer.steps.numpy() == steps
-    for weight, old in zip(trainer.learner.model.weights, before, strict=True):
+    assert trainer.state.train_step.optimizer.steps.numpy() == steps
+    for weight, old in zip(trainer.state.model.weights, before, strict=True):
         np.testing.assert_array_equal(weight, old)
-    while trainer.learner.optimizer.steps.numpy() == steps and scale.value.numpy() > 1:
-        trainer.learner.train_step.step(source, target, rate, seed)
-    assert not np.array_equal(trainer.learner.model.weights[0], before[0])
-    assert all(np.isfinite(weight).all() for weight in trainer.learner.model.weights)
+    while trainer.state.train_step.optimizer.steps.numpy() == steps and scale.value.numpy() > 1:
+        trainer.state.train_step.step(source, target, rate, seed)
+    assert not np.array_equal(trainer.state.model.weights[0], before[0])
+    assert all(np.isfinite(weight).all() for weight in trainer.state.model.weights)
 
 
 def test_weights_stay_float32_in_bfloat16(dataset: Dataset) -> None:
-    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).learner.model
+    model = train("run", tiny(precision="bfloat16", epochs=1), dataset).state.model
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
@@ -615,7 +620,7 @@ def test_embeddings_can_be_tied_across_sides_of_a_joint_vocabulary(dataset: Data
     joint_settings = Config.model_validate({"data": {"joint_vocabulary": True}}).data
     joint, _ = prepare(tmp_path / "pairs.pkl", joint_settings, "joint")
     trainer = train("joint", config, joint)
-    assert trainer.learner.model.source_embedding is trainer.learner.model.target_embedding
+    assert trainer.state.model.source_embedding is trainer.state.model.target_embedding
 
 
 def test_sentences_beyond_learned_positions_are_refused_before_training(dataset: Dataset) -> None:

@@ -10,12 +10,12 @@ from nmt.models.layers.attention import (
     MASKED_SCORE,
     KeysValues,
     MultiHeadAttention,
-    look_ahead_mask,
+    causal_mask,
     padding_mask,
     scaled_dot_product_attention,
 )
 from nmt.models.layers.basic import Dropout
-from nmt.models.layers.unpadding import Packing
+from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -44,20 +44,20 @@ def test_padding_mask_lets_through_all_but_padding() -> None:
 
 
 def test_look_ahead_mask_lets_through_positions_up_to_the_query() -> None:
-    mask = look_ahead_mask(3, 4)
+    mask = causal_mask(3, 4)
     assert mask.dtype == tf.bool
     assert mask[0, 0].numpy().astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
     assert mask.shape == (1, 1, 3, 4)
 
 
 def test_look_ahead_mask_with_an_offset_starts_at_that_position() -> None:
-    assert look_ahead_mask(2, 5, 2)[0, 0].numpy().astype(int).tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]
+    assert causal_mask(2, 5, 2)[0, 0].numpy().astype(int).tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]
 
 
 @pytest.mark.parametrize("offset", range(4))
 def test_look_ahead_masks_of_parts_are_rows_of_the_whole(offset: int) -> None:
-    part = look_ahead_mask(tf.constant(2), tf.constant(6), tf.constant(offset))
-    np.testing.assert_array_equal(part, look_ahead_mask(6, 6)[:, :, offset : offset + 2])
+    part = causal_mask(tf.constant(2), tf.constant(6), tf.constant(offset))
+    np.testing.assert_array_equal(part, causal_mask(6, 6)[:, :, offset : offset + 2])
 
 
 # --- scaled dot-product attention
@@ -177,43 +177,43 @@ IDS = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0], [0, 0, 0, 0], [2, 5, 6, 3]])
 PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]]
 
 
-def test_packing_names_the_places_of_tokens_row_by_row() -> None:
-    packing = Packing.of(IDS)
-    assert [[place // 4, place % 4] for place in packing.places.numpy().tolist()] == PLACES
-    assert packing.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
-    assert packing.positions.numpy().tolist() == [column for _, column in PLACES]
-    assert packing.pack(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
+def test_unpadding_names_the_places_of_tokens_row_by_row() -> None:
+    unpadding = Unpadding.of(IDS)
+    assert [[place // 4, place % 4] for place in unpadding.indices.numpy().tolist()] == PLACES
+    assert unpadding.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
+    assert unpadding.positions.numpy().tolist() == [column for _, column in PLACES]
+    assert unpadding.flatten(IDS).numpy().tolist() == [2, 5, 3, 2, 3, 2, 5, 6, 3]
 
 
 def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
-    packing, rows = Packing.of(IDS), normal(1, *IDS.shape, 3)
-    tokens = packing.pack(tf.constant(rows))
+    unpadding, rows = Unpadding.of(IDS), normal(1, *IDS.shape, 3)
+    tokens = unpadding.flatten(tf.constant(rows))
     np.testing.assert_array_equal(tokens, [rows[row, column] for row, column in PLACES])
-    unpacked = packing.unpack(tokens)
+    unpacked = unpadding.restore(tokens)
     np.testing.assert_array_equal(unpacked, np.where(IDS[..., tf.newaxis] != 0, rows, 0))
-    np.testing.assert_array_equal(packing.pack(unpacked), tokens)
+    np.testing.assert_array_equal(unpadding.flatten(unpacked), tokens)
 
 
 def test_gradients_of_packing_and_unpacking_are_those_of_picking_and_placing() -> None:
-    packing, rows = Packing.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
-    tokens, counts = packing.pack(rows), (IDS != 0)[..., tf.newaxis]
+    unpadding, rows = Unpadding.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
+    tokens, counts = unpadding.flatten(rows), (IDS != 0)[..., tf.newaxis]
     at_tokens, at_rows = tf.constant(normal(2, *tokens.shape)), tf.constant(normal(3, *rows.shape))
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([rows, tokens])
-        packed, unpacked = packing.pack(rows) * at_tokens, packing.unpack(tokens) * at_rows
-    np.testing.assert_array_equal(tape.gradient(packed, rows), packing.unpack(at_tokens))
-    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), packing.pack(tf.where(counts, at_rows, 0)))
+        packed, unpacked = unpadding.flatten(rows) * at_tokens, unpadding.restore(tokens) * at_rows
+    np.testing.assert_array_equal(tape.gradient(packed, rows), unpadding.restore(at_tokens))
+    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), unpadding.flatten(tf.where(counts, at_rows, 0)))
 
 
 def test_packed_attention_is_that_of_rows_at_the_tokens_that_count() -> None:
     layer, _ = pair_of_attentions(2, 3, 8, 8)
-    x, packing = tf.constant(normal(1, *IDS.shape, 8)), Packing.of(IDS)
-    mask = padding_mask(IDS) & look_ahead_mask(4, 4)
+    x, unpadding = tf.constant(normal(1, *IDS.shape, 8)), Unpadding.of(IDS)
+    mask = padding_mask(IDS) & causal_mask(4, 4)
     rows, row_weights = layer(x, layer.keys_values(x), mask)
-    tokens = packing.pack(x)
-    packed, packed_weights = layer(tokens, layer.keys_values(tokens, packing), mask, packing)
+    tokens = unpadding.flatten(x)
+    packed, packed_weights = layer(tokens, layer.keys_values(tokens, unpadding), mask, unpadding)
     assert packed.shape == (len(PLACES), 8)
-    np.testing.assert_allclose(packed, packing.pack(rows), **CLOSE)
+    np.testing.assert_allclose(packed, unpadding.flatten(rows), **CLOSE)
     for row, column in PLACES:
         np.testing.assert_allclose(packed_weights[row, :, column], row_weights[row, :, column], **CLOSE)
 
@@ -246,11 +246,11 @@ def test_scores_are_multiplied_by_the_scale_given_or_by_the_root_of_the_head_siz
 
 
 @pytest.mark.parametrize(("index", "count"), [(0, 1), (2, 1), (4, 1), (0, 3), (1, 2), (2, 3), (0, 5)])
-def test_written_at_replaces_those_positions_in_a_copy(index: int, count: int) -> None:
+def test_updated_replaces_those_positions_in_a_copy(index: int, count: int) -> None:
     old = KeysValues(tf.constant(normal(1, 2, 3, 5, 4)), tf.constant(normal(2, 2, 3, 5, 4)))
     new = KeysValues(tf.constant(normal(3, 2, 3, count, 4)), tf.constant(normal(4, 2, 3, count, 4)))
     before = [part.numpy().copy() for part in old]
-    after = old.written_at(tf.constant(index), new)
+    after = old.updated(tf.constant(index), new)
     for is_now, was, copy, part in zip(after, old, before, new, strict=True):
         np.testing.assert_array_equal(was, copy)
         expected = copy.copy()
@@ -258,17 +258,17 @@ def test_written_at_replaces_those_positions_in_a_copy(index: int, count: int) -
         np.testing.assert_array_equal(is_now, expected)
 
 
-def test_written_at_keeps_shapes_that_are_unknown_while_tracing() -> None:
+def test_updated_keeps_shapes_that_are_unknown_while_tracing() -> None:
     part = tf.TensorSpec([None, 3, None, 4], tf.float32)
 
     @tf.function(input_signature=[KeysValues(part, part), tf.TensorSpec([], tf.int32), KeysValues(part, part)])
     def written(old: KeysValues, index: tf.Tensor, new: KeysValues) -> KeysValues:
-        result = old.written_at(index, new)
+        result = old.updated(index, new)
         assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
         return result
 
     old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
-    for traced, eager in zip(written(old, 1, new), old.written_at(1, new), strict=True):
+    for traced, eager in zip(written(old, 1, new), old.updated(1, new), strict=True):
         np.testing.assert_array_equal(traced, eager)
 
 

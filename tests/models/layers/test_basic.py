@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from nmt import runtime
-from nmt.config.model import ModelConfig
+from nmt.config.model import TransformerConfig
 from nmt.models.build import build_model
-from nmt.models.layers.attention import MultiHeadAttention, look_ahead_mask, padding_mask
+from nmt.models.layers.attention import MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
     FeedForward,
     LayerNormalization,
     LearnedPositions,
-    Residual,
     SinusoidalTokenEmbedding,
+    SublayerConnection,
     TokenEmbedding,
     WordDropout,
 )
@@ -108,29 +108,29 @@ def normalized(x: np.ndarray, epsilon: float) -> np.ndarray:
     return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
 
 
-def test_a_post_norm_frame_normalises_the_sum() -> None:
-    frame = Residual(LayerNormalization(0.1), Dropout(0.5, "block"), "post")
+def test_a_post_norm_connection_normalises_the_sum() -> None:
+    connection = SublayerConnection(LayerNormalization(0.1), Dropout(0.5, "block"), "post")
     x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
-    np.testing.assert_array_equal(frame.before(x), x)
-    np.testing.assert_allclose(frame(x, output), normalized(np.array(x + output), 0.1), **CLOSE)
+    np.testing.assert_array_equal(connection.before(x), x)
+    np.testing.assert_allclose(connection(x, output), normalized(np.array(x + output), 0.1), **CLOSE)
 
 
-def test_a_pre_norm_frame_normalises_what_the_block_reads() -> None:
-    frame = Residual(LayerNormalization(0.1), Dropout(0.5, "block"), "pre")
+def test_a_pre_norm_connection_normalises_what_the_block_reads() -> None:
+    connection = SublayerConnection(LayerNormalization(0.1), Dropout(0.5, "block"), "pre")
     x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
-    np.testing.assert_allclose(frame.before(x), normalized(np.array(x), 0.1), **CLOSE)
-    np.testing.assert_array_equal(frame(x, output), x + output)
+    np.testing.assert_allclose(connection.before(x), normalized(np.array(x), 0.1), **CLOSE)
+    np.testing.assert_array_equal(connection(x, output), x + output)
 
 
 def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
-    frame = Residual(LayerNormalization(1e-6), Dropout(0.75, "block"), "pre")
+    connection = SublayerConnection(LayerNormalization(1e-6), Dropout(0.75, "block"), "pre")
     x, output = tf.fill([1, 20, D_MODEL], 10.0), tf.ones([1, 20, D_MODEL])
-    frame.before(x)
-    assert set(np.unique(frame(x, output, tf.constant([1, 1], tf.int64)))) == {
+    connection.before(x)
+    assert set(np.unique(connection(x, output, tf.constant([1, 1], tf.int64)))) == {
         10,
         14,
     }  # kept values make up for dropped ones
-    np.testing.assert_array_equal(frame(x, output), x + output)
+    np.testing.assert_array_equal(connection(x, output), x + output)
 
 
 # --- encoder and decoder layers against keras_hub
@@ -140,8 +140,8 @@ def attention(name: str) -> MultiHeadAttention:
     return MultiHeadAttention(HEADS, D_MODEL // HEADS, D_MODEL, name=name)
 
 
-def frames(count: int, placement: str) -> list[Residual]:
-    return [Residual(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
+def connections(count: int, placement: str) -> list[SublayerConnection]:
+    return [SublayerConnection(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
 
 
 def copy_attention(ours: MultiHeadAttention, theirs: keras.layers.MultiHeadAttention) -> None:
@@ -162,37 +162,37 @@ def copy_feed_forward(ours: FeedForward, theirs: keras.layers.Layer) -> None:
 
 def hub_encoder(ours: EncoderLayer) -> keras_hub.layers.TransformerEncoder:
     """Return keras_hub's encoder layer with our weights."""
-    frame = ours.attention_frame
+    connection = ours.attention_connection
     hub = keras_hub.layers.TransformerEncoder(
         ours.feed_forward.inner.units,
         ours.attention.heads,
-        layer_norm_epsilon=frame.norm.epsilon,
-        normalize_first=frame.placement == "pre",
+        layer_norm_epsilon=connection.norm.epsilon,
+        normalize_first=connection.placement == "pre",
     )
     hub.build((None, None, D_MODEL))
     copy_attention(ours.attention, hub._self_attention_layer)
     copy_feed_forward(ours.feed_forward, hub)
-    hub._self_attention_layer_norm.set_weights(ours.attention_frame.norm.get_weights())
-    hub._feedforward_layer_norm.set_weights(ours.feed_forward_frame.norm.get_weights())
+    hub._self_attention_layer_norm.set_weights(ours.attention_connection.norm.get_weights())
+    hub._feedforward_layer_norm.set_weights(ours.feed_forward_connection.norm.get_weights())
     return hub
 
 
 def hub_decoder(ours: DecoderLayer) -> keras_hub.layers.TransformerDecoder:
     """Return keras_hub's decoder layer with our weights."""
-    frame = ours.self_attention_frame
+    connection = ours.self_attention_connection
     hub = keras_hub.layers.TransformerDecoder(
         ours.feed_forward.inner.units,
         ours.self_attention.heads,
-        layer_norm_epsilon=frame.norm.epsilon,
-        normalize_first=frame.placement == "pre",
+        layer_norm_epsilon=connection.norm.epsilon,
+        normalize_first=connection.placement == "pre",
     )
     hub.build((None, None, D_MODEL), (None, None, D_MODEL))
     copy_attention(ours.self_attention, hub._self_attention_layer)
     copy_attention(ours.cross_attention, hub._cross_attention_layer)
     copy_feed_forward(ours.feed_forward, hub)
-    hub._self_attention_layer_norm.set_weights(ours.self_attention_frame.norm.get_weights())
-    hub._cross_attention_layer_norm.set_weights(ours.cross_attention_frame.norm.get_weights())
-    hub._feedforward_layer_norm.set_weights(ours.feed_forward_frame.norm.get_weights())
+    hub._self_attention_layer_norm.set_weights(ours.self_attention_connection.norm.get_weights())
+    hub._cross_attention_layer_norm.set_weights(ours.cross_attention_connection.norm.get_weights())
+    hub._feedforward_layer_norm.set_weights(ours.feed_forward_connection.norm.get_weights())
     return hub
 
 
@@ -207,7 +207,7 @@ def gradients(call: Callable[..., tf.Tensor], inputs: list[tf.Tensor], where: tf
 
 @PLACEMENTS
 def test_encoder_layer_equals_keras_hub(placement: str) -> None:
-    ours = EncoderLayer(attention("attention"), FeedForward(D_MODEL, D_FF), frames(2, placement))
+    ours = EncoderLayer(attention("attention"), FeedForward(D_MODEL, D_FF), connections(2, placement))
     x = normal(1, *SOURCE.shape, D_MODEL)
 
     def own(x: tf.Tensor) -> tf.Tensor:
@@ -227,13 +227,13 @@ def test_encoder_layer_equals_keras_hub(placement: str) -> None:
 @PLACEMENTS
 def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str) -> None:
     ours = DecoderLayer(
-        attention("self_attention"), attention("cross_attention"), FeedForward(D_MODEL, D_FF), frames(3, placement)
+        attention("self_attention"), attention("cross_attention"), FeedForward(D_MODEL, D_FF), connections(3, placement)
     )
     x, source = normal(1, *TARGET.shape, D_MODEL), normal(2, *SOURCE.shape, D_MODEL)
 
     def own(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
         memory, length = ours.cross_attention.keys_values(source), TARGET.shape[1]
-        return ours(x, memory, padding_mask(SOURCE), look_ahead_mask(length, length))[0]
+        return ours(x, memory, padding_mask(SOURCE), causal_mask(length, length))[0]
 
     own(x, source)
     randomise(ours)
@@ -249,11 +249,11 @@ def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str
 
 
 def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source() -> None:
-    ours = DecoderLayer(attention("a"), attention("b"), FeedForward(D_MODEL, D_FF), frames(3, "pre"))
+    ours = DecoderLayer(attention("a"), attention("b"), FeedForward(D_MODEL, D_FF), connections(3, "pre"))
     b, t, s = len(TARGET), TARGET.shape[1], SOURCE.shape[1]
     x, source = normal(1, b, t, D_MODEL), normal(2, b, s, D_MODEL)
     memory = ours.cross_attention.keys_values(source)
-    output, keys_values, alignment = ours(x, memory, padding_mask(SOURCE), look_ahead_mask(t, t))
+    output, keys_values, alignment = ours(x, memory, padding_mask(SOURCE), causal_mask(t, t))
     assert output.shape == (b, t, D_MODEL)
     assert keys_values.keys.shape == keys_values.values.shape == (b, HEADS, t, D_MODEL // HEADS)
     assert alignment.shape == (b, HEADS, t, s)
@@ -275,7 +275,7 @@ def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source
     ],
 )
 def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embeddings: str, positions: str) -> None:
-    config = ModelConfig(
+    config = TransformerConfig(
         encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
         layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
     )  # fmt: skip

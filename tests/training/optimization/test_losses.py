@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.models.layers.ops import Projection
 from nmt.runtime import keras, tf
-from nmt.training.optimization.losses import TokenSums, cross_entropy, projected_cross_entropy
+from nmt.training.optimization.losses import TokenSums, cross_entropy, fused_linear_cross_entropy
 
 VOCABULARY = 7
 SIZES = st.integers(1, 5)
@@ -19,7 +19,7 @@ Loss = Callable[..., TokenSums]
 def by_identity(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float = 0.0) -> TokenSums:
     """Take the logits for states, of which a projection by the identity makes logits."""
     identity = Projection(tf.eye(logits.shape[-1], dtype=logits.dtype), None, transposed=True)
-    return projected_cross_entropy(logits, identity, targets, label_smoothing)
+    return fused_linear_cross_entropy(logits, identity, targets, label_smoothing)
 
 
 LOSSES = pytest.mark.parametrize("loss", [cross_entropy, by_identity])
@@ -189,7 +189,7 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(watched)
         projection = Projection(matrix, watched[2] if biased else None, transposed)
-        ours = projected_cross_entropy(states, projection, targets, smoothing)
+        ours = fused_linear_cross_entropy(states, projection, targets, smoothing)
         plain = cross_entropy(projection.logits(states), targets, smoothing)
         objectives = [3 * ours.objective, 3 * plain.objective]
     np.testing.assert_allclose(numbers(ours), numbers(plain), rtol=1e-4, atol=1e-5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.training import TrainingConfig
 from nmt.runtime import keras
-from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run, warmup_rate
+from nmt.training.optimization.schedules import ends_with_run, learning_rate, noam_rate, steps_of_run
 
 SETTINGS = pytest.mark.parametrize(
     ("d_model", "warmup_steps", "scale"), [(512, 4000, 1.0), (128, 400, 0.5), (2, 1, 3.0), (64, 10, 1.0)]
@@ -20,21 +20,21 @@ SETTINGS = pytest.mark.parametrize(
 def test_rates_equal_the_formula_in_numpy(d_model: int, warmup_steps: int, scale: float) -> None:
     steps = np.concatenate([np.arange(1, 50), np.geomspace(50, 1e6, 200).astype(int)])
     expected = scale / np.sqrt(d_model) * np.minimum(1 / np.sqrt(steps), steps / np.sqrt(warmup_steps) ** 3)
-    rates = [warmup_rate(int(step), d_model=d_model, warmup_steps=warmup_steps, scale=scale) for step in steps]
+    rates = [noam_rate(int(step), d_model=d_model, warmup_steps=warmup_steps, scale=scale) for step in steps]
     np.testing.assert_allclose(rates, expected, rtol=1e-12)
 
 
 def test_the_peak_of_the_base_model() -> None:
-    assert warmup_rate(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.98771e-4, rel=1e-6)
+    assert noam_rate(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.98771e-4, rel=1e-6)
 
 
 @SETTINGS
 def test_the_rate_rises_in_a_straight_line_to_its_peak_and_then_falls(
     d_model: int, warmup_steps: int, scale: float
 ) -> None:
-    first = warmup_rate(1, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+    first = noam_rate(1, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
     rates = [
-        warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
+        noam_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
         for step in range(1, 2 * warmup_steps + 2)
     ]
     assert int(np.argmax(rates)) + 1 == warmup_steps
@@ -44,21 +44,21 @@ def test_the_rate_rises_in_a_straight_line_to_its_peak_and_then_falls(
 
 @given(st.integers(1, 10**6), st.integers(1, 10**5))
 def test_the_rate_never_jumps(step: int, warmup_steps: int) -> None:
-    this, following = (warmup_rate(at, d_model=512, warmup_steps=warmup_steps) for at in (step, step + 1))
-    first = warmup_rate(1, d_model=512, warmup_steps=warmup_steps)
+    this, following = (noam_rate(at, d_model=512, warmup_steps=warmup_steps) for at in (step, step + 1))
+    first = noam_rate(1, d_model=512, warmup_steps=warmup_steps)
     assert abs(following - this) <= first * (1 + 1e-9)  # no step changes it by more than the steps of the rise
 
 
 @given(st.integers(1, 10**6), st.floats(1e-3, 1e3))
 def test_scale_multiplies_the_whole_schedule(step: int, scale: float) -> None:
-    plain = warmup_rate(step, d_model=256, warmup_steps=100)
-    assert warmup_rate(step, d_model=256, warmup_steps=100, scale=scale) == pytest.approx(scale * plain, rel=1e-12)
+    plain = noam_rate(step, d_model=256, warmup_steps=100)
+    assert noam_rate(step, d_model=256, warmup_steps=100, scale=scale) == pytest.approx(scale * plain, rel=1e-12)
 
 
 @pytest.mark.parametrize("step", [0, -1, -4000])
 def test_steps_below_one_are_refused_with_the_step(step: int) -> None:
     with pytest.raises(ValueError, match=rf"count from 1; received {step}$"):
-        warmup_rate(step, d_model=512, warmup_steps=4000)
+        noam_rate(step, d_model=512, warmup_steps=4000)
 
 
 # --- the schedules that take their peak
@@ -97,13 +97,13 @@ def test_linear_is_that_of_keras_after_the_rise(final: float) -> None:
 def test_inverse_sqrt_is_the_papers_schedule_with_its_peak_given(step: int, warmup_steps: int, d_model: int) -> None:
     peak = (d_model * warmup_steps) ** -0.5
     training = TrainingConfig(schedule="inverse_sqrt", peak_learning_rate=peak, warmup_steps=warmup_steps)
-    paper = warmup_rate(step, d_model=d_model, warmup_steps=warmup_steps)
+    paper = noam_rate(step, d_model=d_model, warmup_steps=warmup_steps)
     assert learning_rate(step, d_model, training) == pytest.approx(paper, rel=1e-9)
 
 
 def test_the_default_is_the_papers_schedule() -> None:
     training = TrainingConfig(learning_rate_scale=0.5)
-    expected = [warmup_rate(step, d_model=512, warmup_steps=4000, scale=0.5) for step in STEPS]
+    expected = [noam_rate(step, d_model=512, warmup_steps=4000, scale=0.5) for step in STEPS]
     assert rates(training) == expected
 
 
@@ -113,7 +113,7 @@ def test_without_decay_steps_the_fall_ends_with_the_run(schedule: str) -> None:
     assert rates(training, total_steps=50) == rates(settings(schedule, final_learning_rate=1e-4, decay_steps=40))
     assert learning_rate(50, 512, training, 50) == pytest.approx(1e-4)
     assert learning_rate(10, 512, training, 5) == 2e-3  # a run shorter than its rise only rises
-    with pytest.raises(ValueError, match=f"schedule {schedule} to the end of the run needs the steps of the run"):
+    with pytest.raises(ValueError, match=f"schedule {schedule} to the end of the run needs total_steps"):
         learning_rate(1, 512, training)
 
 

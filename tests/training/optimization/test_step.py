@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from nmt.config.training import TrainingConfig
+from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
-from nmt.models.layers.unpadding import Packing
+from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import tf
 from nmt.training.optimization.accumulators import Totals
-from nmt.training.optimization.nonfinite import Divergence, Trouble
+from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam
 from nmt.training.optimization.step import TrainStep
 
@@ -28,18 +29,16 @@ class Bigrams:
         self.root = tf.Variable(0.0)
         self.trainable_variables = [self.matrix, self.bias, self.root]
 
-    def encode(self, source: tf.Tensor, *, packed: bool, dropout_seed: tf.Tensor) -> tf.Tensor:
-        return source
-
-    def decode_states(
-        self, tokens: tf.Tensor, source: tf.Tensor, packing: Packing, dropout_seed: tf.Tensor
-    ) -> tuple[tf.Tensor, None, None]:
+    def teacher_forcing(
+        self, source: tf.Tensor, target: tf.Tensor, *, remove_padding: bool, dropout_seed: tf.Tensor
+    ) -> TeacherForced:
+        unpadding = Unpadding.of(target[:, 1:])
         no_number = tf.where(tf.reduce_any(source == NO_NUMBER), np.nan, 0.0)
         steep = tf.sqrt(tf.where(tf.reduce_any(source == NO_SLOPE), self.root, 1.0))
-        states = tf.gather(self.matrix, packing.pack(tokens))
-        return states + no_number + steep * tf.one_hot(4, V), None, None
+        states = tf.gather(self.matrix, unpadding.flatten(target[:, :-1])) + no_number + steep * tf.one_hot(4, V)
+        return TeacherForced(states, unpadding.flatten(target[:, 1:]))
 
-    def projection(self) -> Projection:
+    def output_projection(self) -> Projection:
         return Projection(tf.eye(V), self.bias.value(), transposed=False)
 
 
@@ -70,8 +69,8 @@ class Lesson:
     def everything(self) -> dict[str, np.ndarray]:
         """Return weights, moments, averages and totals."""
         weights = {f"weight_{n}": one.numpy() for n, one in enumerate(self.model.trainable_variables)}
-        trouble = Divergence().state()
-        state = {name: array for name, array in self.step.state().items() if name not in trouble}
+        nonfinite_report = NonFiniteTracker().state()
+        state = {name: array for name, array in self.step.state().items() if name not in nonfinite_report}
         return {**weights, **state, "totals": np.array(self.totals.read())}
 
 
@@ -91,8 +90,8 @@ def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, se
     with_bad = Lesson(**settings).learn((1, GOOD)).learn((2, bad)).learn((3, GOOD)).learn((4, bad)).learn((5, GOOD))
     without = Lesson(**settings).learn((1, GOOD)).learn((3, GOOD)).learn((5, GOOD))
     assert_same(with_bad.everything(), without.everything())
-    assert with_bad.step.trouble() == Trouble(2, 4, 2)
-    assert without.step.trouble() == Trouble(None, None, 0)
+    assert with_bad.step.nonfinite_report() == NonFiniteReport(2, 4, 2)
+    assert without.step.nonfinite_report() == NonFiniteReport(None, None, 0)
 
 
 @pytest.mark.parametrize(("bad", "first", "last"), [(NO_NUMBER, 3, 7), (NO_SLOPE, 4, 8)])
@@ -106,7 +105,7 @@ def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int
     for batches in good:
         without.learn(*batches)
     assert_same(with_bad.everything(), without.everything())
-    assert with_bad.step.trouble() == Trouble(first, last, 2)
+    assert with_bad.step.nonfinite_report() == NonFiniteReport(first, last, 2)
 
 
 def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
@@ -118,13 +117,13 @@ def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_by_default_a_bad_loss_is_noted_and_the_step_taken(accumulate: int) -> None:
     lesson = Lesson(accumulation_steps=accumulate).learn((1, GOOD))
-    assert lesson.step.trouble() == Trouble(None, None, 0)
+    assert lesson.step.nonfinite_report() == NonFiniteReport(None, None, 0)
     lesson.learn((2, NO_NUMBER))
-    assert lesson.step.trouble() == Trouble(2, 2, 0)
+    assert lesson.step.nonfinite_report() == NonFiniteReport(2, 2, 0)
     assert np.isnan(lesson.totals.read().loss)
     assert np.isnan(lesson.model.matrix).any()
     lesson.learn((3, GOOD))
-    assert lesson.step.trouble() == Trouble(2, 3, 0)  # the weights are lost
+    assert lesson.step.nonfinite_report() == NonFiniteReport(2, 3, 0)  # the weights are lost
 
 
 def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble() -> None:
@@ -137,12 +136,12 @@ def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble()
     assert after["totals"][2] == 2 * before["totals"][2]  # its loss counts
     unchanged = before.keys() - {"totals", "loss_scale", "loss_scale_good_steps"}
     assert_same({name: after[name] for name in unchanged}, {name: before[name] for name in unchanged})
-    assert lesson.step.trouble() == Trouble(None, None, 0)
+    assert lesson.step.nonfinite_report() == NonFiniteReport(None, None, 0)
 
     before = lesson.everything()
     lesson.learn((3, NO_NUMBER))
     assert_same(lesson.everything(), before)
-    assert lesson.step.trouble() == Trouble(3, 3, 1)
+    assert lesson.step.nonfinite_report() == NonFiniteReport(3, 3, 1)
 
 
 def test_what_is_switched_off_costs_no_operation() -> None:
@@ -210,7 +209,7 @@ def test_a_restored_step_goes_on_to_the_bit(settings: dict) -> None:
         weight.assign(other)
     resumed.totals.sums.assign(through.totals.sums)
     resumed.step.restore(state)
-    assert resumed.step.trouble() == through.step.trouble()
+    assert resumed.step.nonfinite_report() == through.step.nonfinite_report()
     assert_same(resumed.learn((4, GOOD)).everything(), through.learn((4, GOOD)).everything())
     names = {name for name in state if name.startswith("average_")}
     assert names == ({f"average_{number}" for number in range(3)} if settings else set())
