@@ -757,19 +757,19 @@ nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: b
 
 & matplotlib.backend_bases.FigureCanvasBase.filetypes = dict.fromkeys(["pdf", "png", "svg"])
 $ nmt plot losses --output curve.xyz
-nmt: The suffix of a figure names its format; received 'curve.xyz'. Known: pdf, png, svg.
+nmt: The figure cannot be written to 'curve.xyz': the suffix must name its format. Known: pdf, png, svg.
 
 $ nmt plot losses --output configs/base.yaml/curve.png
 nmt: configs/base.yaml/curve.png cannot be written: File exists. Nothing that was there before has changed; free some
      space or choose a folder that can be written, then repeat the command.
 
 $ nmt plot bleu
-nmt: BLEU is measured in training if training.decode_validation is not 0; run 'base' has none. Train with --set
+nmt: Run 'base' has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train with --set
      training.decode_validation=500, or score the run with nmt evaluate.
 
 & leaves checkpoints/base/plots/losses.png
 $ nmt plot losses --show
-nmt: --show needs a screen and a matplotlib backend for it; there is none here. Open the file instead.
+nmt: No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead.
 
 & matplotlib.figure.Figure.savefig = failing("xelatex not found")
 $ nmt plot losses --output curve.pgf
@@ -777,8 +777,8 @@ nmt: matplotlib cannot write curve.pgf here: xelatex not found. Choose another s
 
 $ rm checkpoints/base/metrics.jsonl
 $ nmt plot losses
-nmt: The first point of a curve comes after an epoch; run 'base' has not finished one. Go on with: nmt train --run
-     base
+nmt: Run 'base' has not finished an epoch. The first point of a curve comes after the first epoch. Continue with:
+     nmt train --run base
 
 $ sed -i '2 s/loss/lost/' checkpoints/base/metrics.jsonl
 $ nmt plot losses
@@ -792,7 +792,8 @@ nmt: A dataset's manifest is missing: checkpoints/base/dataset.json does not exi
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml && rm -r checkpoints/base/weights
 $ nmt plot positions
-nmt: Learned positions are drawn from a run's weights; run 'base' has none. Go on with: nmt train --run base
+nmt: Run 'base' has no weights. Learned positions are drawn from the weights of its best epoch. Continue with: nmt
+     train --run base
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt plot positions
