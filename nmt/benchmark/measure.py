@@ -89,7 +89,8 @@ class TrainingSpeed(DocumentedRecord):
     input_wait_seconds: float
     """Mean time of a step spent waiting for its batch."""
     traced_step_seconds: float | None
-    """Mean time of a step while it was traced, without the wait for its batch; null on a GPU, as are the next two."""
+    """Mean time of a step while it was traced, without the wait for its batch; null, as are the next two, on a GPU and
+    where the trace cannot be read."""
     seconds_by_phase: dict[str, float] | None
     """What of the traced step forward pass, backward pass and optimizer took."""
     seconds_by_kind: dict[str, float] | None
