@@ -14,15 +14,14 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nmt.runtime import tf
 
-xplane: Any
 try:
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2 as xplane
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
 except ImportError:  # the format of a trace has no public reader, so another TensorFlow may keep it elsewhere
-    xplane = None
+    xplane_pb2 = None
 
 STEP = "nmt_step"
 IDLE = "no operation running"
@@ -74,7 +73,7 @@ def trace(step: Callable[[], None], steps: int) -> StepTimes | None:
         step: runs a step and waits for the end of its work; its graph has been built by an earlier call.
         steps: number of steps.
     """
-    if xplane is None:
+    if xplane_pb2 is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
@@ -101,7 +100,7 @@ def trace(step: Callable[[], None], steps: int) -> StepTimes | None:
 
 def read_trace(path: Path) -> tuple[list[tuple[int, int]], list[Operation]]:
     """Return the steps, as (start, end) in picoseconds, and the operations of a trace file."""
-    space = xplane.XSpace.FromString(path.read_bytes())
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
     spans, operations = [], []
     for plane in space.planes:
         for line in plane.lines:
