@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 HERE = "nmt.evaluation.reports"
 # Characters with a meaning anywhere in a line of Markdown, and list markers, which have one at its start.
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>#|~$&]")
-_LIST_MARKER = re.compile(r"^(\d*)([-+.)])")
+_LIST_MARKER = re.compile(r"^(\d*)([-+.)])(?!\d)")
 
 
 class MarkdownMarkup(str):

@@ -51,10 +51,10 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
     """Yield in words how many of the source sentences were trained on."""
     overlap, sentences = record.overlap, record.test_set.sentences
     if overlap.numbers:
-        counts = ", ".join(f"{count:,} in that of {dataset}" for dataset, count in overlap.checked.items())
+        counts = [f"{count:,} in the training split of {dataset}" for dataset, count in overlap.checked.items()]
         yield (
             f"WARNING: {len(overlap.numbers):,} of {_count(sentences, 'source sentence')} "
-            f"({len(overlap.numbers) / sentences:.1%}) are in the training split ({counts}). Scores on them also show "
+            f"({len(overlap.numbers) / sentences:.1%}) were trained on ({', '.join(counts)}). These scores also measure "
             "memorization." + ("" if record.without_overlap else " Nothing is left to score without them.")
         )
     elif overlap.checked:
