@@ -54,8 +54,8 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
         counts = [f"{count:,} in the training split of {dataset}" for dataset, count in overlap.checked.items()]
         yield (
             f"WARNING: {len(overlap.numbers):,} of {_count(sentences, 'source sentence')} "
-            f"({len(overlap.numbers) / sentences:.1%}) were trained on ({', '.join(counts)}). These scores also measure "
-            "memorization." + ("" if record.without_overlap else " Nothing is left to score without them.")
+            f"({len(overlap.numbers) / sentences:.1%}) were trained on ({', '.join(counts)}). These scores also "
+            "measure memorization." + ("" if record.without_overlap else " Nothing is left to score without them.")
         )
     elif overlap.checked:
         yield f"No source sentence is in the training split of {', '.join(overlap.checked)}."
