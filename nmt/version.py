@@ -1,11 +1,11 @@
-"""The version of this package."""
+"""The version of the installed package."""
 
-from importlib import metadata
+import importlib.metadata
 
 
 def version() -> str:
-    """Return the version of nmt, "unknown" where it is not installed."""
+    """Return the version of nmt, or "unknown" in a checkout that is not installed."""
     try:
-        return metadata.version("nmt")
-    except metadata.PackageNotFoundError:  # run from its folder, without being installed
+        return importlib.metadata.version("nmt")
+    except importlib.metadata.PackageNotFoundError:
         return "unknown"

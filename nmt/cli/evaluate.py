@@ -78,7 +78,6 @@ def evaluate(
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.reports.text import terminal_report
-    from nmt.evaluation.scoring import DEFAULT_METRICS
     from nmt.storage.atomic import write_text
 
     runs, hypotheses = run or [], hypothesis or []
@@ -94,7 +93,7 @@ def evaluate(
     with contextlib.closing(TerminalProgress(output)) as progress:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
-            metrics=metric or DEFAULT_METRICS, tokenization=tokenize, resamples=resamples, examples=examples,
+            metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
             progress=progress,
         )  # fmt: skip
     record = evaluation.record

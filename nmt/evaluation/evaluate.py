@@ -45,7 +45,7 @@ def evaluate(
     references: Sequence[str] = (),
     epoch: str | None = None,
     decoding: Mapping[str, Any] | None = None,
-    metrics: Sequence[str] = DEFAULT_METRICS,
+    metrics: Sequence[str] = (),
     tokenization: str = DEFAULT_TOKENIZATION,
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
@@ -54,14 +54,14 @@ def evaluate(
     """Translate a test set with runs, and score their translations and those of files.
 
     Args:
-        runs: runs in ``checkpoints/``, each as RUN or RUN:EPOCH. The first system is the baseline of the others.
+        runs: runs in ``checkpoints/``, each as RUN or RUN:EPOCH. The first is the baseline.
         hypotheses: files of translations, one per line, in the order of the test set. If neither runs nor hypotheses
             are given, the run that trained last is scored.
         source: file of source sentences; None for the test split of the runs' dataset.
         references: files of reference translations of ``source``.
         epoch: weights of the runs that name no epoch: a number, "best", "last" or "average"; None for their default.
         decoding: values that replace keys of the runs' section decoding, such as {"beam_size": 5}.
-        metrics: names in ``nmt.evaluation.scoring.METRICS``.
+        metrics: names in ``nmt.evaluation.scoring.METRICS``; empty for bleu, chrf and ter.
         tokenization: tokenization of BLEU, one of ``nmt.evaluation.scoring.TOKENIZATIONS``.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
@@ -75,7 +75,7 @@ def evaluate(
         DataError: if a file is damaged, not UTF-8, or has another number of lines than the test set.
     """
     progress = progress or EvaluationProgress()
-    metrics = check_metrics(metrics, tokenization)
+    metrics = check_metrics(metrics or DEFAULT_METRICS, tokenization)
     names: list[str | None] = [*runs] if runs or hypotheses else [None]
     run_systems = [find_run_system(name, epoch, decoding or {}) for name in names]
     _refuse_repeats([*(system.name for system in run_systems), *hypotheses])
