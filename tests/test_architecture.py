@@ -12,6 +12,7 @@ from conftest import ROOT
 # Wings in the order in which data flows: a wing imports only from those above it, and of these only the named.
 WINGS: dict[str, str] = {
     "errors": "",
+    "version": "",
     "storage": "errors",
     "config": "errors storage",
     "runtime": "config",
@@ -20,7 +21,7 @@ WINGS: dict[str, str] = {
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers runs",
     "decoding": "errors config runtime tokenizers models runs data",
-    "evaluation": "errors storage config tokenizers models runs data decoding training",
+    "evaluation": "errors version storage config tokenizers models runs data decoding training",
     "training": "errors storage config runtime tokenizers models runs data evaluation",
     "plotting": "errors storage models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
@@ -35,6 +36,7 @@ WITHOUT_TENSORFLOW = [
     "data.dataset",
     "data.demo",
     "data.sources.download",
+    "evaluation.evaluate",
     "evaluation.overlap",
     "evaluation.reports.page",
     "evaluation.scoring",

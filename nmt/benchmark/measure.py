@@ -81,7 +81,8 @@ class TrainingSpeed(DocumentedRecord):
     input_wait_seconds: float
     """Mean time of a step spent waiting for its batches."""
     traced_step_seconds: float | None
-    """Mean time of a traced step, without the wait for its batches; null on a GPU, as are the next two."""
+    """Mean time of a traced step, without the wait for its batches; null, as are the next two, on a GPU and where the
+    trace cannot be read."""
     seconds_by_phase: dict[str, float] | None
     """Seconds of the traced step by forward pass, backward pass and optimizer."""
     seconds_by_kind: dict[str, float] | None

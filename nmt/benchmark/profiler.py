@@ -1,12 +1,12 @@
-"""Where the time of a step goes, read from TensorFlow's own trace of the operations that run.
+"""Shares of a training step's time by phase and by kind of operation, read from TensorFlow's trace.
 
 TensorFlow's profiler notes when each operation of a graph starts and ends on each thread. Operations run side by side,
-so their durations add up to more than the time that passes; here every instant is shared out equally among the
-operations that run at it, and what comes out adds up to the time that passed. Two things to know when reading it: an
-operation that waits for processor cores that another one holds counts its wait as its own, and tracing itself slows a
-step of many small operations down by some percent.
+so their durations add up to more than the elapsed time. Each instant is therefore divided equally among the operations
+that run at it, and the shares add up to the elapsed time. Two things to know when reading them: an operation that waits
+for processor cores counts its wait as its own time, and tracing slows a step of many small operations by some percent.
 
-Only operations on the processor can be read so; a GPU runs them after the thread that asked for them has gone on.
+Only operations on the processor can be read in this way: a GPU still runs them after the thread that started them has
+moved on.
 """
 
 import re
@@ -16,13 +16,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
 from nmt.runtime import tf
 
+try:
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+except ImportError:  # the format of a trace has no public reader, so another TensorFlow may keep it elsewhere
+    xplane_pb2 = None
+
 STEP = "nmt_step"
-NOTHING = "no operation running"
-# The first that matches "type name" of an operation says its kind. A name starts with those of its scopes and layers.
+IDLE = "no operation running"
+OTHER_KIND = "other"
+# The kind of an operation is the first whose pattern matches "type name". A name starts with its scopes and layers.
 KINDS = {
     "optimizer": r" (?:\S*/)?optimizer/",
     "sums of gradients and biases": r"^(AddN|BiasAddGrad) |column_sums",
@@ -33,35 +37,44 @@ KINDS = {
     "softmax": r"Softmax",
     "embeddings and positions": r"embedding|positions",
     "casts": r"^Cast ",
-    "packing, transposes and copies": r"^\S*(Transpose|Gather|Scatter|Concat|Split|Slice|Pack|Reshape|Broadcast|Tile"
-    r"|Identity|Copy)\S* ",
+    "padding removal, transposes and copies": r"^\S*(Transpose|Gather|Scatter|Concat|Split|Slice|Pack|Reshape|Broadcast"
+    r"|Tile|Identity|Copy)\S* ",
 }
-OTHER_KIND = "other"
 
 
 class Operation(NamedTuple):
     """One run of an operation."""
 
     start: int
-    """Picoseconds since some moment."""
+    """Start in picoseconds, from an origin that all operations of a trace share."""
     end: int
+    """End in picoseconds, from the same origin."""
     kind: str
-    """Its type, such as MatMul; TensorFlow's faster versions have names of their own, such as _MklMatMul."""
+    """Operation type, such as MatMul; TensorFlow's faster versions have their own names, such as _MklMatMul."""
     name: str
-    """Its name in the graph."""
+    """Name in the graph."""
 
 
-class Times(NamedTuple):
-    """Seconds of a traced step, shared out: the values of either dictionary add up to ``step``."""
+class StepTimes(NamedTuple):
+    """Seconds of a traced step; the values of either dictionary add up to ``step``."""
 
     step: float
     """Mean seconds of a step."""
     by_phase: dict[str, float]
+    """Seconds by phase: forward, backward, optimizer, and no operation running."""
     by_kind: dict[str, float]
+    """Seconds by kind of operation: a key of ``KINDS``, other, or no operation running."""
 
 
-def trace(step: Callable[[], None], steps: int) -> Times:
-    """Run ``step`` so many times under the profiler; it has been run before, and waits until its work is done."""
+def trace(step: Callable[[], None], steps: int) -> StepTimes | None:
+    """Run ``step`` N = ``steps`` times under the profiler; return None where its trace cannot be read.
+
+    Args:
+        step: runs a step and waits for the end of its work; its graph has been built by an earlier call.
+        steps: number of steps.
+    """
+    if xplane_pb2 is None:
+        return None
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
         try:
@@ -72,42 +85,42 @@ def trace(step: Callable[[], None], steps: int) -> Times:
             tf.profiler.experimental.stop()
         (path,) = Path(folder).rglob("*.xplane.pb")
         spans, operations = read_trace(path)
-    shares, nothing = share_out(spans, operations)
+    shares, idle = share_out(spans, operations)
     seconds = 1e-12 / steps
 
     def by(label: Callable[[Operation], str]) -> dict[str, float]:
         sums: dict[str, float] = defaultdict(float)
         for operation, share in zip(operations, shares, strict=True):
             sums[label(operation)] += share * seconds
-        sums[NOTHING] = nothing * seconds
+        sums[IDLE] = idle * seconds
         return dict(sums)
 
-    return Times(sum(end - start for start, end in spans) * seconds, by(phase_of), by(kind_of))
+    return StepTimes(sum(end - start for start, end in spans) * seconds, by(phase_of), by(kind_of))
 
 
 def read_trace(path: Path) -> tuple[list[tuple[int, int]], list[Operation]]:
-    """Return the steps, as (start, end), and the operations in a trace file that the profiler wrote."""
+    """Return the steps, as (start, end) in picoseconds, and the operations of a trace file."""
     space = xplane_pb2.XSpace.FromString(path.read_bytes())
     spans, operations = [], []
     for plane in space.planes:
         for line in plane.lines:
             for event in line.events:
-                what = plane.event_metadata[event.metadata_id]
+                metadata = plane.event_metadata[event.metadata_id]
                 start = line.timestamp_ns * 1000 + event.offset_ps
                 end = start + event.duration_ps
-                name, colon, kind = what.name.rpartition(":")
-                if what.name == STEP:
+                name, colon, kind = metadata.name.rpartition(":")
+                if metadata.name == STEP:
                     spans.append((start, end))
-                elif colon and kind == what.display_name:  # the form in which an executor names an operation
+                elif colon and kind == metadata.display_name:  # the form in which an executor names an operation
                     operations.append(Operation(start, end, kind, name))
     return spans, operations
 
 
 def share_out(spans: Iterable[tuple[int, int]], operations: list[Operation]) -> tuple[list[float], float]:
-    """Share the time within ``spans``, which do not overlap, among the operations that run at each instant.
+    """Divide the time within ``spans``, which do not overlap, among the operations that run at each instant.
 
     Returns:
-        The share of each operation, and the time at which none ran; together they are as long as the spans.
+        The share of each operation, and the time during which none ran. Together they are as long as the spans.
     """
     marks: list[tuple[int, bool, int | None]]
     marks = [(time, opens, None) for span in spans for time, opens in zip(span, (True, False), strict=True)]
@@ -116,23 +129,23 @@ def share_out(spans: Iterable[tuple[int, int]], operations: list[Operation]) -> 
         for number, operation in enumerate(operations)
         for time, opens in ((operation.start, True), (operation.end, False))
     ]
-    shares, nothing = [0.0] * len(operations), 0.0
+    shares, idle = [0.0] * len(operations), 0.0
     running: set[int] = set()
-    inside, before = False, 0
+    in_step, previous = False, 0
     for time, opens, number in sorted(marks, key=lambda mark: mark[0]):
-        if inside and running:
-            for one in running:
-                shares[one] += (time - before) / len(running)
-        elif inside:
-            nothing += time - before
-        before = time
+        if in_step and running:
+            for index in running:
+                shares[index] += (time - previous) / len(running)
+        elif in_step:
+            idle += time - previous
+        previous = time
         if number is None:
-            inside = opens
+            in_step = opens
         elif opens:
             running.add(number)
         else:
             running.discard(number)
-    return shares, nothing
+    return shares, idle
 
 
 def phase_of(operation: Operation) -> str:

@@ -1,4 +1,7 @@
-"""Test sentences that were trained on: a score on them says what was learnt by heart."""
+"""Overlap of test sentences with training data: a score on such sentences shows memorization.
+
+N source sentences.
+"""
 
 import itertools
 from typing import NamedTuple
@@ -15,95 +18,94 @@ from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.tokenizers.base import UNK
 
-CHUNK = 100_000  # training sentences in memory at a time
+CHUNK_SENTENCES = 100_000  # training sentences in memory at a time
 
 
-class OverlapReport(Record):
-    """How many of the sentences were trained on."""
+class TrainingOverlap(Record):
+    """Test sentences that were trained on."""
 
     checked: dict[str, int]
-    """Sentences that stand in the training split, by dataset."""
+    """Number of test sentences in the training split, by dataset."""
     undecided: dict[str, int]
-    """Sentences equal to one of training but for words that the model does not know, by dataset; not counted above."""
+    """Number of test sentences that differ from a training sentence at most in unknown words, by dataset; they are not
+    counted in ``checked``."""
     unchecked: list[str]
-    """Why a run's training split, or all of them, could not be looked at."""
+    """Reasons why a training split, or all of them, could not be compared."""
     numbers: list[int]
-    """Lines, from 1, of the sentences that stand in any of them."""
+    """Line numbers, from 1, of the test sentences that are in a training split."""
 
 
-class Overlap(NamedTuple):
-    """Which of N sentences stand in a training split."""
+class OverlapMasks(NamedTuple):
+    """Which of N sentences are in a training split."""
 
     known: np.ndarray
-    """Their tokens are those of a training source, and none is unk: bool [N]."""
+    """Sentences whose tokens equal those of a training source and hold no unk: bool [N]."""
     undecided: np.ndarray
-    """Equal to a training source but for words that the model does not know, which may differ: bool [N]."""
+    """Sentences whose tokens equal those of a training source and hold an unk, so the words may differ: bool [N]."""
 
 
-def compare_with_training(sources: list[str] | None, runs: list[Run]) -> OverlapReport:
-    """Look for raw sentences in all that runs learnt from: their training splits, and those of runs they started from.
+def compare_with_training(sources: list[str] | None, runs: list[Run]) -> TrainingOverlap:
+    """Look up N raw sentences in the training splits of runs, and of the runs whose weights they started from.
 
-    What cannot be looked at is noted in the report.
+    A training split that cannot be read becomes a line in ``unchecked``.
     """
-    report = OverlapReport(checked={}, undecided={}, unchecked=[], numbers=[])
     if sources is None:
-        report.unchecked.append("of what the translations are was not said. Give --source FILE.")
-        return report
+        reason = "the source sentences are unknown. Give --source FILE."
+        return TrainingOverlap(checked={}, undecided={}, unchecked=[reason], numbers=[])
+    checked, undecided, unchecked = dict[str, int](), dict[str, int](), list[str]()
     if not runs:
-        report.unchecked.append(
-            "no run was given, and of translations in a file it is not known what they learnt from."
-        )
-    known, looked_at = np.zeros(len(sources), bool), set[str]()
-
-    def look_at(run: Run) -> None:
-        nonlocal known
-        manifest = read_manifest(run.dataset_path)
-        if manifest.fingerprint in looked_at:
-            return
-        looked_at.add(manifest.fingerprint)
-        found = find_overlap(sources, dataset_of(run.name, manifest))
-        known |= found.known
-        name = str(manifest.settings.dataset)
-        report.checked[name], report.undecided[name] = int(found.known.sum()), int(found.undecided.sum())
-
+        unchecked.append("no run was given, and the training data behind translations in a file is unknown.")
+    known, fingerprints = np.zeros(len(sources), bool), set[str]()
     for run in runs:
-        teachers, unknown = lineage(run)
-        for teacher in teachers:
+        ancestors, missing = lineage(run)
+        for ancestor in ancestors:
             try:
-                look_at(teacher)
+                manifest = read_manifest(ancestor.dataset_path)
+                if manifest.fingerprint in fingerprints:
+                    continue
+                fingerprints.add(manifest.fingerprint)
+                masks = find_overlap(sources, dataset_of(ancestor.name, manifest))
             except NmtError as error:
-                report.unchecked.append(str(error))
-        report.unchecked.extend(unknown)
-    numbers = (np.flatnonzero(known) + 1).tolist()
-    return report.model_copy(update={"unchecked": list(dict.fromkeys(report.unchecked)), "numbers": numbers})
+                unchecked.append(str(error))
+                continue
+            known |= masks.known
+            dataset = str(manifest.settings.dataset)
+            checked[dataset], undecided[dataset] = int(masks.known.sum()), int(masks.undecided.sum())
+        unchecked.extend(missing)
+    return TrainingOverlap(
+        checked=checked,
+        undecided=undecided,
+        unchecked=list(dict.fromkeys(unchecked)),
+        numbers=(np.flatnonzero(known) + 1).tolist(),
+    )
 
 
-def find_overlap(sources: list[str], dataset: Dataset) -> Overlap:
-    """Compare raw sentences with the sources of the dataset's training split, both as the model reads them.
+def find_overlap(sources: list[str], dataset: Dataset) -> OverlapMasks:
+    """Compare N raw sentences with the sources of the dataset's training split, both as the model reads them.
 
-    Ids are compared, so normalization counts: "Hello!" stands in training as "hello" if the model cannot tell them
-    apart. Takes time in proportion to N + training pairs, and memory to N: each sentence is looked up by hash.
+    Token ids are compared, so normalization counts: "Hello!" equals "hello" if the model cannot tell them apart.
+    Sentences are looked up by hash: time grows with N + training pairs, memory with N.
 
     Raises:
         DataError: if the dataset is damaged.
     """
     train, tokenizer = dataset.split("train").source, dataset.tokenizers()[0]
     encoded = [np.array(tokenizer.encode(text), train.tokens.dtype) for text in sources]
-    places: dict[bytes, list[int]] = {}
-    for place, ids in enumerate(encoded):
+    indices: dict[bytes, list[int]] = {}
+    for index, ids in enumerate(encoded):
         if len(ids):
-            places.setdefault(ids.tobytes(), []).append(place)
-    seen = np.zeros(len(sources), bool)
-    for start in range(0, len(train), CHUNK):
-        for content in _contents(train, start) & places.keys():
-            seen[places[content]] = True
-    doubtful = np.array([UNK in ids for ids in encoded], bool)
-    return Overlap(seen & ~doubtful, seen & doubtful)
+            indices.setdefault(ids.tobytes(), []).append(index)
+    found = np.zeros(len(sources), bool)
+    for start in range(0, len(train), CHUNK_SENTENCES):
+        for content in _contents(train, start) & indices.keys():
+            found[indices[content]] = True
+    has_unknown = np.array([UNK in ids for ids in encoded], bool)
+    return OverlapMasks(found & ~has_unknown, found & has_unknown)
 
 
 def _contents(train: Sequences, start: int) -> set[bytes]:
-    """The bytes of the ids of up to ``CHUNK`` sentences."""
-    offsets = np.asarray(train.offsets[start : start + CHUNK + 1])
+    """Return the token ids, as bytes, of up to ``CHUNK_SENTENCES`` sentences."""
+    offsets = np.asarray(train.offsets[start : start + CHUNK_SENTENCES + 1])
     content = train.tokens[offsets[0] : offsets[-1]].tobytes()
     ends = ((offsets - offsets[0]) * train.tokens.itemsize).tolist()
     return {content[begin:end] for begin, end in itertools.pairwise(ends)}

@@ -1,5 +1,9 @@
-"""What is scored against: sources and their references, of a run's own test split or of files."""
+"""Test sets: source sentences and their references, from files or from the test split of a run's dataset.
 
+N sentences, R references of each.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
@@ -14,29 +18,30 @@ TEST_TEXTS = ("test.source.txt", "test.target.txt")
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """N sentences as people wrote them, and what they were translated to by people."""
+    """N raw sentences and their references."""
 
     sources: list[str] | None
-    """N sentences; None where translations are given and nobody said of what."""
+    """N source sentences; None if only their translations are known."""
     references: list[list[str]]
-    """R lists of N sentences each: sentence i has the references ``references[r][i]``."""
+    """R lists of N sentences: sentence i has the references ``references[r][i]``."""
     source_file: TextFile | None
+    """File of the sources; None if they are unknown."""
     reference_files: list[TextFile]
+    """R files of the references."""
     dataset: str | None = None
-    """Whose test split it is, if it is one."""
+    """Dataset whose test split it is; None for other files."""
 
     def __len__(self) -> int:
-        """Return the number of sentences."""
+        """Return the number of sentences, N."""
         return len(self.references[0])
 
-    def check(self, file: TextFile, lines: list[str]) -> None:
-        """Refuse translations that are not a line for each sentence.
+    def check_translations(self, file: TextFile, lines: list[str]) -> None:
+        """Refuse translations that are not one line per sentence.
 
         Raises:
             DataError: naming both numbers of lines.
         """
-        if len(lines) != len(self):
-            raise _uneven(self.reference_files[0], len(self), file, len(lines))
+        _check_equal_lengths(self.reference_files[0], len(self), file, len(lines))
 
 
 def read_sentences(file: TextFile) -> list[str]:
@@ -48,13 +53,13 @@ def read_sentences(file: TextFile) -> list[str]:
     sentences = []
     for number, line in numbered_lines(file):
         if isinstance(line, Undecodable):
-            raise DataError(f"Text must be UTF-8; {file}, line {number} holds the byte 0x{line.byte:02x}. {CONVERT}.")
+            raise DataError(f"{file}, line {number} is not UTF-8: it holds the byte 0x{line.byte:02x}. {CONVERT}.")
         sentences.append(line)
     return sentences
 
 
-def find_sentences(name: str) -> tuple[TextFile, list[str]]:
-    """Return a text file, as said or in ``data/``, and its lines.
+def find_and_read(name: str) -> tuple[TextFile, list[str]]:
+    """Return a text file, found at the path given or in ``data/``, and its lines.
 
     Raises:
         NotFoundError, DataError: as ``find_text_file`` and ``read_sentences``.
@@ -63,34 +68,31 @@ def find_sentences(name: str) -> tuple[TextFile, list[str]]:
     return file, read_sentences(file)
 
 
-def set_of_files(source: str | None, references: list[str]) -> EvaluationSet:
-    """Return the set that files hold, a sentence a line.
+def read_test_files(source: str | None, references: Sequence[str]) -> EvaluationSet:
+    """Return the test set of one source file, or none, and R reference files, one sentence per line.
 
     Raises:
-        NotFoundError: if one is missing.
-        DataError: if they are empty, not text, or not of the same number of lines.
+        NotFoundError: if a file is missing.
+        DataError: if the files are empty, not text, or differ in their numbers of lines.
     """
-    found = [find_sentences(name) for name in references]
-    sources = find_sentences(source) if source is not None else None
-    first, lines = found[0]
-    for file, others in [*found[1:], *([sources] if sources else [])]:
-        if len(others) != len(lines):
-            raise _uneven(first, len(lines), file, len(others))
-    if not lines:
-        raise DataError(f"A test set needs a sentence; {first} is empty. Give a file with a sentence a line.")
-    return EvaluationSet(
-        sources[1] if sources else None,
-        [lines for _, lines in found],
-        sources[0] if sources else None,
-        [file for file, _ in found],
-    )
+    reference_files, reference_lines = zip(*(find_and_read(name) for name in references), strict=True)
+    source_file, source_lines = find_and_read(source) if source is not None else (None, None)
+    first, count = reference_files[0], len(reference_lines[0])
+    for file, lines in zip(reference_files, reference_lines, strict=True):
+        _check_equal_lengths(first, count, file, len(lines))
+    if source_file is not None and source_lines is not None:
+        _check_equal_lengths(first, count, source_file, len(source_lines))
+    if not count:
+        raise DataError(f"{first} is empty. A test set needs at least one sentence. Give a file with one per line.")
+    return EvaluationSet(source_lines, list(reference_lines), source_file, list(reference_files))
 
 
-def _uneven(one: TextFile, lines: int, other: TextFile, others: int) -> DataError:
-    return DataError(
-        f"The files of a test set have a line for each sentence, so as many lines; {one} has {lines:,}, {other} has "
-        f"{others:,}. Give files that belong together; an empty line stands for a missing sentence."
-    )
+def _check_equal_lengths(reference: TextFile, reference_count: int, file: TextFile, count: int) -> None:
+    if count != reference_count:
+        raise DataError(
+            f"{reference} has {reference_count:,} and {file} has {count:,} lines. The files of a test set have a line "
+            "for each sentence. Give files that belong together; an empty line stands for a missing sentence."
+        )
 
 
 def dataset_of(run: str, manifest: Manifest) -> Dataset:
@@ -118,28 +120,32 @@ def dataset_of(run: str, manifest: Manifest) -> Dataset:
     return dataset
 
 
-def set_of_runs(manifests: dict[str, Manifest]) -> EvaluationSet:
-    """Return the test split that all of the runs, by name, left out of training.
+def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
+    """Return the test split that runs left out of training.
+
+    Args:
+        manifests: the dataset manifest of each run, by the name of the run.
 
     Raises:
         NotFoundError, ConflictError: as ``dataset_of``; also for runs with different test splits.
-        DataError: if the text is not as it was when it was prepared.
+        DataError: if the text has changed since it was prepared.
     """
-    (first, manifest), *others = manifests.items()
-    for name, other in others:
-        if [other.files[text] for text in TEST_TEXTS] != [manifest.files[text] for text in TEST_TEXTS]:
+    first = next(iter(manifests))
+    manifest = manifests[first]
+    for name, compared in manifests.items():
+        if [compared.files[text] for text in TEST_TEXTS] != [manifest.files[text] for text in TEST_TEXTS]:
             raise ConflictError(
-                f"Runs are compared on the same sentences; the test split of {name!r} (dataset "
-                f"{other.settings.dataset}) is another than that of {first!r} (dataset {manifest.settings.dataset}). "
-                "Give sentences for both: --source FILE --reference FILE."
+                f"The test split of {name!r} (dataset {compared.settings.dataset}) differs from that of {first!r} "
+                f"(dataset {manifest.settings.dataset}). Runs are compared on the same sentences. Give sentences for "
+                "both: --source FILE --reference FILE."
             )
     dataset = dataset_of(first, manifest)
     files = [dataset.text("test", side) for side in ("source", "target")]
     for file in files:
         if not file.is_file() or sha256(file) != manifest.files[file.name]:
             raise DataError(
-                f"A dataset's files are as nmt prepare wrote them; {file} is missing or has changed. Restore a copy or "
-                "prepare the corpus again with --overwrite."
+                f"{file} is missing or has changed. A dataset's files must be as nmt prepare wrote them. Restore a "
+                "copy, or prepare the corpus again with --overwrite."
             )
     source, target = (TextFile(file) for file in files)
     return EvaluationSet(read_sentences(source), [read_sentences(target)], source, [target], dataset.name)

@@ -1,8 +1,13 @@
-"""Sharing out the time of a step among its operations."""
+"""The time of a step, divided among its operations."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -19,36 +24,38 @@ def run(start: int, end: int) -> Operation:
     return Operation(start, end, "MatMul", "a")
 
 
-def test_every_instant_is_shared_by_those_that_run_at_it() -> None:
+def test_every_instant_is_shared_by_the_operations_that_run_at_it() -> None:
     #           0    10    20    30    40
     # first          |----------|
     # second               |----------|
-    shares, nothing = share_out([(0, 40)], [run(10, 30), run(20, 40)])
+    shares, idle = share_out([(0, 40)], [run(10, 30), run(20, 40)])
     assert shares == [10 + 5, 5 + 10]
-    assert nothing == 10
+    assert idle == 10
 
 
-def test_what_runs_outside_the_steps_does_not_count() -> None:
-    shares, nothing = share_out([(0, 10), (20, 30)], [run(5, 25), run(12, 18)])
+def test_time_outside_the_steps_does_not_count() -> None:
+    shares, idle = share_out([(0, 10), (20, 30)], [run(5, 25), run(12, 18)])
     assert shares == [5 + 5, 0]
-    assert nothing == 5 + 5
+    assert idle == 5 + 5
 
 
 @given(st.lists(moments, min_size=2, max_size=6, unique=True), operations)
-def test_the_shares_and_what_is_left_are_as_long_as_the_steps(ends: list[int], ran: list[Operation]) -> None:
+def test_the_shares_and_the_idle_time_are_as_long_as_the_steps(ends: list[int], ran: list[Operation]) -> None:
     ends = sorted(ends[: len(ends) // 2 * 2])
     spans = list(zip(ends[::2], ends[1::2], strict=True))
-    shares, nothing = share_out(spans, ran)
-    assert sum(shares) + nothing == pytest.approx(sum(end - start for start, end in spans))
-    assert all(-1e-9 <= share <= one.end - one.start + 1e-9 for share, one in zip(shares, ran, strict=True))
+    shares, idle = share_out(spans, ran)
+    assert sum(shares) + idle == pytest.approx(sum(end - start for start, end in spans))
+    assert all(
+        -1e-9 <= share <= operation.end - operation.start + 1e-9 for share, operation in zip(shares, ran, strict=True)
+    )
 
 
 @given(operations)
 def test_the_order_in_which_operations_are_listed_does_not_matter(ran: list[Operation]) -> None:
-    shares, nothing = share_out([(100, 900)], ran)
+    shares, idle = share_out([(100, 900)], ran)
     backwards, same = share_out([(100, 900)], ran[::-1])
     assert backwards[::-1] == pytest.approx(shares)
-    assert same == pytest.approx(nothing)
+    assert same == pytest.approx(idle)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,7 @@ def test_the_order_in_which_operations_are_listed_does_not_matter(ran: list[Oper
         ("AddN", "backward/AddN_7", "backward", "sums of gradients and biases"),
         ("_MklSoftmax", "encoder_1/attention/Softmax", "forward", "softmax"),
         ("SparseSoftmaxCrossEntropyWithLogits", "Sparse/Sparse", "forward", "loss and accuracy"),
+        ("Transpose", "encoder_1/attention/Transpose", "forward", "padding removal, transposes and copies"),
         ("ReluGrad", "gradient_tape/encoder_1/feed_forward/inner/ReluGrad", "backward", "other"),
     ],
 )
@@ -85,3 +93,24 @@ def test_a_trace_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.xplane.pb"
     path.write_bytes(space.SerializeToString())
     assert read_trace(path) == ([(2100, 2150)], [Operation(2200, 2250, "MatMul", "a/b")])
+
+
+WITHOUT_READER = """
+import sys
+sys.modules["tensorflow.tsl.profiler.protobuf.xplane_pb2"] = None
+from nmt.cli.app import main
+main()
+"""
+
+
+def test_without_a_reader_of_traces_bench_gives_its_other_figures(tmp_path: Path) -> None:
+    arguments = "bench --config tiny.yaml --generated --vocabulary 50 --seconds 0 --json"
+    smaller = "--set model.decoder_layers=1 --set training.batch_size=8 --set decoding.batch_size=8"
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_READER, *arguments.split(), *smaller.split()],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    training = json.loads(done.stdout)["training"]
+    assert [training[key] for key in ("traced_step_seconds", "seconds_by_phase", "seconds_by_kind")] == [None] * 3
+    assert training["target_tokens_per_second"] > 0

@@ -60,7 +60,11 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     done = nmt("evaluate", *arguments, "--json", cwd=project)
     assert "1 of 10 source sentences were trained on" in done.stderr
     found = json.loads(done.stdout)
-    assert [(one["name"], one["epoch"]) for one in found["systems"]] == [("base:1", 1), ("base", 2), ("h.gz", None)]
+    assert [(system["name"], system["epoch"]) for system in found["systems"]] == [
+        ("base:1", 1),
+        ("base", 2),
+        ("h.gz", None),
+    ]
     decoding = found["systems"][1]["decoding"]
     assert (decoding["beam_size"], decoding["batch_size"], decoding["precision"]) == (2, 3, "bfloat16")
     assert found["systems"][0]["with_unknown_words"] == 1
@@ -74,7 +78,11 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     }  # fmt: skip
     assert found["overlap"]["numbers"] == [7]
     assert found["without_overlap"]["sentences"] == 9
-    assert {name: len(one["worst"]) for name, one in found["examples"].items()} == {"base:1": 1, "base": 1, "h.gz": 1}
+    assert {name: len(picked["worst"]) for name, picked in found["examples"].items()} == {
+        "base:1": 1,
+        "base": 1,
+        "h.gz": 1,
+    }
 
 
 def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> None:
@@ -97,22 +105,22 @@ def test_a_single_sentence_can_be_scored(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "two"], "received --source alone. Add --reference FILE"),
-        (["--reference", "two"], "received --reference alone. Add --source FILE"),
-        (["--hypothesis", "two"], "received --hypothesis alone. Add --reference FILE"),
-        (["--hypothesis", "three", "--reference", "two"], "two has 2, three has 3"),
-        (["--source", "three", "--reference", "two"], "two has 2, three has 3"),
+        (["--source", "two"], "Received --source alone."),
+        (["--reference", "two"], "Received --reference alone."),
+        (["--hypothesis", "two"], "Received --hypothesis alone."),
+        (["--hypothesis", "three", "--reference", "two"], "two has 2 and three has 3 lines"),
+        (["--source", "three", "--reference", "two"], "two has 2 and three has 3 lines"),
         (["--source", "two", "--reference", "missing"], "There is no file 'missing'"),
-        (["--hypothesis", "two", "--reference", "two", "--beam", "5"], "--beam is about translating"),
-        (["--hypothesis", "two", "--reference", "two", "--epoch", "5"], "--epoch is about translating"),
-        (["--hypothesis", "two", "--hypothesis", "two", "--reference", "two"], "'two' 2 times"),
-        (["--hypothesis", "two", "--reference", "two", "-o", "x"], "--output takes the translations of one run"),
-        (["--run", "base", "--run", "base:1", "-o", "x"], "--output takes the translations of one run"),
+        (["--hypothesis", "two", "--reference", "two", "--beam", "5"], "--beam has no effect"),
+        (["--hypothesis", "two", "--reference", "two", "--epoch", "5"], "--epoch has no effect"),
+        (["--hypothesis", "two", "--hypothesis", "two", "--reference", "two"], "System 'two' was given 2 times"),
+        (["--hypothesis", "two", "--reference", "two", "-o", "x"], "--output was given with two"),
+        (["--run", "base", "--run", "base:1", "-o", "x"], "--output was given with base, base:1"),
         (["--run", "bass"], "(did you mean 'base'?)"),
-        (["--metric", "blue"], "received 'blue' (did you mean 'bleu'?)"),
-        (["--tokenize", "14a"], "received '14a'"),
-        (["--tokenize", "zh", "--metric", "ter"], "--tokenize is about BLEU"),
-        (["--report", "x.pdf"], "received '.pdf'"),
+        (["--metric", "blue"], "There is no metric 'blue' (did you mean 'bleu'?)"),
+        (["--tokenize", "14a"], "There is no tokenization '14a'"),
+        (["--tokenize", "zh", "--metric", "ter"], "--tokenize zh has no effect on ter"),
+        (["--report", "x.pdf"], "cannot be written as '.pdf'"),
         (["--beam", "1", "--length-penalty", "1"], "received it with --beam 1"),
         (["--precision", "int8"], "--precision must be 'auto', 'float32' or 'bfloat16'; received 'int8'"),
         (["--resamples", "100000000"], "or fewer; 0 gives scores alone"),

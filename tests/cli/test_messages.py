@@ -757,19 +757,19 @@ nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: b
 
 & matplotlib.backend_bases.FigureCanvasBase.filetypes = dict.fromkeys(["pdf", "png", "svg"])
 $ nmt plot losses --output curve.xyz
-nmt: The suffix of a figure names its format; received 'curve.xyz'. Known: pdf, png, svg.
+nmt: The figure cannot be written to 'curve.xyz': the suffix must name its format. Known: pdf, png, svg.
 
 $ nmt plot losses --output configs/base.yaml/curve.png
 nmt: configs/base.yaml/curve.png cannot be written: File exists. Nothing that was there before has changed; free some
      space or choose a folder that can be written, then repeat the command.
 
 $ nmt plot bleu
-nmt: BLEU is measured in training if training.decode_validation is not 0; run 'base' has none. Train with --set
+nmt: Run 'base' has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train with --set
      training.decode_validation=500, or score the run with nmt evaluate.
 
 & leaves checkpoints/base/plots/losses.png
 $ nmt plot losses --show
-nmt: --show needs a screen and a matplotlib backend for it; there is none here. Open the file instead.
+nmt: No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead.
 
 & matplotlib.figure.Figure.savefig = failing("xelatex not found")
 $ nmt plot losses --output curve.pgf
@@ -777,8 +777,8 @@ nmt: matplotlib cannot write curve.pgf here: xelatex not found. Choose another s
 
 $ rm checkpoints/base/metrics.jsonl
 $ nmt plot losses
-nmt: The first point of a curve comes after an epoch; run 'base' has not finished one. Go on with: nmt train --run
-     base
+nmt: Run 'base' has not finished an epoch. The first point of a curve comes after the first epoch. Continue with:
+     nmt train --run base
 
 $ sed -i '2 s/loss/lost/' checkpoints/base/metrics.jsonl
 $ nmt plot losses
@@ -792,7 +792,8 @@ nmt: A dataset's manifest is missing: checkpoints/base/dataset.json does not exi
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml && rm -r checkpoints/base/weights
 $ nmt plot positions
-nmt: Learned positions are drawn from a run's weights; run 'base' has none. Go on with: nmt train --run base
+nmt: Run 'base' has no weights. Learned positions are drawn from the weights of its best epoch. Continue with: nmt
+     train --run base
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt plot positions
@@ -1007,22 +1008,22 @@ nmt: checkpoints/base/tokenizer.source.model cannot be used: A subword tokenizer
 # --- nmt evaluate ----------------------------------------------------------------------------------------------------
 
 $ nmt evaluate --metric blue
-nmt: --metric is one of bleu, chrf, chrf++, ter; received 'blue' (did you mean 'bleu'?).
+nmt: There is no metric 'blue' (did you mean 'bleu'?). Known: bleu, chrf, chrf++, ter.
 
 $ nmt evaluate --tokenize 13
-nmt: --tokenize is one of 13a, intl, zh, char, none; received '13' (did you mean '13a'?).
+nmt: There is no tokenization '13' (did you mean '13a'?) for BLEU. Known: 13a, intl, zh, char, none.
 
 $ nmt evaluate --metric chrf --tokenize char
-nmt: --tokenize is about BLEU; received it with --metric chrf. Leave it out.
+nmt: --tokenize char has no effect on chrf: it is the tokenization of BLEU. Add --metric bleu, or leave --tokenize out.
 
 $ nmt evaluate --report scores.pdf
-nmt: The suffix of a report names its format, .md or .html; received '.pdf'. Choose one.
+nmt: A report cannot be written as '.pdf': its suffix must be .md or .html. Choose one of them.
 
 $ nmt evaluate --run base --run base:1 --output out.txt
-nmt: --output takes the translations of one run; received 2 systems. Leave it out.
+nmt: --output was given with base, base:1; it takes the translations of one run alone. Leave --output out.
 
 $ nmt evaluate --run base --run base
-nmt: Each system is compared once; received 'base' 2 times. Leave one out.
+nmt: System 'base' was given 2 times. Each system is compared once. Leave out its repeats.
 
 $ nmt evaluate --run bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
@@ -1034,44 +1035,45 @@ $ nmt evaluate --beam 1 --coverage-penalty 1
 nmt: --coverage-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
 
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4
-nmt: --beam is about translating; received only translations to score. Add --run or leave it out.
+nmt: --beam has no effect: only translations to score were given, so nothing is translated. Add --run, or leave --beam
+     out.
 
 $ nmt evaluate --hypothesis out.de
-nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --hypothesis alone. Add
-     --reference FILE.
+nmt: Received --hypothesis alone. A test set is a --source FILE with its --reference FILE, or the test split of a run's
+     dataset. Add --reference FILE.
 
 $ nmt evaluate --source few.en
-nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --source alone. Add --reference
-     FILE.
+nmt: Received --source alone. A test set is a --source FILE with its --reference FILE, or the test split of a run's
+     dataset. Add --reference FILE.
 
 $ nmt evaluate --reference few.de
-nmt: A test set is --source FILE with its --reference FILE, or that of a run; received --reference alone. Add --source
-     FILE.
+nmt: Received --reference alone. A test set is a --source FILE with its --reference FILE, or the test split of a run's
+     dataset. Add --source FILE.
 
 $ nmt evaluate --resamples 100000000
-nmt: All bootstrap resamples are in memory at once, at most 4 GiB of them; 100,000,000 of 30 sentences would take 291
-     GiB. Give --resamples 1376592 or fewer; 0 gives scores alone.
+nmt: 100,000,000 bootstrap resamples of 30 sentences would take 291 GiB of memory. All resamples are in memory at once,
+     in at most 4 GiB. Give --resamples 1376592 or fewer; 0 gives scores alone.
 
 $ nmt evaluate --source few.en --reference few.de
 nmt: There is no file 'few.de'; looked for: few.de, data/few.de. Check the name, or give the full path.
 
 $ printf 'one\ntwo\n' > few.en; printf 'eins\n' > few.de
 $ nmt evaluate --source few.en --reference few.de
-nmt: The files of a test set have a line for each sentence, so as many lines; few.de has 1, few.en has 2. Give files
-     that belong together; an empty line stands for a missing sentence.
+nmt: few.de has 1 and few.en has 2 lines. The files of a test set have a line for each sentence. Give files that belong
+     together; an empty line stands for a missing sentence.
 
 $ printf 'one\n' > few.en; printf 'eins\n' > few.de; touch out.de
 $ nmt evaluate --source few.en --reference few.de --hypothesis out.de
-nmt: The files of a test set have a line for each sentence, so as many lines; few.de has 1, out.de has 0. Give files
-     that belong together; an empty line stands for a missing sentence.
+nmt: few.de has 1 and out.de has 0 lines. The files of a test set have a line for each sentence. Give files that belong
+     together; an empty line stands for a missing sentence.
 
 $ touch few.en few.de
 $ nmt evaluate --source few.en --reference few.de
-nmt: A test set needs a sentence; few.de is empty. Give a file with a sentence a line.
+nmt: few.de is empty. A test set needs at least one sentence. Give a file with one per line.
 
 $ printf 'f\xfcnf\n' > few.de
 $ nmt evaluate --source few.en --reference few.de
-nmt: Text must be UTF-8; few.de, line 1 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
+nmt: few.de, line 1 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
 
 $ rm -r data/english-german-both
 $ nmt evaluate
@@ -1081,13 +1083,13 @@ nmt: Run 'base' was trained on the dataset 'english-german-both', and data/engli
 
 $ echo 'im one' >> data/english-german-both/test.source.txt
 $ nmt evaluate
-nmt: A dataset's files are as nmt prepare wrote them; data/english-german-both/test.source.txt is missing or has
-     changed. Restore a copy or prepare the corpus again with --overwrite.
+nmt: data/english-german-both/test.source.txt is missing or has changed. A dataset's files must be as nmt prepare wrote
+     them. Restore a copy, or prepare the corpus again with --overwrite.
 
 $ rm data/english-german-both/test.source.txt
 $ nmt evaluate
-nmt: A dataset's files are as nmt prepare wrote them; data/english-german-both/test.source.txt is missing or has
-     changed. Restore a copy or prepare the corpus again with --overwrite.
+nmt: data/english-german-both/test.source.txt is missing or has changed. A dataset's files must be as nmt prepare wrote
+     them. Restore a copy, or prepare the corpus again with --overwrite.
 
 $ nmt prepare english-german-both.pkl --overwrite --set data.seed=7
 $ nmt evaluate
@@ -1098,8 +1100,8 @@ nmt: A run is scored on the dataset that it was trained on; data/english-german-
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
 $ cp -r checkpoints/base checkpoints/other && cp data/other/manifest.json checkpoints/other/dataset.json
 $ nmt evaluate --run base --run other
-nmt: Runs are compared on the same sentences; the test split of 'other' (dataset other) is another than that of 'base'
-     (dataset english-german-both). Give sentences for both: --source FILE --reference FILE.
+nmt: The test split of 'other' (dataset other) differs from that of 'base' (dataset english-german-both). Runs are
+     compared on the same sentences. Give sentences for both: --source FILE --reference FILE.
 
 # --- nmt fetch -------------------------------------------------------------------------------------------------------
 

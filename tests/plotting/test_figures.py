@@ -1,4 +1,4 @@
-"""Figures show the numbers of the metrics file, are saved whole in the format asked for, and need no TensorFlow."""
+"""Figures show the numbers of the metrics file, are saved whole in the format of the suffix, and need no TensorFlow."""
 
 import math
 import os
@@ -25,14 +25,13 @@ from nmt.storage.arrays import write_arrays
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
 SMALL = Config(
-    model=TransformerConfig(d_model=64, heads=4),
-    training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
+    model=TransformerConfig(d_model=64, heads=4), training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0)
 )
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run that has not begun."""
+    """A run without metrics."""
     monkeypatch.chdir(tmp_path)
     return create_run("first", SMALL, [])
 
@@ -40,7 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 ACCURACIES = [0.15, 0.4, 0.35]  # on validation, by epoch
 
 
-def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
+def epoch_metrics(epoch: int, validation_loss: float) -> EpochMetrics:
     """Return the metrics of an epoch of ten steps."""
     return EpochMetrics(
         epoch=epoch, step=10 * epoch, train_loss=4.0 - epoch, train_accuracy=0.2 * epoch,
@@ -50,15 +49,15 @@ def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
 
 @pytest.fixture
 def trained(run: Run) -> Run:
-    """A run of three epochs of ten steps, the second being the best."""
+    """A run of three epochs with ten steps each; the second epoch is the best."""
     for epoch, validation_loss in enumerate(VALIDATION_LOSSES, start=1):
         run.append_metrics(StepMetrics(epoch=epoch, step=10 * epoch - 5, loss=9.0, accuracy=0.01, learning_rate=1e-4))
-        run.append_metrics(an_epoch(epoch, validation_loss))
+        run.append_metrics(epoch_metrics(epoch, validation_loss))
     return run
 
 
 def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the labelled lines of some axes: x and y by label."""
+    """Return x and y of each labelled line, by label."""
     return {
         str(line.get_label()): (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist())
         for line in axes.get_lines()
@@ -67,13 +66,13 @@ def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def vertical_lines(axes: Axes) -> list[float]:
-    """Return where the vertical lines of some axes stand."""
+    """Return the x of each vertical line."""
     found = (np.asarray(line.get_xdata()).tolist() for line in axes.get_lines())
     return [x[0] for x in found if len(x) == 2 and x[0] == x[1]]
 
 
 @pytest.mark.parametrize(("name", "hint"), [("losess", " (did you mean 'losses'?)"), ("zzz", "")])
-def test_an_unknown_figure_is_told_with_those_that_are_known(trained: Run, name: str, hint: str) -> None:
+def test_an_unknown_figure_is_refused_with_the_known_names(trained: Run, name: str, hint: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, trained)
     assert str(caught.value) == (
@@ -102,11 +101,11 @@ def test_accuracies_are_those_of_the_epochs(trained: Run) -> None:
     assert axes.get_ylabel() == "target tokens predicted right"
 
 
-def test_scores_are_drawn_against_minutes_where_there_are_any(trained: Run) -> None:
-    with pytest.raises(NotFoundError, match="run 'first' has none"):
+def test_bleu_is_drawn_against_minutes_of_training(trained: Run) -> None:
+    with pytest.raises(NotFoundError, match="Run 'first' has no BLEU"):
         plots.draw("bleu", trained)
     for epoch in (4, 5):
-        values = an_epoch(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
+        values = epoch_metrics(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
         trained.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
     (axes,) = plots.draw("bleu", trained).axes
     drawn = lines(axes)
@@ -135,7 +134,7 @@ def test_the_average_of_epochs_is_marked_beside_them(trained: Run, name: str, he
 
 
 def test_one_epoch_is_enough_for_curves(run: Run) -> None:
-    run.append_metrics(an_epoch(1, 2.0))
+    run.append_metrics(epoch_metrics(1, 2.0))
     figure = plots.draw("losses", run)
     assert lines(figure.axes[0])["validation"] == ([1], [2.0])
     plots.save(figure, Path("losses.png"))
@@ -148,7 +147,7 @@ def test_a_run_without_a_finished_epoch_has_no_curves(run: Run, name: str) -> No
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, run)
     assert str(caught.value) == (
-        "The first point of a curve comes after an epoch; run 'first' has not finished one. Go on with: "
+        "Run 'first' has not finished an epoch. The first point of a curve comes after the first epoch. Continue with: "
         "nmt train --run first"
     )
 
@@ -217,7 +216,7 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
     np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
     assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([2e-3 * 30 / 50]))
     trained.metrics_path.unlink()
-    with pytest.raises(NotFoundError, match="run 'first' has not finished one"):
+    with pytest.raises(NotFoundError, match="Run 'first' has not finished an epoch"):
         plots.draw("schedule", trained)
 
 
@@ -258,18 +257,19 @@ def test_learned_positions_need_weights(run: Run) -> None:
     with pytest.raises(NotFoundError) as caught:
         plots.draw("positions", run)
     assert str(caught.value) == (
-        "Learned positions are drawn from a run's weights; run 'first' has none. Go on with: nmt train --run first"
+        "Run 'first' has no weights. Learned positions are drawn from the weights of its best epoch. Continue with: "
+        "nmt train --run first"
     )
 
 
-@pytest.mark.parametrize("is_whole", [False, True])
-def test_learned_positions_of_a_damaged_file_are_refused_in_words(trained: Run, is_whole: bool) -> None:
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_learned_positions_of_a_damaged_file_are_refused_in_words(trained: Run, is_readable: bool) -> None:
     trained.write_config(Config(model=TransformerConfig(positions="learned")))
     path = trained.weights_path(2)
     path.parent.mkdir()
     path.write_bytes(b"no weights")
-    if is_whole:
-        write_arrays(path, {"other": np.zeros(3)})
+    if is_readable:
+        write_arrays(path, {"weight": np.zeros(3)})
     with pytest.raises(NmtError):
         plots.draw("positions", trained)
 
@@ -300,16 +300,18 @@ def test_the_suffix_names_the_format(trained: Run, name: str, start: bytes, end:
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.", ".png", "png"])
-def test_an_unknown_suffix_is_told_with_those_that_are_known(trained: Run, name: str) -> None:
+def test_an_unknown_suffix_is_refused_with_the_known_formats(trained: Run, name: str) -> None:
     with pytest.raises(NmtError) as caught:
         plots.save(plots.draw("losses", trained), Path(name))
-    assert str(caught.value).startswith(f"The suffix of a figure names its format; received '{name}'. Known: ")
+    assert str(caught.value).startswith(
+        f"The figure cannot be written to '{name}': the suffix must name its format. Known: "
+    )
     for known in ("pdf", "png", "svg"):
         assert f" {known}" in str(caught.value)
     assert not Path(name).exists()
 
 
-def test_every_suffix_said_to_be_known_is_written_or_refused_in_words(trained: Run) -> None:
+def test_every_known_suffix_is_written_or_refused_in_words(trained: Run) -> None:
     figure = plots.draw("schedule", trained)
     with pytest.raises(NmtError) as caught:
         plots.save(figure, Path("a.xyz"))
@@ -341,7 +343,7 @@ def test_without_a_screen_no_window_is_opened(trained: Run) -> None:
     with mpl.rc_context({"backend": "agg"}), pytest.raises(NmtError) as caught:
         plots.show(plots.draw("losses", trained))
     assert str(caught.value) == (
-        "--show needs a screen and a matplotlib backend for it; there is none here. Open the file instead."
+        "No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead."
     )
 
 

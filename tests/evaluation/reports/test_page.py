@@ -1,0 +1,172 @@
+"""Reports of an evaluation: every sentence is shown as it is, in HTML, in Markdown and in the terminal."""
+
+import html
+import html.parser
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from markdown_it import MarkdownIt
+
+from nmt.errors import NmtError
+from nmt.evaluation.overlap import TrainingOverlap
+from nmt.evaluation.reports.environment import html_environment, markdown_environment
+from nmt.evaluation.reports.page import check_report_format, html_report, markdown_report
+from nmt.evaluation.reports.text import terminal_report
+from nmt.evaluation.result import (
+    Evaluation,
+    EvaluationRecord,
+    EvaluationSetRecord,
+    EvaluationTexts,
+    System,
+    pick_examples,
+)
+from nmt.evaluation.scoring import score_systems, sentence_scores
+
+NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
+
+
+def small_evaluation(*, known: list[int], resamples: int = 50) -> Evaluation:
+    translations = {"base": NASTY, "their|s<b>": ["x", "y", "z"]}
+    references = [NASTY]
+    systems = [System(name="base", run="base", epoch=3), System(name="their|s<b>", hypothesis="their|s<b>")]
+    chrf = {name: sentence_scores(lines, references) for name, lines in translations.items()}
+    unseen = [index for index in range(3) if index + 1 not in known]
+    without = None
+    if known and unseen:
+        unseen_translations = {name: [lines[n] for n in unseen] for name, lines in translations.items()}
+        without = score_systems(unseen_translations, [[NASTY[n] for n in unseen]], ["bleu", "ter"], "13a", resamples)
+    record = EvaluationRecord(
+        nmt="1",
+        test_set=EvaluationSetRecord(dataset=None, source="a|b", references=["c"], sentences=3, sha256={}),
+        resamples=resamples,
+        systems=systems,
+        scores=score_systems(translations, references, ["bleu", "ter"], "13a", resamples),
+        overlap=TrainingOverlap(checked={"d": len(known)}, undecided={"d": 0}, unchecked=[], numbers=known),
+        without_overlap=without,
+        examples={name: pick_examples(lines, NASTY, references, chrf[name], 2) for name, lines in translations.items()},
+    )
+    return Evaluation(record, EvaluationTexts(NASTY, references, translations, chrf))
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what a browser would show and fetch, and checks that elements are nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.fetched: list[str] = []
+        self.rows: list[list[str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.fetched += [str(value) for name, value in attrs if name in {"src", "href"} and str(value)[0] != "#"]
+        if tag not in {"meta", "br"}:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in {"td", "th"}:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
+    evaluation = small_evaluation(known=[1])
+    text = html_report(evaluation)
+    seen = Page()
+    seen.feed(text)
+    assert not seen.open
+    assert not seen.tags & {"script", "b", "link", "img"}
+    assert not seen.fetched
+    assert "url(" not in text and "@import" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert [
+        "1†",
+        NASTY[0],
+        NASTY[0],
+        NASTY[0],
+        "100.0",
+        "x",
+        f"{evaluation.texts.chrf['their|s<b>'][0]:.1f}",
+    ] in seen.rows
+    assert "WARNING: 1 of 3 source sentences (33.3%)" in text
+
+
+def test_markdown_keeps_its_columns_whatever_the_text() -> None:
+    evaluation = small_evaluation(known=[1])
+    tables = [block.split("\n") for block in markdown_report(evaluation).split("\n\n") if block.startswith("|")]
+    assert len(tables) == 7  # scores twice, worst and best of two systems, all
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows}) == 1
+    assert "<script" not in re.sub(r"\\<", "", "\n".join(map("\n".join, tables)))
+    assert "nrefs:1|bs:50|seed:12345" in markdown_report(evaluation)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_table_fits_the_terminal(width: int) -> None:
+    evaluation = small_evaluation(known=[1])
+    lines = terminal_report(evaluation.record, width).split("\n")
+    assert all(len(line) <= width for line in lines if "nrefs" not in line)
+    table = [line for line in lines if line.startswith(("base  ", "their|s<b>  ")) and "±" in line]
+    assert len(table) == 4
+    assert [len(line) for line in table[::2]] == [len(line) for line in table[1::2]]  # right-aligned
+
+
+def test_a_set_that_was_all_trained_on_has_no_other_scores() -> None:
+    evaluation = small_evaluation(known=[1, 2, 3])
+    for text in (terminal_report(evaluation.record, 160), markdown_report(evaluation), html_report(evaluation)):
+        assert "Nothing is left to score without them." in " ".join(text.split())
+        assert "not trained on" not in text
+
+
+def test_a_page_says_what_its_p_values_are_of() -> None:
+    evaluation = small_evaluation(known=[])
+    assert "of the difference from base, two-sided" in terminal_report(evaluation.record, 160)
+    evaluation = small_evaluation(known=[], resamples=0)
+    assert "two-sided" not in terminal_report(evaluation.record, 160)
+
+
+def test_a_report_is_markdown_or_html() -> None:
+    with pytest.raises(NmtError, match=r"as '\.pdf': its suffix must be \.md or \.html"):
+        check_report_format(".pdf")
+
+
+# --- environments
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.sampled_from("\n*_`[]()<>|~#-+.1&;!\\"))
+
+
+@given(TEXTS)
+def test_no_markdown_of_an_inserted_text_takes_effect(text: str) -> None:
+    template = markdown_environment().from_string("- {{ text }}\n- x\n\n| a | b |\n|---|---|\n| {{ text }} | y |\n")
+    shown = MarkdownIt("commonmark").enable("table").render(template.render(text=text))
+    literal = html.escape(" ".join(text.split())).replace("&#x27;", "'")
+    assert f"<li>{literal}</li>\n<li>x</li>" in shown
+    assert f"<td>{literal}</td>\n<td>y</td>" in shown
+
+
+def test_markup_takes_effect_only_where_a_template_says_so() -> None:
+    template = markdown_environment().from_string("{{ text }} {{ text | markup }}")
+    assert template.render(text="*a*") == r"\*a\* *a*"
+    assert html_environment().from_string("{{ text }}").render(text="<b>") == "&lt;b&gt;"
+
+
+def test_a_misspelled_name_in_a_template_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        html_environment().from_string("{{ titel }}").render(title="x")
+
+
+def test_without_a_report_no_template_library_is_loaded() -> None:
+    code = "import sys, nmt.evaluation.evaluate, nmt.evaluation.reports.text, nmt.cli.evaluate\n"
+    subprocess.run([sys.executable, "-c", f"{code}assert 'jinja2' not in sys.modules"], check=True)
