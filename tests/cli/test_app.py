@@ -172,7 +172,7 @@ def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path
     again = nmt("prepare", "odd.tsv", "--name", "kept", "--set", "data.drop_empty=true",
                 "--set", "data.drop_control=false", cwd=tmp_path).stdout  # fmt: skip
     for reason in ("identical sides", "duplicates", "control characters"):
-        assert f"Kept, but look: 1 x {reason}\n" in again
+        assert f"Kept, but suspicious: 1 x {reason}\n" in again
 
 
 def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:
