@@ -74,11 +74,9 @@ def prepare(
         ConflictError: if a different dataset has that name, or an override contradicts ``tokenizer_of``.
         DataError: if a file cannot be used. Nothing is written.
 
-    >>> dataset = nmt.prepare("pairs.tsv", set={"data.test_share": 0.05}, overwrite=True)
+    >>> dataset = nmt.prepare("pairs.tsv", set={"data.train_share": 0.85, "data.test_share": 0.05}, overwrite=True)
     >>> dataset.name, dataset.manifest.splits["test"].pairs
     ('pairs', 15)
-    >>> dataset.split("test").source[0].dtype
-    dtype('uint16')
     """
     return prepare_or_find(
         files,
@@ -137,7 +135,7 @@ def load(
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
 
-    >>> translator = nmt.load("base", "best", decoding={"beam_size": 5})
+    >>> translator = nmt.load("base", "last", decoding={"beam_size": 5})
     >>> translator.run.name, translator.epoch
     ('base', 60)
     """
@@ -245,12 +243,14 @@ class RunTranslator:
     def attention(self, sources: Sequence[str], translations: "Sequence[Translation]") -> "list[Attention]":
         """Return the decoder's attention to the source while it writes translations of raw sentences.
 
-        Each has weights float32 [layers, heads, T, S] and ``alignment()``, pairs (source word, target word).
+            Each has weights float32 [layers, heads, T, S] and ``alignment()``, pairs (source word, target word).
 
-        >>> translator = nmt.load("base")
-        >>> [attention] = translator.attention(["im thirsty"], translator.translate_details(["im thirsty"]))
-        >>> attention.weights.shape
-        (1, 4, 4, 2)
+            >>> translator = nmt.load("base")
+            >>> [attention] = translator.attention(["im thirsty"], translator.translate_details(["im thirsty"]))
+            >>> attention.weights.shape
+            (1, 4, 4, 4)
+        >>> attention.alignment()
+        [(0, 0), (0, 1), (1, 2)]
         """
         return self.translator.attention(_texts(sources), list(translations))
 
@@ -270,8 +270,8 @@ def check_n_best(n: int, decoding: DecodingConfig) -> None:
     """
     if n > decoding.beam_size:
         raise NmtError(
-            f"A beam of {decoding.beam_size} finds at most {decoding.beam_size} translations; received --n-best {n}. "
-            f"Give --beam {n} or more."
+            f"--n-best {n} needs a beam of at least {n}; received a beam of {decoding.beam_size}. Give --beam {n} or "
+            "more."
         )
 
 

@@ -53,6 +53,7 @@ def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> Non
     subprocess.run(command, check=True, capture_output=True)
     installed = tmp_path / "installed"
     shutil.unpack_archive(next(wheels.glob("nmt-*.whl")), installed, "zip")
+    assert (installed / "nmt" / "py.typed").is_file()
     empty = tmp_path / "empty"
     empty.mkdir()
     write_pickle(empty / "pairs.pkl", small_pairs(100))

@@ -120,8 +120,8 @@ nmt: There is no file '~nosuchuser/pairs.tsv'; looked for: ~nosuchuser/pairs.tsv
      path.
 
 $ nmt prepare one.en two.en one.de
-nmt: A corpus is one file of pairs, or two files with a side each; FILE was given 3: one.en, two.en, one.de. Join
-     those of a side first, for example with cat.
+nmt: FILE received 3 files: one.en, two.en, one.de. A corpus is one file of pairs, or two files with a side each. Join
+     the files of a side first, for example with cat.
 
 $ nmt prepare english-german-both.pkl --name 'my data'
 nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
@@ -144,7 +144,7 @@ $ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-nmt: With --tokenizer-of, text becomes ids as in the run; data.tokenizer of run 'base' is 'word', received 'char'.
+nmt: data.tokenizer is 'char', but 'word' in run 'base'. --tokenizer-of takes the tokenizers of the run as they are.
      Leave out --set data.tokenizer, or --tokenizer-of to fit new tokenizers.
 
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
@@ -802,22 +802,20 @@ nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions.
 
 $ sed -i /samples/d checkpoints/base/metrics.jsonl
 $ nmt samples
-nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'base' has none.
-     Train with --set training.samples=3
+nmt: Run 'base' has no sample translations. Training makes them at each validation if training.samples is not 0. Train
+     with --set training.samples=3
 
 $ nmt average
-nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one
-     of them.
+nmt: Epochs come from --last N or --epochs 12-16,20; received neither. Give one of them.
 
 $ nmt average --last 2 --epochs 1,2
-nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received both. Give one of
-     them.
+nmt: Epochs come from --last N or --epochs 12-16,20; received both. Give one of them.
 
 $ nmt average --last 1
-nmt: An average is of two epochs or more; received --last 1. Give more of them.
+nmt: An average needs at least 2 epochs; received --last 1. Give more epochs.
 
 $ nmt average --epochs 2
-nmt: An average is of two epochs or more; received --epochs 2. Give more of them.
+nmt: An average needs at least 2 epochs; received --epochs 2. Give more epochs.
 
 $ nmt average --epochs one
 nmt: Epochs are given as numbers and ranges, such as 12-16,20; received 'one' for run 'base'.
@@ -875,10 +873,10 @@ nmt: Text must be UTF-8; standard input, line 2 holds the byte 0xfc. Convert it,
      utf-8.
 
 $ nmt translate --input in.txt 'im thirsty'
-nmt: Sentences come as arguments or from --input, not both. Leave one of them out.
+nmt: Sentences come as arguments or from --input; received both. Leave one of them out.
 
 $ nmt translate --n-best 2 'im thirsty'
-nmt: A beam finds as many translations as it is wide; received --n-best 2 with a beam of 1. Give --beam 2 or more.
+nmt: --n-best 2 needs a beam of at least 2; received a beam of 1. Give --beam 2 or more.
 
 $ nmt translate --beam 0 'im thirsty'
 nmt: --beam must be greater than or equal to 1; received 0. Remedy: change the value.
@@ -890,24 +888,24 @@ $ nmt translate --sample --top-p 1.5 'im thirsty'
 nmt: --top-p must be less than or equal to 1; received 1.5. Remedy: change the value.
 
 $ nmt translate --top-p 0.5 'im thirsty'
-nmt: --top-p is about sampling; received it without --sample. Add --sample or leave it out.
+nmt: --top-p is for sampling; received it without --sample. Add --sample, or leave it out.
 
 $ nmt translate --sample --beam 2 'im thirsty'
 nmt: Words are drawn or searched for; received --sample and --beam. Leave one of them out.
 
 $ nmt translate --beam 1 --length-penalty 1 'im thirsty'
-nmt: --length-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+nmt: --length-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave --length-penalty out.
 
 $ nmt translate --score --beam 2 'im thirsty'
-nmt: --score looks at translations that are given and searches for none; received --beam too. Leave one of them out.
+nmt: --score reads translations and searches for none; received --beam too. Leave one of them out.
 
 $ nmt translate --score 'im thirsty'
-nmt: With --score a line is a sentence, a TAB and its translation; 'im thirsty' has 0 TABs. Two files can be joined
+nmt: 'im thirsty' has 0 TABs. With --score a line is a sentence, a TAB and its translation. Two files can be joined
      with: paste SOURCES TRANSLATIONS
 
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt
-nmt: With --score a line is a sentence, a TAB and its translation; pairs.txt, line 2 has 0 TABs. Two files can be
+nmt: pairs.txt, line 2 has 0 TABs. With --score a line is a sentence, a TAB and its translation. Two files can be
      joined with: paste SOURCES TRANSLATIONS
 
 $ nmt translate --prefix 'ich xyz' 'im thirsty'
@@ -1031,7 +1029,8 @@ $ nmt evaluate --epoch 9
 nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
 
 $ nmt evaluate --beam 1 --coverage-penalty 1
-nmt: --coverage-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+nmt: --coverage-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave --coverage-penalty
+     out.
 
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4
 nmt: --beam is about translating; received only translations to score. Add --run or leave it out.
@@ -1209,14 +1208,14 @@ nmt: Sentences are generated or those of a dataset; received --generated and --d
      of them out.
 
 $ nmt bench --vocabulary 500
-nmt: --vocabulary is the size of a generated one; received 500 without --generated. Add --generated or leave it out.
+nmt: --vocabulary is for generated data; received 500 without --generated. Add --generated, or leave it out.
 
 $ nmt bench --dataset english
 nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
 
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
-nmt: Generated sentences have up to 100 tokens and two more; model.max_positions is 20. Set model.max_positions=102,
-     or model.positions=sinusoidal.
+nmt: model.max_positions is 20. Generated sentences need 102: 100 tokens, bos and eos. Set model.max_positions=102, or
+     model.positions=sinusoidal.
 
 $ nmt bench --set model.positions=learned --set model.max_positions=5
 nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of

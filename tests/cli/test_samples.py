@@ -57,16 +57,14 @@ def test_validations_amid_epochs_are_named_by_their_step(run: Run, tmp_path: Pat
 
 def test_a_run_without_samples_says_what_makes_them(run: Run, tmp_path: Path) -> None:
     assert nmt("samples", cwd=tmp_path, code=2).stderr == (
-        "nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'first' "
-        "has none. Train with --set training.samples=3\n"
+        "nmt: Run 'first' has no sample translations. Training makes them at each validation if training.samples is "
+        "not 0. Train with --set training.samples=3\n"
     )
 
 
 def test_tensorflow_is_not_needed(run: Run, tmp_path: Path) -> None:
     validated(run, 1, 10, ["x"])
-    code = (
-        "import sys; from nmt.commands.samples import samples; samples('first'); assert 'tensorflow' not in sys.modules"
-    )
+    code = "import sys; from nmt.cli.samples import samples; samples('first'); assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
 
 
