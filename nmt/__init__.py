@@ -1,5 +1,6 @@
-"""A trainer for neural machine translation on TensorFlow. The Python interface is in ``nmt.api``."""
+"""A trainer for neural machine translation on TensorFlow. The Python interface is described in ``nmt.api``."""
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +22,26 @@ __all__ = [
     "prepare",
 ]
 
+# Module of each name. A module is imported when one of its names is first used, so that the command line starts fast.
+_MODULES = {
+    "ConfigError": "nmt.errors",
+    "ConflictError": "nmt.errors",
+    "DataError": "nmt.errors",
+    "NmtError": "nmt.errors",
+    "NotFoundError": "nmt.errors",
+    "RunTranslator": "nmt.api",
+    "load": "nmt.api",
+    "prepare": "nmt.api",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the Python interface, whose module is imported when it is first used."""
+    """Return a name of the Python interface."""
     if name == "__version__":
-        from nmt.version import version
-
-        return version()
-    if name not in __all__:
+        return importlib.import_module("nmt.version").version()
+    if name not in _MODULES:
         raise AttributeError(f"module 'nmt' has no attribute {name!r}")
-    from nmt import api, errors
-
-    return getattr(errors if hasattr(errors, name) else api, name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

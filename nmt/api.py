@@ -306,14 +306,15 @@ def _tokenizer_run(name: str, settings: DataConfig, overrides: list[str]) -> Run
         ConflictError: if an override asks for other tokenizers.
     """
     run = find_run(name)
-    fitted_with = settings_of_tokenizers(run, settings)
+    fitted = settings_of_tokenizers(run, settings)
     overridden = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
     for key in OF_TOKENIZERS:
-        received, in_run = getattr(settings, key), getattr(fitted_with, key)
-        if key in overridden and received not in ("auto", in_run):
+        received, required = getattr(settings, key), getattr(fitted, key)
+        if key in overridden and received not in ("auto", required):
             raise ConflictError(
-                f"data.{key} is {received!r}, but {in_run!r} in run {name!r}. --tokenizer-of takes the tokenizers of "
-                f"the run as they are. Leave out --set data.{key}, or --tokenizer-of to fit new tokenizers."
+                f"--set data.{key} is {received!r}, but data.{key} of run {name!r} is {required!r}. With "
+                f"--tokenizer-of, text is tokenized as in the run. Leave out --set data.{key}, or leave out "
+                "--tokenizer-of to fit new tokenizers."
             )
     return run
 

@@ -23,7 +23,6 @@ from nmt.cli.train import train
 from nmt.cli.translate import translate
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
 from nmt.errors import NmtError
-from nmt.version import version
 
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any]]] = {
@@ -60,6 +59,8 @@ for _section, _commands in COMMANDS.items():
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
+        from nmt.version import version
+
         typer.echo(f"nmt {version()}")
         raise typer.Exit
 

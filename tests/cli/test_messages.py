@@ -144,8 +144,8 @@ $ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-nmt: data.tokenizer is 'char', but 'word' in run 'base'. --tokenizer-of takes the tokenizers of the run as they are.
-     Leave out --set data.tokenizer, or --tokenizer-of to fit new tokenizers.
+nmt: --set data.tokenizer is 'char', but data.tokenizer of run 'base' is 'word'. With --tokenizer-of, text is tokenized
+     as in the run. Leave out --set data.tokenizer, or leave out --tokenizer-of to fit new tokenizers.
 
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 

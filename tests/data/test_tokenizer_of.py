@@ -108,11 +108,14 @@ def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.tokenizer=subword"], "data.tokenizer is 'subword', but 'word' in run 'first'. --tokenizer-of takes"),
-        (["data.normalization=none"], "data.normalization is 'none', but 'ascii-words' in run 'first'."),
+        (["data.tokenizer=subword"], "--set data.tokenizer is 'subword', but data.tokenizer of run 'first' is 'word'."),
+        (
+            ["data.normalization=none"],
+            "--set data.normalization is 'none', but data.normalization of run 'first' is 'ascii-words'.",
+        ),
         (
             ["data.tokenizer=auto", "data.vocabulary_size=99"],
-            "data.vocabulary_size is 99, but None in run 'first'.",
+            "--set data.vocabulary_size is 99, but data.vocabulary_size of run 'first' is None.",
         ),
     ],
 )
