@@ -1,4 +1,4 @@
-"""The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
+"""The command line as a user types it: results, standard output, standard error, exit codes."""
 
 import gzip
 import io
@@ -47,7 +47,7 @@ def test_the_four_commands_in_order(tmp_path: Path) -> None:
 
 
 def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
-    """The configurations travel with the package: nothing of the checkout is needed."""
+    """The wheel contains the configurations and py.typed; the checkout is not needed."""
     wheels = tmp_path / "wheels"
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
@@ -108,7 +108,7 @@ RAW = [("I'm thirsty.", "Ich bin durstig.")] + [
 
 
 def raw_files(folder: Path) -> dict[str, str]:
-    """The same raw pairs in every format, by the arguments that read them."""
+    """Write the same raw pairs in every format; return the options by the files that need them."""
     write_pickle(folder / "a.pkl", RAW)
     tsv = "".join(f"{source}\t{target}\n" for source, target in RAW)
     (folder / "b.tsv").write_text(tsv)

@@ -1,10 +1,10 @@
-"""Every message that a user can get for what they can mend, how they get there, and what it says to the letter.
+"""Transcript of every error message for users: the commands that lead to it, and its text.
 
-The table is a transcript. Each paragraph begins in a fresh copy of a project in which english-german-both.pkl was
-prepared and base.yaml trained for two epochs, as the README has it. A line that begins with "$" is typed: the last one
-is the command that is refused, with exit code 2 and nothing written; those before it do what leads there. A line that
-begins with "&" arranges what a test cannot have otherwise: a limit that is lowered, an answer from a server, a lock
-held by another process; or it owns to what is left behind. What follows is the message, wrapped and indented.
+Each paragraph of the table starts in a fresh copy of a project in which english-german-both.pkl is prepared and
+base.yaml trained for two epochs. Lines with "$" are typed. The last of them is the command that is refused, with exit
+code 2 and nothing written; the lines before it create the conditions. Lines with "&" arrange what a shell cannot: a lower
+limit, the answer of a server, a lock held by another process. "& leaves PATH" names where the refused command writes
+nevertheless. The message follows, wrapped and indented.
 """
 
 import ast
@@ -1239,13 +1239,13 @@ nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; 
 
 @dataclass(frozen=True)
 class Row:
-    """How a user gets to a message, and the message."""
+    """The commands that lead to a message, and the message."""
 
     steps: list[str]
     command: str
     message: str
     leaves: str | None
-    """Where something is written nevertheless."""
+    """Path that the refused command writes to, None for none."""
 
 
 def read_table(table: str) -> Iterator[Row]:
@@ -1263,11 +1263,11 @@ def read_table(table: str) -> Iterator[Row]:
 ROWS = list(read_table(TABLE))
 
 
-# --- getting there ----------------------------------------------------------------------------------------------------
+# --- taking the steps -------------------------------------------------------------------------------------------------
 
 
 def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
-    """Answer the next request for a corpus; "|" ends a line, and without a status line nothing is said."""
+    """Answer the next request for a corpus. "|" ends a line; without a status line the connection is closed."""
     listening = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -1284,10 +1284,10 @@ def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
     })  # fmt: skip
 
 
-def hold_lock(patch: pytest.MonkeyPatch, said: str) -> None:
-    """Hold a lock as another process would, which has written into it who it is."""
+def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
+    """Hold a lock as another process does, which has written its id into the file."""
     fcntl = pytest.importorskip("fcntl")
-    path, _, holder = said.partition(" ")
+    path, _, holder = path_and_holder.partition(" ")
     file = Path(path).open("w")  # noqa: SIM115 - closed, and the lock with it, when the patch is undone
     file.write(holder)
     file.flush()
@@ -1296,7 +1296,7 @@ def hold_lock(patch: pytest.MonkeyPatch, said: str) -> None:
 
 
 def failing(message: str) -> Callable[..., None]:
-    """Return what fails as the other programs that matplotlib needs for some formats may."""
+    """Return a callable that fails, as the programs that matplotlib calls for some formats do."""
 
     def fail(*_: object) -> None:
         raise RuntimeError(message)
@@ -1305,7 +1305,7 @@ def failing(message: str) -> Callable[..., None]:
 
 
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
-    """Take a step on the way to a message."""
+    """Take a step of a row."""
     if step.startswith("& server "):
         be_server(patch, step.removeprefix("& server "))
     elif step.startswith("& lock "):
@@ -1329,30 +1329,30 @@ class Outcome:
 
 
 def run(command: str) -> Outcome:
-    """Run a command line in this process, where TensorFlow has been loaded already."""
+    """Run a command line in this process, in which TensorFlow is loaded."""
     before, _, after = command.rpartition("| ")
-    given = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
-    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    piped = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
+    stdin = io.TextIOWrapper(io.BytesIO(piped), encoding="utf-8")
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as left,
+        pytest.raises(SystemExit) as ended,
     ):
         patch.setattr(sys, "argv", shlex.split(after))
         patch.setattr(sys, "stdin", stdin)
         cli.main()
-    return Outcome(int(left.value.code or 0), out.getvalue(), as_printed(err.getvalue()))
+    return Outcome(int(ended.value.code or 0), out.getvalue(), as_printed(err.getvalue()))
 
 
 def as_printed(text: str) -> str:
-    """Return a message with places of this machine by the names that the table has for them."""
+    """Return a message with the paths and addresses of this machine replaced by those of the table."""
     return re.sub(r"http://127\.0\.0\.1:\d+", "https://example.org", text.replace(str(PACKAGE.parent), "/opt")).rstrip()
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Return what stands in a folder by path: the content of each file, and None for another folder."""
+    """Return the entries of a folder by path: the content of each file, None for a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -1366,7 +1366,7 @@ Site = tuple[str, int]  # file and line
 
 
 def kinds() -> set[str]:
-    """Names of what becomes a message: errors for the user, and parts of one."""
+    """Return the names of classes whose instances become a message or a part of one."""
     found, waiting = {"_RefusedError", "Fault"}, [errors.NmtError]
     while waiting:
         kind = waiting.pop()
@@ -1376,7 +1376,7 @@ def kinds() -> set[str]:
 
 
 def sites() -> dict[Site, str]:
-    """Return every place in nmt/ that makes a message, and its source text."""
+    """Return every place in nmt/ that makes a message, with its source text."""
     found: dict[Site, str] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
@@ -1398,7 +1398,7 @@ def is_call(node: ast.AST, names: set[str]) -> bool:
 
 
 def note(reached: set[Site], frame: FrameType | None, line: int | None = None) -> None:
-    """Note the place in nmt/ that made a message, seen from inside of making it."""
+    """Add the innermost place in nmt/ on the stack to ``reached``."""
     while frame and not frame.f_code.co_filename.startswith(str(PACKAGE)):
         frame = frame.f_back
     if frame:
@@ -1406,7 +1406,7 @@ def note(reached: set[Site], frame: FrameType | None, line: int | None = None) -
 
 
 def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
-    """Have every place that makes a message noted when it does."""
+    """Record in ``reached`` every place that makes a message, when it does."""
 
     def noting(kind: type[Exception]) -> Callable[..., None]:
         original = kind.__init__
@@ -1436,7 +1436,7 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
-# What no row can reach, by a file and how its message begins, and why.
+# Messages that no row can reach: file and beginning of the message, with the reason.
 OUT_OF_REACH = {
     ("config/loading.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
     (
@@ -1466,7 +1466,7 @@ OUT_OF_REACH = {
 
 
 def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
-    """Return in words how a row of the table and what happens differ, "" if they do not."""
+    """Return the differences between a row and the outcome as text, "" for none."""
     patch.chdir(project)
     for step in row.steps:
         take(step, patch)
@@ -1479,13 +1479,13 @@ def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
         found.append(f"exit code {outcome.code}; printed {outcome.out!r}")
     if outcome.err != row.message:
         found.append(f"expected: {row.message}\nreceived: {outcome.err}")
-    if outcome.out and not row.command.startswith("nmt train"):  # which tells from the start what it does
+    if outcome.out and not row.command.startswith("nmt train"):  # it prints before it can fail
         found.append(f"printed {outcome.out!r}")
     if row.leaves is None and changed:
         found.append(f"changed {sorted(changed)}")
     if row.leaves is not None and not (changed and all(path.startswith(row.leaves) for path in changed)):
         found.append(f"changed {sorted(changed)} instead of {row.leaves}")
-    return "".join(f"\n{one}" for one in found)
+    return "".join(f"\n{difference}" for difference in found)
 
 
 @pytest.mark.slow
