@@ -2,9 +2,9 @@
 
 Each paragraph of the table starts in a fresh copy of a project in which english-german-both.pkl is prepared and
 base.yaml trained for two epochs. Lines with "$" are typed. The last of them is the command that is refused, with exit
-code 2 and nothing written; the lines before it create the conditions. Lines with "&" arrange what a shell cannot: a lower
-limit, the answer of a server, a lock held by another process. "& leaves PATH" names where the refused command writes
-nevertheless. The message follows, wrapped and indented.
+code 2 and nothing written; the lines before it create the conditions. Lines with "&" arrange what a shell cannot: a
+lower limit, the answer of a server, a lock held by another process. "& leaves PATH" names where the refused command
+writes nevertheless. The message follows, wrapped and indented.
 """
 
 import ast
