@@ -10,7 +10,7 @@ def fetch(
 ) -> None:
     """Download a public corpus into data/.
 
-    An interrupted download resumes. The file is checked against its SHA-256, and appears in data/ once it is complete.
+    The file is checked against its SHA-256, and appears in data/ once it is complete.
 
     Examples:
         nmt fetch english-german-both
