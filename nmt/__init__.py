@@ -1,6 +1,48 @@
-"""A trainer for neural machine translation on TensorFlow."""
+"""A trainer for neural machine translation on TensorFlow. The Python interface is described in ``nmt.api``."""
 
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
-# Keras reads its backend when it is first imported; a setting meant for a user's other work must not reach us.
+# Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
 os.environ["KERAS_BACKEND"] = "tensorflow"
+
+if TYPE_CHECKING:
+    from nmt.api import RunTranslator, load, prepare
+    from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
+
+__all__ = [
+    "ConfigError",
+    "ConflictError",
+    "DataError",
+    "NmtError",
+    "NotFoundError",
+    "RunTranslator",
+    "load",
+    "prepare",
+]
+
+# Module of each name. A module is imported when one of its names is first used, so that the command line starts fast.
+_MODULES = {
+    "ConfigError": "nmt.errors",
+    "ConflictError": "nmt.errors",
+    "DataError": "nmt.errors",
+    "NmtError": "nmt.errors",
+    "NotFoundError": "nmt.errors",
+    "RunTranslator": "nmt.api",
+    "load": "nmt.api",
+    "prepare": "nmt.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of the Python interface."""
+    if name == "__version__":
+        return importlib.import_module("nmt.version").version()
+    if name not in _MODULES:
+        raise AttributeError(f"module 'nmt' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, "__version__"]

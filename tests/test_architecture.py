@@ -25,11 +25,13 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime tokenizers models runs data evaluation",
     "plotting": "errors storage models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
-    "cli": "errors storage config runtime models runs data decoding evaluation training plotting benchmark",
+    "api": "errors config runs data decoding",
+    "cli": "errors version storage config runtime models runs data decoding evaluation training plotting benchmark api",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 WITHOUT_TENSORFLOW = [
+    "api",
     "cli.app",
     "config.schema",
     "data.cleaning",

@@ -1,1 +1,1 @@
-"""The command line: one module for each command."""
+"""The command line: one module for each command, the options that they share, help pages and usage errors."""

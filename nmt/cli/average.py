@@ -1,51 +1,67 @@
-"""``nmt average``: the mean of the weights of some epochs, to translate with."""
+"""``nmt average``: mean of the weights of several epochs."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.options import RunOption
 from nmt.errors import NmtError, NotFoundError
 
 if TYPE_CHECKING:
     from nmt.data.dataset import Dataset
     from nmt.runs.directory import Run
 
+FEWEST = 2
+"""Fewest epochs of an average."""
+
 
 def average(
-    run: Annotated[str | None, typer.Option("--run", help="A run in checkpoints/; by default the latest.")] = None,
-    last: Annotated[int | None, typer.Option("--last", help="Average the last so many epochs.", metavar="N")] = None,
+    run: RunOption = None,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="N", help="Average the weights of the last N epochs.")
+    ] = None,
     epochs: Annotated[
-        str | None, typer.Option("--epochs", help="Average these, such as 12-16,20.", metavar="EPOCHS")
+        str | None,
+        typer.Option("--epochs", metavar="EPOCHS", help="Average the weights of these epochs, such as 12-16,20."),
     ] = None,
 ) -> None:
-    """Average the weights of several epochs, as a run does at its end, and translate with the result from then on."""
+    """Average the weights of several epochs.
+
+    The average is validated on the run's dataset. nmt translate and nmt evaluate use it from then on.
+
+    Examples:
+        nmt average --last 5
+        nmt average --run base --epochs 12-16,20
+    """
     from nmt.runs.directory import find_run
     from nmt.storage.file_lock import locked
 
     if (last is None) == (epochs is None):
         received = "neither" if last is None else "both"
-        raise NmtError(
-            f"Which epochs to average is said by --last N or by --epochs 12-16,20; received {received}. Give one "
-            "of them."
-        )
+        raise NmtError(f"Epochs come from --last N or --epochs 12-16,20; received {received}. Give one of them.")
     chosen = find_run(run)
     with locked(chosen.lock_path, f"Run {chosen.name!r}"):
-        wanted = _wanted(chosen, last, epochs)
-        _average(chosen, wanted)
+        _average(chosen, _epoch_numbers(chosen, last, epochs))
 
 
-def _wanted(run: "Run", last: int | None, epochs: str | None) -> list[int]:
+def _epoch_numbers(run: "Run", last: int | None, epochs: str | None) -> list[int]:
+    """Return the epochs that the options name.
+
+    Raises:
+        NmtError: if there are fewer than two.
+        NotFoundError: if the run has no weights of one of them.
+    """
     from nmt.runs.epoch_ranges import last_epochs, parse_epochs
 
-    there, of = run.weights_epochs, f"run {run.name!r}"
+    kept, owner = run.weights_epochs, f"run {run.name!r}"
     received = f"--last {last}" if epochs is None else f"--epochs {epochs}"
-    few = f"An average is of two epochs or more; received {received}. Give more of them."
-    if last is not None and last < 2:
-        raise NmtError(few)
-    wanted = parse_epochs(epochs, there, of) if epochs is not None else last_epochs(last or 0, there, of)
-    if len(wanted) < 2:
-        raise NmtError(few)
-    return wanted
+    too_few = f"An average needs at least {FEWEST} epochs; received {received}. Give more epochs."
+    if last is not None and last < FEWEST:
+        raise NmtError(too_few)
+    numbers = parse_epochs(epochs, kept, owner) if epochs is not None else last_epochs(last or 0, kept, owner)
+    if len(numbers) < FEWEST:
+        raise NmtError(too_few)
+    return numbers
 
 
 def _average(run: "Run", epochs: list[int]) -> None:
@@ -62,7 +78,7 @@ def _average(run: "Run", epochs: list[int]) -> None:
 
 
 def _dataset(run: "Run") -> "Dataset | None":
-    """The dataset to validate on; without it there is an average, but no figures."""
+    """Return the dataset of the run, for validation; None if it is missing or has changed."""
     from nmt.data.dataset import open_dataset
     from nmt.data.manifest import read_manifest
 
@@ -70,11 +86,11 @@ def _dataset(run: "Run") -> "Dataset | None":
     try:
         dataset = open_dataset(str(trained_on.settings.dataset))
     except NotFoundError as error:
-        typer.echo(f"Not validated, since the dataset of run {run.name} is not here: {error}", err=True)
+        typer.echo(f"Not validated: the dataset of run {run.name} is missing. {error}", err=True)
         return None
     if dataset.manifest.fingerprint != trained_on.fingerprint:
         typer.echo(
-            f"Not validated, since {dataset.folder} holds something else than when run {run.name} was trained on it.",
+            f"Not validated: {dataset.folder} has changed since run {run.name} was trained on it.",
             err=True,
         )
         return None

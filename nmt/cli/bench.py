@@ -1,9 +1,10 @@
-"""``nmt bench``: how fast this machine multiplies matrices, trains and decodes, as a table or as JSON."""
+"""``nmt bench``: speed of matrix products, training and decoding, as a table or as JSON."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.options import DATA, ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
@@ -11,36 +12,56 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
     from nmt.data.token_arrays import Split
 
+MEASUREMENT = "Measurement"  # help section
 GENERATED_PAIRS = 20_000
 GENERATED_VOCABULARY = 8000
-TRAINING_SHARE = 0.7  # of the time to measure, matrix products included; the rest goes to decoding
+TRAINING_SHARE = 0.7
+"""Share of the measuring time for training and matrix products. Decoding has the remainder."""
 
 
 def bench(
-    config: Annotated[
-        str, typer.Option("--config", "-c", help="YAML file: as said, else in configs/, else one that comes with nmt.")
-    ] = "base.yaml",
-    dataset: Annotated[
-        str | None, typer.Option(help="A dataset in data/; by default the config's, else the latest.")
-    ] = None,
+    config: ConfigOption = "base.yaml",
+    overrides: SetOption = None,
+    dataset: DatasetOption = None,
     generated: Annotated[
-        bool, typer.Option("--generated", help="Measure on made-up ids with the lengths of real sentences.")
+        bool,
+        typer.Option(
+            "--generated", help="Measure on random token ids with realistic sentence lengths.", rich_help_panel=DATA
+        ),
     ] = False,
     vocabulary: Annotated[
         int | None,
-        typer.Option(min=5, help=f"Ids of either side of generated data, {GENERATED_VOCABULARY:,} by default."),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Override a key: section.key=value. Can be repeated.", metavar="KEY=VALUE"),
+        typer.Option(
+            "--vocabulary",
+            min=5,
+            metavar="N",
+            help=f"Vocabulary size of each side with --generated. Default: {GENERATED_VOCABULARY}.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option(min=0, max=86_400, help="Time to measure, in all; building the model and warming up come on top."),
+        typer.Option(
+            "--seconds",
+            min=0,
+            max=86_400,
+            metavar="X",
+            help="Measuring time in total. Building the model and warming up are not included.",
+            rich_help_panel=MEASUREMENT,
+        ),
     ] = 40,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Measure this machine: its dense matrix products, training and decoding with a configuration. Saves nothing."""
+    """Measure matrix products, training and decoding on this machine.
+
+    Reports tokens per second, the share of the matrix product rate that training reaches, and where the time of a step
+    goes. Saves nothing.
+
+    Examples:
+        nmt bench --generated
+        nmt bench --config base.yaml --dataset english-german-both
+        nmt bench --generated --set training.precision=bfloat16 --json
+    """
     from nmt.config.loading import find_config, load_config
 
     settings = load_config(find_config(config), overrides)
@@ -52,19 +73,19 @@ def bench(
 def _data(
     config: "Config", name: str | None, *, generated: bool, vocabulary: int | None
 ) -> "tuple[str, dict[str, int], Split, Split]":
-    """The data in words, the vocabularies by side, and what to train on and to translate."""
+    """Return a description of the data, the vocabulary sizes by side, the training split and the test split."""
     from nmt.data.dataset import find_dataset
 
     if generated and name is not None:
         raise NmtError(
-            f"Sentences are generated or those of a dataset; received --generated and --dataset {name}. Leave one "
-            "of them out."
+            f"Sentences are generated or those of a dataset; received --generated and --dataset {name}. Leave one of "
+            "them out."
         )
     if not generated:
         if vocabulary is not None:
             raise NmtError(
-                f"--vocabulary is the size of a generated one; received {vocabulary} without --generated. Add "
-                "--generated or leave it out."
+                f"--vocabulary is for generated data; received {vocabulary} without --generated. Add --generated, or "
+                "leave it out."
             )
         prepared = find_dataset(name or config.data.dataset)
 
@@ -79,8 +100,8 @@ def _data(
     limit = min((most for most in config.model.limits if most is not None), default=None)
     if limit is not None and limit < LONGEST + 2:
         raise ConfigError(
-            f"This model reads at most {limit} tokens; generated sentences have up to {LONGEST}, and bos and eos. Set "
-            f"model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
+            f"This model reads at most {limit} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, bos and "
+            f"eos. Set model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
         )
     train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
     return "generated ids", {"source": size, "target": size}, train, test
@@ -89,8 +110,6 @@ def _data(
 def _measure(
     config: "Config", data: str, vocabulary: dict[str, int], train: "Split", test: "Split", seconds: float
 ) -> "BenchmarkReport":
-    from importlib.metadata import version
-
     from nmt import runtime
     from nmt.benchmark.measure import (
         SEARCHES,
@@ -106,6 +125,7 @@ def _measure(
     from nmt.models.registry import architecture_of
     from nmt.training.input_pipeline import InputPipeline
     from nmt.training.state import TrainState
+    from nmt.version import version
 
     typer.echo("Measuring matrix products and training ...", err=True)
     state, pipeline = TrainState(config, vocabulary), InputPipeline(config, train)
@@ -132,7 +152,7 @@ def _measure(
         search = ModelSearch(model, settings)
         decoding.append(measure_decoding(kind, search, test, config, precision=model.compute_dtype, seconds=time))
     return BenchmarkReport(
-        version=version("nmt"),
+        version=version(),
         tensorflow=runtime.tf.__version__,
         device=runtime.device(),
         configuration=config,
@@ -166,9 +186,9 @@ def _head(report: "BenchmarkReport") -> list[str]:
 
 def _matmul(speeds: "list[MatmulSpeed]") -> list[str]:
     rows = ["Dense matrix products, in turns with training"]
-    for one in speeds:
-        note = f"{one.size:,} x {one.size:,} matrices, median of {one.runs}"
-        rows.append(_row(one.precision, f"{one.flops_per_second / 1e9:,.0f}", "GFLOP/s", note))
+    for speed in speeds:
+        note = f"{speed.size:,} x {speed.size:,} matrices, median of {speed.runs}"
+        rows.append(_row(speed.precision, f"{speed.flops_per_second / 1e9:,.0f}", "GFLOP/s", note))
     return rows
 
 

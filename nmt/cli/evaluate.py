@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nmt.cli.options import (
+    OUTPUT,
+    RUN,
     BatchSizeOption,
     BeamOption,
     CoveragePenaltyOption,
     EpochOption,
+    JsonOption,
     LengthPenaltyOption,
     PrecisionOption,
     option_name,
@@ -28,53 +31,124 @@ if TYPE_CHECKING:
     from nmt.evaluation.result import System
 
 
+FILES, SCORES = "Test set and translations", "Scores"  # help sections
+
+
 def evaluate(
     run: Annotated[
         list[str] | None,
         typer.Option(
             "--run",
             metavar="RUN[:EPOCH]",
-            help="A run in checkpoints/, as base or base:best; by default the latest. Again for each to compare.",
+            help="Run in checkpoints/, such as base or base:best. Default: the run trained last. Repeat to compare.",
+            rich_help_panel=RUN,
         ),
     ] = None,
+    epoch: EpochOption = None,
     hypothesis: Annotated[
         list[str] | None,
-        typer.Option("--hypothesis", metavar="FILE", help="Translations to score as they are, a sentence a line."),
+        typer.Option(
+            "--hypothesis",
+            metavar="FILE",
+            help="Translations of any system, one a line. Repeat to compare.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Sentences to translate; by default the run's own test split."),
+        typer.Option(
+            "--source",
+            metavar="FILE",
+            help="Source sentences, one a line. Default: the test split of the run's dataset.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option("--reference", metavar="FILE", help="Their translations; again for each of several references."),
+        typer.Option(
+            "--reference",
+            metavar="FILE",
+            help="Reference translations, one a line. Repeat for several references.",
+            rich_help_panel=FILES,
+        ),
     ] = None,
-    epoch: EpochOption = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", help="bleu, chrf, chrf++ or ter; again for several. By default bleu, chrf and ter."),
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="bleu, chrf, chrf++ or ter. Repeatable. Default: bleu, chrf and ter.",
+            rich_help_panel=SCORES,
+        ),
     ] = None,
-    tokenize: Annotated[str, typer.Option(help="Of BLEU: 13a, intl, zh, char or none.")] = "13a",
+    tokenize: Annotated[
+        str,
+        typer.Option(
+            "--tokenize",
+            metavar="NAME",
+            help="Tokenization of BLEU: 13a, intl, zh, char or none.",
+            rich_help_panel=SCORES,
+        ),
+    ] = "13a",
     resamples: Annotated[
-        int, typer.Option(min=0, help="Of the bootstrap, for intervals and p-values; 0 leaves them out.")
+        int,
+        typer.Option(
+            "--resamples",
+            min=0,
+            metavar="N",
+            help="Bootstrap resamples for confidence intervals and p-values. 0 leaves both out.",
+            rich_help_panel=SCORES,
+        ),
     ] = 1000,
-    examples: Annotated[int, typer.Option(min=0, help="So many of the worst and of the best sentences.")] = 3,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the translations of the run, one a line.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write a page with scores and all translations: FILE.html or FILE.md.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    examples: Annotated[
+        int,
+        typer.Option(
+            "--examples",
+            min=0,
+            metavar="N",
+            help="Show the N worst and the N best sentences.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 3,
+    as_json: JsonOption = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
     coverage_penalty: CoveragePenaltyOption = None,
     batch_size: BatchSizeOption = None,
     precision: PrecisionOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Translations of the run, one a line.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="A page with scores and all translations: FILE.html or FILE.md.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
-    """Translate a test set and score it with BLEU, chrF and TER; test whether other systems differ from the first.
+    """Score translations of a test set with BLEU, chrF and TER.
 
-    Runs come first, then files of translations. Sentences that stand in training are found, and the scores given
-    without them too. Files may be gzipped. What is not given here is as in the section decoding of a run's
-    configuration.
+    Several systems are compared: the first is the baseline, and a paired bootstrap tests the differences from it. Runs
+    come first, then files of translations. Test sentences that are in the training split are counted, and scores
+    without them are given too. Files may be gzipped.
+
+    Search options that are left out have the values of the run's configuration, section decoding.
+
+    Examples:
+        nmt evaluate --run base --report base.html
+        nmt evaluate --run base --run wide --run wide:best
+        nmt evaluate --source a.en --reference a.de --beam 5
+        nmt evaluate --hypothesis theirs.de --reference a.de
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.reports.text import terminal_report

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what of them contradicts itself."""
+"""Options that several commands share: declarations, help sections, and checks of contradictions."""
 
 from typing import Annotated, Any
 
@@ -6,32 +6,106 @@ import typer
 
 from nmt.errors import NmtError
 
+# Help sections, in which the options of a long command are grouped.
+CONFIGURATION = "Configuration"
+RUN = "Run and weights"
+DATA = "Data"
+OUTPUT = "Input and output"
+SEARCH = "Search"
+SAMPLING = "Sampling"
+SPEED = "Speed"
+
 ConfigOption = Annotated[
-    str, typer.Option("--config", "-c", help="YAML file: as said, else in configs/, else one that comes with nmt.")
+    str,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt.",
+        rich_help_panel=CONFIGURATION,
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Override a key: section.key=value. Can be repeated.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key of the configuration, such as training.epochs=5. Repeatable.",
+        rich_help_panel=CONFIGURATION,
+    ),
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run", metavar="RUN", help="Run in checkpoints/. Default: the run trained last.", rich_help_panel=RUN
+    ),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="Dataset in data/. Default: data.dataset of the configuration, else the dataset prepared last.",
+        rich_help_panel=DATA,
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON and nothing else on standard output.", rich_help_panel=OUTPUT)
 ]
 
-# Of searching for translations: what is not given is as in the section decoding of the run's configuration.
+# Search options. An option that is left out keeps the value of the run's configuration, section decoding.
 EpochOption = Annotated[
     str | None,
-    typer.Option(help="A number, best, last or average; by default the average, where there is one."),
+    typer.Option(
+        "--epoch",
+        metavar="EPOCH",
+        help="Weights: an epoch number, best, last or average. Default: the average if there is one, else best.",
+        rich_help_panel=RUN,
+    ),
 ]
-BeamOption = Annotated[int | None, typer.Option(help="Beginnings kept at each step; 1 is greedy search.")]
+BeamOption = Annotated[
+    int | None,
+    typer.Option(
+        "--beam",
+        metavar="N",
+        help="Beam size: partial translations kept at each step. 1 is greedy search.",
+        rich_help_panel=SEARCH,
+    ),
+]
 LengthPenaltyOption = Annotated[
-    float | None, typer.Option(help="Of beam search: divide log-probabilities by ((5 + tokens) / 6)^this.")
+    float | None,
+    typer.Option(
+        "--length-penalty",
+        metavar="X",
+        help="Divide log-probabilities by ((5 + tokens) / 6)^X.",
+        rich_help_panel=SEARCH,
+    ),
 ]
 CoveragePenaltyOption = Annotated[
-    float | None, typer.Option(help="Of beam search: weight of source words that no word looked at.")
+    float | None,
+    typer.Option(
+        "--coverage-penalty",
+        metavar="X",
+        help="Weight of the penalty for source words that receive little attention.",
+        rich_help_panel=SEARCH,
+    ),
 ]
-BatchSizeOption = Annotated[int | None, typer.Option(help="Sentences at a time.")]
+BatchSizeOption = Annotated[
+    int | None,
+    typer.Option("--batch-size", metavar="N", help="Sentences translated at a time.", rich_help_panel=SPEED),
+]
 PrecisionOption = Annotated[
-    str | None, typer.Option(help="What is computed in: auto, float32, or bfloat16, which may be faster.")
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="TYPE",
+        help="Number format: float32, bfloat16 (may be faster) or auto.",
+        rich_help_panel=SPEED,
+    ),
 ]
 
-BEAM = ("beam_size", "length_penalty", "coverage_penalty")
+BEAM_KEYS = ("beam_size", "length_penalty", "coverage_penalty")
+SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
 
 
 def option_name(key: str) -> str:
@@ -39,12 +113,15 @@ def option_name(key: str) -> str:
     return "--beam" if key == "beam_size" else "--" + key.replace("_", "-")
 
 
-def refuse_idle_beam_options(figures: dict[str, Any]) -> None:
-    """Refuse options of beam search beside a beam of one.
+def refuse_idle_beam_options(settings: dict[str, Any]) -> None:
+    """Refuse options of beam search beside ``--beam 1``.
+
+    Args:
+        settings: keys of the section decoding with the values of their options, None for an option left out.
 
     Raises:
-        NmtError: naming the first of them.
+        NmtError: naming the first such option.
     """
-    other = next((option_name(key) for key in BEAM[1:] if figures[key] is not None), None)
-    if figures["beam_size"] == 1 and other:
-        raise NmtError(f"{other} is about beam search; received it with --beam 1. Give a wider beam or leave it out.")
+    idle = next((option_name(key) for key in BEAM_KEYS[1:] if settings[key] is not None), None)
+    if settings["beam_size"] == 1 and idle:
+        raise NmtError(f"{idle} needs beam search; received it with --beam 1. Give a wider beam, or leave {idle} out.")

@@ -1,26 +1,20 @@
-"""The command that turns files of sentence pairs into a dataset, and what it says about them."""
+"""``nmt prepare``: a dataset from files of sentence pairs, and its description."""
 
 import contextlib
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import ConfigOption, SetOption
-from nmt.errors import ConflictError, NmtError, printable
+from nmt.cli.options import DATA, ConfigOption, SetOption
+from nmt.errors import printable
 
 if TYPE_CHECKING:
-    from nmt.config.data import DataConfig
-    from nmt.data.cleaning import Sources
     from nmt.data.dataset import Dataset
     from nmt.data.manifest import Manifest
-    from nmt.data.sources.text_file import TextFile
-    from nmt.runs.directory import Run
-
-APART = "Pairs for {} alone, instead of a share of the others: one file, or the option twice for two sides."
 
 
 def prepare(
@@ -28,88 +22,93 @@ def prepare(
         list[str],
         typer.Argument(
             metavar="FILE [FILE]",
-            help="Sentence pairs: TSV, JSON Lines (.jsonl), TMX (.tmx), a pickled array (N, 2) of str (.pkl), or two "
-            "text files with a side each; each may be gzipped (.gz) or a member of an archive (pairs.zip/deu.txt). "
-            "Also looked for in data/.",
+            help="Sentence pairs in one file: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx) or a pickled array "
+            "(N, 2) of str (.pkl). Or two text files, one for each side. A file may be gzipped (.gz) or in an archive "
+            "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
         ),
     ],
-    validation: Annotated[list[str] | None, typer.Option(help=APART.format("validation"), metavar="FILE")] = None,
-    test: Annotated[list[str] | None, typer.Option(help=APART.format("the test"), metavar="FILE")] = None,
-    config: ConfigOption = "base.yaml",
     name: Annotated[
-        str | None, typer.Option(help="Name of the dataset; by default the config's, else the file's.")
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file.",
+            rich_help_panel=DATA,
+        ),
     ] = None,
-    overrides: SetOption = None,
+    validation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--validation",
+            metavar="FILE",
+            help="Validation pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    test: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Test pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     tokenizer_of: Annotated[
         str | None,
         typer.Option(
-            "--tokenizer-of", help="Take the tokenizers of a run, to train on from its weights.", metavar="RUN"
+            "--tokenizer-of",
+            metavar="RUN",
+            help="Use the tokenizers of a run, to fine-tune it with nmt train --from RUN.",
+            rich_help_panel=DATA,
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a different dataset of that name.")] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a different dataset of the same name.", rich_help_panel=DATA),
+    ] = False,
+    config: ConfigOption = "base.yaml",
+    overrides: SetOption = None,
 ) -> None:
-    """Turn sentence pairs into a dataset: clean, split, tokenize, and say what was found."""
-    from nmt.config.loading import find_config, load_config
-    from nmt.data.cleaning import Sources
+    """Turn sentence pairs into a dataset: clean, split, tokenize.
 
-    settings = load_config(find_config(config), overrides).data
-    sources = Sources(_find(files, "FILE"), _find(validation or [], "--validation"), _find(test or [], "--test"))
-    lender = _lender(tokenizer_of, settings, overrides or []) if tokenizer_of else None
-    name = name or settings.dataset or sources.corpus[0].stem
-    run_prepare(sources, settings, name, overwrite=overwrite, tokenizer_of=lender)
+    Reports lengths, unknown words, and the pairs that were dropped or look wrong, with their lines.
 
-
-def _lender(name: str, settings: "DataConfig", overrides: list[str]) -> "Run":
-    """The run whose tokenizers are taken, and a word about what that settles."""
-    from nmt.data.prepare import OF_TOKENIZERS, settings_of_tokenizers
-    from nmt.runs.directory import find_run
-
-    run = find_run(name)
-    theirs = settings_of_tokenizers(run, settings)
-    said = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
-    for key in OF_TOKENIZERS:
-        asked, given = getattr(settings, key), getattr(theirs, key)
-        if key in said and asked not in ("auto", given):
-            raise ConflictError(
-                f"With --tokenizer-of, text becomes ids as in the run; data.{key} of run {name!r} is {given!r}, "
-                f"received {asked!r}. Leave out --set data.{key}, or --tokenizer-of to fit new tokenizers."
-            )
-    in_force = (f"{key} {json.dumps(getattr(theirs, key))}" for key in OF_TOKENIZERS)
-    typer.echo(f"Tokenizers of run {name}, whatever the configuration says: {', '.join(in_force)}")
-    return run
+    Examples:
+        nmt prepare english-german-both.pkl
+        nmt prepare letters.en letters.de --name letters
+        nmt prepare train.tsv --validation val.tsv --test test.tsv
+        nmt prepare pairs.jsonl --set data.source_column=en
+    """
+    run_prepare(
+        files,
+        name=name,
+        validation=validation or (),
+        test=test or (),
+        config=config,
+        set=overrides or (),
+        tokenizer_of=tokenizer_of,
+        overwrite=overwrite,
+    )
 
 
-def _find(names: list[str], what: str) -> "list[TextFile]":
-    from nmt.data.dataset import DATASETS
-    from nmt.data.sources.text_file import find_text_file
+def run_prepare(files: list[str], **options: Any) -> "Dataset":
+    """Prepare a corpus with a progress bar on a terminal, and print the description of the dataset.
 
-    if len(names) > 2:
-        raise NmtError(
-            f"A corpus is one file of pairs, or two files with a side each; {what} was given {len(names)}: "
-            f"{', '.join(names)}. Join those of a side first, for example with cat."
-        )
-    return [find_text_file(name, [DATASETS]) for name in names]
-
-
-def run_prepare(
-    sources: "Sources",
-    settings: "DataConfig",
-    name: str,
-    *,
-    overwrite: bool = False,
-    tokenizer_of: "Run | None" = None,
-) -> "Dataset":
-    """Prepare a corpus with a bar on a terminal, and print what it is."""
-    from nmt.data.dataset import prepare as prepare_dataset
+    Args:
+        files: as for ``nmt.api.prepare``.
+        options: keyword arguments of ``nmt.api.prepare``.
+    """
+    from nmt.api import prepare_or_find
 
     started = time.perf_counter()
-    with _progress() as report:
-        dataset, made = prepare_dataset(
-            sources, settings, name, overwrite=overwrite, report=report, tokenizer_of=tokenizer_of
-        )
+    with _progress() as progress:
+        dataset, is_new = prepare_or_find(files, progress=progress, **options)
     seconds = time.perf_counter() - started
+    if dataset.manifest.tokenizer_of:
+        typer.echo(_describe_tokenizers(dataset.manifest))
     typer.echo(describe(dataset.manifest))
-    if made:
+    if is_new:
         rate = dataset.manifest.read / seconds
         typer.echo(f"Written to {dataset.folder} in {seconds:.1f} s ({rate:,.0f} pairs a second)")
     else:
@@ -119,19 +118,19 @@ def run_prepare(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A bar a step on a terminal, silence elsewhere."""
+    """Yield a callable that shows a progress bar for each step on a terminal, and nothing elsewhere."""
     from tqdm import tqdm
 
     bar: tqdm | None = None
-    doing = ""
+    current = ""
 
-    def report(what: str, done: int, total: int | None) -> None:
-        nonlocal bar, doing
-        if bar is None or what != doing:
+    def report(step: str, done: int, total: int | None) -> None:
+        nonlocal bar, current
+        if bar is None or step != current:
             if bar is not None:
                 bar.close()
-            doing = what
-            bar = tqdm(desc=what, total=total, unit=" pairs", disable=None, leave=False, file=sys.stderr)
+            current = step
+            bar = tqdm(desc=step, total=total, unit=" pairs", disable=None, leave=False, file=sys.stderr)
         bar.update(done - bar.n)
 
     try:
@@ -142,7 +141,7 @@ def _progress() -> Iterator[Callable[[str, int, int | None], None]]:
 
 
 def describe(manifest: "Manifest") -> str:
-    """Return what a person should know of a dataset: its counts, and what is odd in it."""
+    """Return a description of a dataset for people: its counts, and what looks wrong in it."""
     files = ", ".join(file.name for file in [manifest.corpus, *manifest.more_files])
     settings = manifest.settings
     dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
@@ -156,6 +155,13 @@ def describe(manifest: "Manifest") -> str:
         "pad, unk, bos and eos",
         *_findings(manifest),
     ]))  # fmt: skip
+
+
+def _describe_tokenizers(manifest: "Manifest") -> str:
+    from nmt.data.prepare import OF_TOKENIZERS
+
+    in_force = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in OF_TOKENIZERS)
+    return f"Tokenizers of run {manifest.tokenizer_of}, with the settings that they were fitted with: {in_force}"
 
 
 def _table(manifest: "Manifest") -> str:
@@ -176,8 +182,8 @@ def _table(manifest: "Manifest") -> str:
             [f"unknown {side} {unit}", *(f"{_share(split.unknown[side], split.tokens[side])}" for split in splits)]
         )
         if all(split.characters for split in splits):
-            per_token = (split.characters[side] / max(1, split.tokens[side]) for split in splits)
-            rows.append([f"characters per {side} token", *(f"{one:.1f}" for one in per_token)])
+            per_token = [split.characters[side] / max(1, split.tokens[side]) for split in splits]
+            rows.append([f"characters per {side} token", *(f"{characters:.1f}" for characters in per_token)])
     rows.append(["pairs whose source is in training", "-", *(f"{split.sources_in_training:,}" for split in splits[1:])])
     return "\n".join("  ".join([f"{row[0]:<33}", *(f"{cell:>13}" for cell in row[1:])]) for row in rows)
 
@@ -190,14 +196,14 @@ def _findings(manifest: "Manifest") -> Iterator[str]:
     report = manifest.report
     if report.sources_translated_often:
         yield (
-            f"{report.sources_translated_often:,} sources have several translations, one of them "
-            f"{report.most_translations:,}"
+            f"{report.sources_translated_often:,} sources have several translations, up to "
+            f"{report.most_translations:,} each"
         )
     for reason, count in manifest.dropped.items():
         yield from _with_places(f"Dropped: {count:,} x {reason}", report.places.get(reason))
     for reason, count in report.noticed.items():
-        looked_at = f" (of {report.columns_looked_at:,} looked at)" if "look" in reason else ""
-        yield from _with_places(f"Kept, but look: {count:,} x {reason}{looked_at}", report.places.get(reason))
+        checked = f" (of {report.columns_looked_at:,} pairs checked)" if "look" in reason else ""
+        yield from _with_places(f"Kept, but suspicious: {count:,} x {reason}{checked}", report.places.get(reason))
 
 
 def _with_places(headline: str, places: list[str] | None) -> Iterator[str]:

@@ -1,11 +1,12 @@
-"""``nmt train``: a run begun, or gone on with, from the look ahead to the last word."""
+"""``nmt train``: training of a run, new or resumed, from its estimate to its last line."""
 
 import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import SetOption
+from nmt.cli.options import CONFIGURATION, RUN, DatasetOption, SetOption
+from nmt.cli.usage import SIGNAL
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
@@ -23,34 +24,62 @@ def train(
         typer.Option(
             "--config",
             "-c",
-            help="YAML file: as said, else in configs/, else one that comes with nmt. By default base.yaml; for a "
-            "--run that is there already, its own.",
+            metavar="FILE",
+            help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt. Default: "
+            f"the configuration of --run if that run exists, else {BASE}.",
+            rich_help_panel=CONFIGURATION,
         ),
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="Name of the run; by default the config's.")] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="A dataset in data/; by default the config's, else the latest.")
-    ] = None,
     overrides: SetOption = None,
+    dataset: DatasetOption = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration file.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     start_from: Annotated[
         str | None,
-        typer.Option("--from", help="Begin with the weights of another run: RUN or RUN:EPOCH.", metavar="RUN"),
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Fine-tune: start from the weights of another run, RUN or RUN:EPOCH.",
+            rich_help_panel=RUN,
+        ),
     ] = None,
     allow_changes: Annotated[
         bool,
-        typer.Option("--allow-changes", help="Go on with a run though configuration or data are not what they were."),
+        typer.Option(
+            "--allow-changes",
+            help="Resume although the configuration or the dataset has changed.",
+            rich_help_panel=RUN,
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how much time, memory and disk it will take, and write nothing.")
+        bool,
+        typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.", rich_help_panel=RUN),
     ] = False,
 ) -> None:
-    """Train a model, or go on with a run that was interrupted or is to have more epochs."""  # fmt: skip
+    """Train a model, or resume a run.
+
+    The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run. Ctrl-C saves
+    after the current step and stops.
+
+    Examples:
+        nmt train --config base.yaml
+        nmt train --config base.yaml --run wide --set model.d_ff=2048
+        nmt train --run base --set training.epochs=30
+        nmt train --run notices --dataset notices --from letters
+    """  # fmt: skip
     from nmt.config.loading import find_config, load_config
     from nmt.runs.directory import find_run, run_exists
 
-    said = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
+    all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     path = find_run(run).config_path if config is None and run and run_exists(run) else find_config(config or BASE)
-    settings = load_config(path, said)
+    settings = load_config(path, all_overrides)
     name = run or path.stem
     run_training(name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run)
 
@@ -112,7 +141,7 @@ def _train(session: "TrainingSession", *, dry_run: bool) -> None:
         except StopRequested:
             console.close()
             typer.echo(_stopped(trainer), err=True)
-            raise typer.Exit(128 + (shutdown.requested or signal.SIGINT)) from None
+            raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         finally:
             console.close()
     typer.echo(_finished(trainer))

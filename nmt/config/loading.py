@@ -26,7 +26,7 @@ def find_config(name: str) -> Path:
     Raises:
         NotFoundError: naming every place that was looked in.
     """
-    return find_file(name, [Path("configs"), PACKAGE_CONFIGS, CHECKOUT_CONFIGS], "configuration")
+    return find_file(name, [Path("configs"), PACKAGE_CONFIGS, CHECKOUT_CONFIGS], "configuration", (".yaml", ".yml"))
 
 
 def load_config(path: Path, overrides: list[str] | None = None) -> Config:

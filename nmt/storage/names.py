@@ -36,8 +36,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def find_file(name: str, folders: Iterable[Path], what: str) -> Path:
+def find_file(name: str, folders: Iterable[Path], what: str, suffixes: tuple[str, ...] = ("",)) -> Path:
     """Return ``name`` where it was said, else, if it is a bare name, in the first of ``folders`` that holds it.
+
+    ``suffixes``: endings of the file names that an error may suggest.
 
     Raises:
         NotFoundError: naming every place that was looked in.
@@ -53,7 +55,8 @@ def find_file(name: str, folders: Iterable[Path], what: str) -> Path:
         if os.path.isfile(place):  # noqa: PTH113 - Path.is_file raises for a name too long
             return place
     looked = ", ".join(str(place) for place in places)
-    neighbours = sorted({entry.name for place in places if place.parent.is_dir() for entry in place.parent.iterdir()})
+    entries = (entry for place in places if place.parent.is_dir() for entry in place.parent.iterdir())
+    neighbours = sorted({entry.name for entry in entries if entry.name.endswith(suffixes)})
     raise NotFoundError(
         f"There is no {what} {name!r}{did_you_mean(said.name, neighbours)}; looked for: {looked}. Check the name, or "
         "give the full path."

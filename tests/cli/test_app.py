@@ -1,4 +1,4 @@
-"""The command line, driven as a user types it: what works, what is printed where, and what bad input meets."""
+"""The command line as a user types it: results, standard output, standard error, exit codes."""
 
 import gzip
 import io
@@ -47,12 +47,13 @@ def test_the_four_commands_in_order(tmp_path: Path) -> None:
 
 
 def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
-    """The configurations travel with the package: nothing of the checkout is needed."""
+    """The wheel contains the configurations and py.typed; the checkout is not needed."""
     wheels = tmp_path / "wheels"
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
     installed = tmp_path / "installed"
     shutil.unpack_archive(next(wheels.glob("nmt-*.whl")), installed, "zip")
+    assert (installed / "nmt" / "py.typed").is_file()
     empty = tmp_path / "empty"
     empty.mkdir()
     write_pickle(empty / "pairs.pkl", small_pairs(100))
@@ -107,7 +108,7 @@ RAW = [("I'm thirsty.", "Ich bin durstig.")] + [
 
 
 def raw_files(folder: Path) -> dict[str, str]:
-    """The same raw pairs in every format, by the arguments that read them."""
+    """Write the same raw pairs in every format; return the options by the files that need them."""
     write_pickle(folder / "a.pkl", RAW)
     tsv = "".join(f"{source}\t{target}\n" for source, target in RAW)
     (folder / "b.tsv").write_text(tsv)
@@ -172,7 +173,7 @@ def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path
     again = nmt("prepare", "odd.tsv", "--name", "kept", "--set", "data.drop_empty=true",
                 "--set", "data.drop_control=false", cwd=tmp_path).stdout  # fmt: skip
     for reason in ("identical sides", "duplicates", "control characters"):
-        assert f"Kept, but look: 1 x {reason}\n" in again
+        assert f"Kept, but suspicious: 1 x {reason}\n" in again
 
 
 def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:

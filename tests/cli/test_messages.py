@@ -1,10 +1,10 @@
-"""Every message that a user can get for what they can mend, how they get there, and what it says to the letter.
+"""Transcript of every error message for users: the commands that lead to it, and its text.
 
-The table is a transcript. Each paragraph begins in a fresh copy of a project in which english-german-both.pkl was
-prepared and base.yaml trained for two epochs, as the README has it. A line that begins with "$" is typed: the last one
-is the command that is refused, with exit code 2 and nothing written; those before it do what leads there. A line that
-begins with "&" arranges what a test cannot have otherwise: a limit that is lowered, an answer from a server, a lock
-held by another process; or it owns to what is left behind. What follows is the message, wrapped and indented.
+Each paragraph of the table starts in a fresh copy of a project in which english-german-both.pkl is prepared and
+base.yaml trained for two epochs. Lines with "$" are typed. The last of them is the command that is refused, with exit
+code 2 and nothing written; the lines before it create the conditions. Lines with "&" arrange what a shell cannot: a
+lower limit, the answer of a server, a lock held by another process. "& leaves PATH" names where the refused command
+writes nevertheless. The message follows, wrapped and indented.
 """
 
 import ast
@@ -120,8 +120,8 @@ nmt: There is no file '~nosuchuser/pairs.tsv'; looked for: ~nosuchuser/pairs.tsv
      path.
 
 $ nmt prepare one.en two.en one.de
-nmt: A corpus is one file of pairs, or two files with a side each; FILE was given 3: one.en, two.en, one.de. Join
-     those of a side first, for example with cat.
+nmt: FILE received 3 files: one.en, two.en, one.de. A corpus is one file of pairs, or two files with a side each. Join
+     the files of a side first, for example with cat.
 
 $ nmt prepare english-german-both.pkl --name 'my data'
 nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
@@ -144,8 +144,8 @@ $ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-nmt: With --tokenizer-of, text becomes ids as in the run; data.tokenizer of run 'base' is 'word', received 'char'.
-     Leave out --set data.tokenizer, or --tokenizer-of to fit new tokenizers.
+nmt: --set data.tokenizer is 'char', but data.tokenizer of run 'base' is 'word'. With --tokenizer-of, text is tokenized
+     as in the run. Leave out --set data.tokenizer, or leave out --tokenizer-of to fit new tokenizers.
 
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 
@@ -803,22 +803,20 @@ nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions.
 
 $ sed -i /samples/d checkpoints/base/metrics.jsonl
 $ nmt samples
-nmt: Sample translations are made in training, at each validation, if training.samples is not 0; run 'base' has none.
-     Train with --set training.samples=3
+nmt: Run 'base' has no sample translations. Training makes them at each validation if training.samples is not 0. Train
+     with --set training.samples=3
 
 $ nmt average
-nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one
-     of them.
+nmt: Epochs come from --last N or --epochs 12-16,20; received neither. Give one of them.
 
 $ nmt average --last 2 --epochs 1,2
-nmt: Which epochs to average is said by --last N or by --epochs 12-16,20; received both. Give one of
-     them.
+nmt: Epochs come from --last N or --epochs 12-16,20; received both. Give one of them.
 
 $ nmt average --last 1
-nmt: An average is of two epochs or more; received --last 1. Give more of them.
+nmt: An average needs at least 2 epochs; received --last 1. Give more epochs.
 
 $ nmt average --epochs 2
-nmt: An average is of two epochs or more; received --epochs 2. Give more of them.
+nmt: An average needs at least 2 epochs; received --epochs 2. Give more epochs.
 
 $ nmt average --epochs one
 nmt: Epochs are given as numbers and ranges, such as 12-16,20; received 'one' for run 'base'.
@@ -876,10 +874,10 @@ nmt: Text must be UTF-8; standard input, line 2 holds the byte 0xfc. Convert it,
      utf-8.
 
 $ nmt translate --input in.txt 'im thirsty'
-nmt: Sentences come as arguments or from --input, not both. Leave one of them out.
+nmt: Sentences come as arguments or from --input; received both. Leave one of them out.
 
 $ nmt translate --n-best 2 'im thirsty'
-nmt: A beam finds as many translations as it is wide; received --n-best 2 with a beam of 1. Give --beam 2 or more.
+nmt: --n-best 2 needs a beam of at least 2; received a beam of 1. Give --beam 2 or more.
 
 $ nmt translate --beam 0 'im thirsty'
 nmt: --beam must be greater than or equal to 1; received 0. Remedy: change the value.
@@ -891,24 +889,24 @@ $ nmt translate --sample --top-p 1.5 'im thirsty'
 nmt: --top-p must be less than or equal to 1; received 1.5. Remedy: change the value.
 
 $ nmt translate --top-p 0.5 'im thirsty'
-nmt: --top-p is about sampling; received it without --sample. Add --sample or leave it out.
+nmt: --top-p is for sampling; received it without --sample. Add --sample, or leave it out.
 
 $ nmt translate --sample --beam 2 'im thirsty'
 nmt: Words are drawn or searched for; received --sample and --beam. Leave one of them out.
 
 $ nmt translate --beam 1 --length-penalty 1 'im thirsty'
-nmt: --length-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+nmt: --length-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave --length-penalty out.
 
 $ nmt translate --score --beam 2 'im thirsty'
-nmt: --score looks at translations that are given and searches for none; received --beam too. Leave one of them out.
+nmt: --score reads translations and searches for none; received --beam too. Leave one of them out.
 
 $ nmt translate --score 'im thirsty'
-nmt: With --score a line is a sentence, a TAB and its translation; 'im thirsty' has 0 TABs. Two files can be joined
+nmt: 'im thirsty' has 0 TABs. With --score a line is a sentence, a TAB and its translation. Two files can be joined
      with: paste SOURCES TRANSLATIONS
 
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt
-nmt: With --score a line is a sentence, a TAB and its translation; pairs.txt, line 2 has 0 TABs. Two files can be
+nmt: pairs.txt, line 2 has 0 TABs. With --score a line is a sentence, a TAB and its translation. Two files can be
      joined with: paste SOURCES TRANSLATIONS
 
 $ nmt translate --prefix 'ich xyz' 'im thirsty'
@@ -1032,7 +1030,8 @@ $ nmt evaluate --epoch 9
 nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
 
 $ nmt evaluate --beam 1 --coverage-penalty 1
-nmt: --coverage-penalty is about beam search; received it with --beam 1. Give a wider beam or leave it out.
+nmt: --coverage-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave --coverage-penalty
+     out.
 
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4
 nmt: --beam has no effect: only translations to score were given, so nothing is translated. Add --run, or leave --beam
@@ -1211,14 +1210,14 @@ nmt: Sentences are generated or those of a dataset; received --generated and --d
      of them out.
 
 $ nmt bench --vocabulary 500
-nmt: --vocabulary is the size of a generated one; received 500 without --generated. Add --generated or leave it out.
+nmt: --vocabulary is for generated data; received 500 without --generated. Add --generated, or leave it out.
 
 $ nmt bench --dataset english
 nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
 
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
-nmt: Generated sentences have up to 100 tokens and two more; model.max_positions is 20. Set model.max_positions=102,
-     or model.positions=sinusoidal.
+nmt: model.max_positions is 20. Generated sentences need 102: 100 tokens, bos and eos. Set model.max_positions=102, or
+     model.positions=sinusoidal.
 
 $ nmt bench --set model.positions=learned --set model.max_positions=5
 nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
@@ -1242,13 +1241,13 @@ nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; 
 
 @dataclass(frozen=True)
 class Row:
-    """How a user gets to a message, and the message."""
+    """The commands that lead to a message, and the message."""
 
     steps: list[str]
     command: str
     message: str
     leaves: str | None
-    """Where something is written nevertheless."""
+    """Path that the refused command writes to, None for none."""
 
 
 def read_table(table: str) -> Iterator[Row]:
@@ -1266,11 +1265,11 @@ def read_table(table: str) -> Iterator[Row]:
 ROWS = list(read_table(TABLE))
 
 
-# --- getting there ----------------------------------------------------------------------------------------------------
+# --- taking the steps -------------------------------------------------------------------------------------------------
 
 
 def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
-    """Answer the next request for a corpus; "|" ends a line, and without a status line nothing is said."""
+    """Answer the next request for a corpus. "|" ends a line; without a status line the connection is closed."""
     listening = socket.create_server(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -1287,10 +1286,10 @@ def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
     })  # fmt: skip
 
 
-def hold_lock(patch: pytest.MonkeyPatch, said: str) -> None:
-    """Hold a lock as another process would, which has written into it who it is."""
+def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
+    """Hold a lock as another process does, which has written its id into the file."""
     fcntl = pytest.importorskip("fcntl")
-    path, _, holder = said.partition(" ")
+    path, _, holder = path_and_holder.partition(" ")
     file = Path(path).open("w")  # noqa: SIM115 - closed, and the lock with it, when the patch is undone
     file.write(holder)
     file.flush()
@@ -1299,7 +1298,7 @@ def hold_lock(patch: pytest.MonkeyPatch, said: str) -> None:
 
 
 def failing(message: str) -> Callable[..., None]:
-    """Return what fails as the other programs that matplotlib needs for some formats may."""
+    """Return a callable that fails, as the programs that matplotlib calls for some formats do."""
 
     def fail(*_: object) -> None:
         raise RuntimeError(message)
@@ -1308,7 +1307,7 @@ def failing(message: str) -> Callable[..., None]:
 
 
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
-    """Take a step on the way to a message."""
+    """Take a step of a row."""
     if step.startswith("& server "):
         be_server(patch, step.removeprefix("& server "))
     elif step.startswith("& lock "):
@@ -1332,30 +1331,30 @@ class Outcome:
 
 
 def run(command: str) -> Outcome:
-    """Run a command line in this process, where TensorFlow has been loaded already."""
+    """Run a command line in this process, in which TensorFlow is loaded."""
     before, _, after = command.rpartition("| ")
-    given = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
-    stdin = io.TextIOWrapper(io.BytesIO(given), encoding="utf-8")
+    piped = subprocess.run(["bash", "-c", before], capture_output=True, check=True).stdout if before else b""
+    stdin = io.TextIOWrapper(io.BytesIO(piped), encoding="utf-8")
     out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as left,
+        pytest.raises(SystemExit) as ended,
     ):
         patch.setattr(sys, "argv", shlex.split(after))
         patch.setattr(sys, "stdin", stdin)
         cli.main()
-    return Outcome(int(left.value.code or 0), out.getvalue(), as_printed(err.getvalue()))
+    return Outcome(int(ended.value.code or 0), out.getvalue(), as_printed(err.getvalue()))
 
 
 def as_printed(text: str) -> str:
-    """Return a message with places of this machine by the names that the table has for them."""
+    """Return a message with the paths and addresses of this machine replaced by those of the table."""
     return re.sub(r"http://127\.0\.0\.1:\d+", "https://example.org", text.replace(str(PACKAGE.parent), "/opt")).rstrip()
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Return what stands in a folder by path: the content of each file, and None for another folder."""
+    """Return the entries of a folder by path: the content of each file, None for a folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
@@ -1369,7 +1368,7 @@ Site = tuple[str, int]  # file and line
 
 
 def kinds() -> set[str]:
-    """Names of what becomes a message: errors for the user, and parts of one."""
+    """Return the names of classes whose instances become a message or a part of one."""
     found, waiting = {"_RefusedError", "Fault"}, [errors.NmtError]
     while waiting:
         kind = waiting.pop()
@@ -1379,7 +1378,7 @@ def kinds() -> set[str]:
 
 
 def sites() -> dict[Site, str]:
-    """Return every place in nmt/ that makes a message, and its source text."""
+    """Return every place in nmt/ that makes a message, with its source text."""
     found: dict[Site, str] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text()
@@ -1401,7 +1400,7 @@ def is_call(node: ast.AST, names: set[str]) -> bool:
 
 
 def note(reached: set[Site], frame: FrameType | None, line: int | None = None) -> None:
-    """Note the place in nmt/ that made a message, seen from inside of making it."""
+    """Add the innermost place in nmt/ on the stack to ``reached``."""
     while frame and not frame.f_code.co_filename.startswith(str(PACKAGE)):
         frame = frame.f_back
     if frame:
@@ -1409,7 +1408,7 @@ def note(reached: set[Site], frame: FrameType | None, line: int | None = None) -
 
 
 def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
-    """Have every place that makes a message noted when it does."""
+    """Record in ``reached`` every place that makes a message, when it does."""
 
     def noting(kind: type[Exception]) -> Callable[..., None]:
         original = kind.__init__
@@ -1439,7 +1438,7 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 
-# What no row can reach, by a file and how its message begins, and why.
+# Messages that no row can reach: file and beginning of the message, with the reason.
 OUT_OF_REACH = {
     ("config/loading.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
     (
@@ -1469,7 +1468,7 @@ OUT_OF_REACH = {
 
 
 def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
-    """Return in words how a row of the table and what happens differ, "" if they do not."""
+    """Return the differences between a row and the outcome as text, "" for none."""
     patch.chdir(project)
     for step in row.steps:
         take(step, patch)
@@ -1482,13 +1481,13 @@ def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
         found.append(f"exit code {outcome.code}; printed {outcome.out!r}")
     if outcome.err != row.message:
         found.append(f"expected: {row.message}\nreceived: {outcome.err}")
-    if outcome.out and not row.command.startswith("nmt train"):  # which tells from the start what it does
+    if outcome.out and not row.command.startswith("nmt train"):  # it prints before it can fail
         found.append(f"printed {outcome.out!r}")
     if row.leaves is None and changed:
         found.append(f"changed {sorted(changed)}")
     if row.leaves is not None and not (changed and all(path.startswith(row.leaves) for path in changed)):
         found.append(f"changed {sorted(changed)} instead of {row.leaves}")
-    return "".join(f"\n{one}" for one in found)
+    return "".join(f"\n{difference}" for difference in found)
 
 
 @pytest.mark.slow

@@ -108,11 +108,14 @@ def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.tokenizer=subword"], "data.tokenizer of run 'first' is 'word', received 'subword'. Leave out --set"),
-        (["data.normalization=none"], "data.normalization of run 'first' is 'ascii-words', received 'none'."),
+        (["data.tokenizer=subword"], "--set data.tokenizer is 'subword', but data.tokenizer of run 'first' is 'word'."),
+        (
+            ["data.normalization=none"],
+            "--set data.normalization is 'none', but data.normalization of run 'first' is 'ascii-words'.",
+        ),
         (
             ["data.tokenizer=auto", "data.vocabulary_size=99"],
-            "data.vocabulary_size of run 'first' is None, received 99",
+            "--set data.vocabulary_size is 99, but data.vocabulary_size of run 'first' is None.",
         ),
     ],
 )
@@ -131,8 +134,9 @@ def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> N
     options = ["--set", "data.tokenizer=word", "--set", "data.normalization=auto", "--set", "data.seed=5"]
     said = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder).stdout
     assert said.startswith(
-        'Tokenizers of run first, whatever the configuration says: tokenizer "word", normalization "ascii-words", '
-        'vocabulary_size null, min_count 2, joint_vocabulary false, subword_model "unigram", byte_fallback true\n'
+        'Tokenizers of run first, with the settings that they were fitted with: tokenizer "word", '
+        'normalization "ascii-words", vocabulary_size null, min_count 2, joint_vocabulary false, '
+        'subword_model "unigram", byte_fallback true\n'
     )
     assert "split by_source, seed 5" in said
     assert "vocabulary of run first: " in said

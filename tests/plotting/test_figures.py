@@ -25,7 +25,8 @@ from nmt.storage.arrays import write_arrays
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
 SMALL = Config(
-    model=TransformerConfig(d_model=64, heads=4), training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0)
+    model=TransformerConfig(d_model=64, heads=4),
+    training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
 )
 
 

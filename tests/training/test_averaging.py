@@ -104,7 +104,7 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
     assert last["epochs"] == [1, 2]
     shutil.rmtree(project / "data")
     gone = nmt("average", "--epochs", "1,2", cwd=project)
-    assert gone.stderr.startswith("Not validated, since the dataset of run base is not here: There is no prepared ")
+    assert gone.stderr.startswith("Not validated: the dataset of run base is missing. There is no prepared ")
     assert gone.stderr.endswith("average of epochs 1-2: not validated\n")
     assert "not validated; nmt translate uses it" in nmt("info", cwd=project).stdout
 
@@ -114,15 +114,15 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
     [
         (
             [],
-            "Which epochs to average is said by --last N or by --epochs 12-16,20; received neither. Give one of them.",
+            "Epochs come from --last N or --epochs 12-16,20; received neither. Give one of them.",
         ),
         (
             ["--last", "2", "--epochs", "1-2"],
-            "is said by --last N or by --epochs 12-16,20; received both. Give one of them.",
+            "Epochs come from --last N or --epochs 12-16,20; received both. Give one of them.",
         ),
-        (["--last", "1"], "An average is of two epochs or more; received --last 1. Give more of them."),
-        (["--last", "-1"], "An average is of two epochs or more; received --last -1. Give more of them."),
-        (["--epochs", "2,2"], "An average is of two epochs or more; received --epochs 2,2. Give more of them."),
+        (["--last", "1"], "An average needs at least 2 epochs; received --last 1. Give more epochs."),
+        (["--last", "-1"], "An average needs at least 2 epochs; received --last -1. Give more epochs."),
+        (["--epochs", "2,2"], "An average needs at least 2 epochs; received --epochs 2,2. Give more epochs."),
         (["--last", "3"], "run 'base' has not those of the last 3. It has those of 1-2"),
         (["--epochs", "1-x"], "Epochs are given as numbers and ranges, such as 12-16,20; received '1-x'"),
         (["--run", "bse", "--last", "2"], "There is no run 'bse' in checkpoints/ (did you mean 'base'?)"),

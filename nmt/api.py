@@ -1,0 +1,332 @@
+"""Python interface: prepare corpora, and translate with trained runs. ``import nmt`` gives these names too.
+
+Paths are relative to the working directory: datasets are in ``data/``, runs in ``checkpoints/``, as for the command
+line. Every function raises ``nmt.NmtError``, or a subclass of it, with the message that the command line prints.
+
+Example::
+
+    import nmt
+
+    nmt.prepare("pairs.tsv")                     # then in a shell: nmt train --dataset pairs --run base
+    translator = nmt.load("base")
+    translator.translate(["im thirsty"])         # ['ich bin durstig']
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.config.data import DataConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.loading import change_decoding, find_config, load_config
+from nmt.data.cleaning import Progress, Sources
+from nmt.data.dataset import DATASETS, Dataset
+from nmt.data.dataset import prepare as prepare_dataset
+from nmt.data.prepare import OF_TOKENIZERS, settings_of_tokenizers
+from nmt.data.sources.text_file import TextFile, find_text_file
+from nmt.errors import ConflictError, NmtError
+from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import WeightsFile, choose_epoch
+
+if TYPE_CHECKING:  # what loads TensorFlow
+    from nmt.decoding.alignment import CrossAttention
+    from nmt.decoding.translator import Translation, Translator
+
+Files = str | Path | Sequence[str | Path]
+"""A file of sentence pairs, or two files with a side each."""
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Keys of the configuration with their values, as {"data.seed": 7} or ["data.seed=7"]."""
+
+MOST_FILES = 2
+
+
+def prepare(
+    files: Files,
+    *,
+    name: str | None = None,
+    validation: Files = (),
+    test: Files = (),
+    config: str | Path = "base.yaml",
+    set: Overrides = (),
+    tokenizer_of: str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Clean, split and tokenize sentence pairs, and return the dataset ``data/<name>``.
+
+    The same files with the same settings are not prepared twice.
+
+    Args:
+        files: a file of pairs, or two files with a side each. A bare name is also looked for in ``data/``.
+        name: name of the dataset. Default: ``data.dataset`` of the configuration, else the name of the file.
+        validation: pairs of the validation split, instead of a share of ``files``.
+        test: pairs of the test split, instead of a share of ``files``.
+        config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt.
+        set: keys of the configuration to override.
+        tokenizer_of: name of a run whose tokenizers the dataset takes. Default: tokenizers are fitted.
+        overwrite: replace a different dataset of the same name.
+        progress: called with a step, the pairs done, and the number of pairs or None.
+
+    Raises:
+        NotFoundError: if a file, the configuration or the run does not exist.
+        ConfigError: if the configuration or an override breaks the schema.
+        ConflictError: if a different dataset has that name, or an override contradicts ``tokenizer_of``.
+        DataError: if a file cannot be used. Nothing is written.
+
+    >>> dataset = nmt.prepare("pairs.tsv", set={"data.train_share": 0.85, "data.test_share": 0.05}, overwrite=True)
+    >>> dataset.name, dataset.manifest.splits["test"].pairs
+    ('pairs', 15)
+    """
+    return prepare_or_find(
+        files,
+        name=name,
+        validation=validation,
+        test=test,
+        config=config,
+        set=set,
+        tokenizer_of=tokenizer_of,
+        overwrite=overwrite,
+        progress=progress,
+    )[0]
+
+
+def prepare_or_find(
+    files: Files,
+    *,
+    name: str | None = None,
+    validation: Files = (),
+    test: Files = (),
+    config: str | Path = "base.yaml",
+    set: Overrides = (),
+    tokenizer_of: str | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Dataset, bool]:
+    """Return the dataset of ``prepare``, and whether it is new. Args, Raises: as for ``prepare``."""
+    overrides = _overrides(set)
+    settings = load_config(find_config(str(config)), overrides).data
+    sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"))
+    return prepare_dataset(
+        sources,
+        settings,
+        name or settings.dataset or sources.corpus[0].stem,
+        overwrite=overwrite,
+        report=progress,
+        tokenizer_of=_tokenizer_run(tokenizer_of, settings, overrides) if tokenizer_of else None,
+    )
+
+
+def load(
+    run: str | Run | None = None,
+    epoch: str | int | None = None,
+    *,
+    decoding: DecodingConfig | Mapping[str, Any] | None = None,
+) -> "RunTranslator":
+    """Return the translator of a run.
+
+    Args:
+        run: name of a run in ``checkpoints/``. Default: the run trained last.
+        epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
+        decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
+
+    Raises:
+        NotFoundError: if the run or its weights do not exist.
+        ConfigError: if a value of ``decoding`` breaks the schema.
+        DataError: if a file of the run is damaged.
+
+    >>> translator = nmt.load("base", "last", decoding={"beam_size": 5})
+    >>> translator.run.name, translator.epoch
+    ('base', 60)
+    """
+    chosen = run if isinstance(run, Run) else find_run(run)
+    if not isinstance(decoding, DecodingConfig):
+        decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
+    weights = WeightsFile(chosen, choose_epoch(chosen, None if epoch is None else str(epoch)))
+
+    from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
+
+    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights))
+
+
+class RunTranslator:
+    """A trained model with its tokenizers: raw text in, raw text out. ``load`` makes it.
+
+    Shapes: T target length, S source length, both in tokens.
+    """
+
+    def __init__(self, run: Run, translator: "Translator") -> None:
+        """Take a run and the translator of its weights."""
+        self.run, self.translator = run, translator
+
+    @property
+    def epoch(self) -> int | str:
+        """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
+        return self.translator.epoch
+
+    def translate(
+        self, texts: Sequence[str], *, prefix: str = "", sample: bool = False, names: Sequence[str] | None = None
+    ) -> list[str]:
+        """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
+
+        Args:
+            texts: sentences.
+            prefix: text that every translation begins with.
+            sample: draw words by their probabilities, instead of searching for the most probable translation.
+            names: name of each sentence in error messages, such as "line 7".
+
+        Raises:
+            DataError: if a sentence exceeds the learned positions, or the prefix has an unknown word.
+
+        >>> nmt.load("base").translate(["im thirsty"])
+        ['ich bin durstig']
+        """
+        details = self.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
+        return [translation.text for translation in details]
+
+    def translate_details(
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str = "",
+        sample: bool = False,
+        names: Sequence[str] | None = None,
+        scored: bool = True,
+    ) -> "list[Translation]":
+        """Return the translations of raw sentences with their scores, token ids and unknown words.
+
+        Args, Raises: as for ``translate``, and
+            scored: compute the scores. They are None otherwise.
+
+        >>> [details] = nmt.load("base").translate_details(["im thirsty xylophone"])
+        >>> details.unknown, details.score < 0
+        (['xylophone'], True)
+        """
+        found = self._search(texts, prefix, names, sampled=sample, scored=scored)
+        return [translations[0] for translations in found]
+
+    def translate_n_best(
+        self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
+    ) -> "list[list[Translation]]":
+        """Return the ``n`` best translations of each raw sentence with their scores, best first.
+
+        A sentence with fewer translations than ``n`` has all of them.
+
+        Args, Raises: as for ``translate``, and
+            NmtError: if ``n`` exceeds the beam size.
+
+        >>> translator = nmt.load("base", decoding={"beam_size": 5})
+        >>> [[best, second]] = translator.translate_n_best(["im thirsty"], 2)
+        >>> best.text, best.score > second.score
+        ('ich bin durstig', True)
+        """
+        check_n_best(n, self.translator.config.decoding)
+        return self._search(texts, prefix, names, n_best=n, scored=True)
+
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None
+    ) -> list[float]:
+        """Return log P(target | source) of each pair of raw sentences, natural logarithm, eos included.
+
+        Raises:
+            DataError: if a source exceeds the learned positions.
+            ValueError: if there are more sources than targets, or fewer.
+
+        >>> good, bad = nmt.load("base").score(["im thirsty"] * 2, ["ich bin durstig", "sieben"])
+        >>> 0 > good > bad
+        True
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"received {len(sources)} sources and {len(targets)} targets")
+        return self.translator.score(_texts(sources), _texts(targets), _names(names))
+
+    def attention(self, sources: Sequence[str], translations: "Sequence[Translation]") -> "list[CrossAttention]":
+        """Return the decoder's attention to the source while it writes translations of raw sentences.
+
+        Each has weights, float32 [layers, heads, T, S], and ``alignment()``, pairs (source token, target token).
+
+        Raises:
+            DataError: for a model without attention.
+
+        >>> translator = nmt.load("base")
+        >>> [attention] = translator.attention(["im thirsty"], translator.translate_details(["im thirsty"]))
+        >>> attention.weights.shape
+        (1, 4, 4, 4)
+        >>> attention.alignment()
+        [(0, 0), (0, 1), (1, 2)]
+        """
+        return self.translator.attention(_texts(sources), list(translations))
+
+    def _search(
+        self, texts: Sequence[str], prefix: str, names: Sequence[str] | None, **options: Any
+    ) -> "list[list[Translation]]":
+        from nmt.decoding.model_search import SearchOptions
+
+        return self.translator.translate_n_best(_texts(texts), _names(names), SearchOptions(**options), prefix)
+
+
+def check_n_best(n: int, decoding: DecodingConfig) -> None:
+    """Check that beam search can find N translations of a sentence.
+
+    Raises:
+        NmtError: if N exceeds the beam size.
+    """
+    if n > decoding.beam_size:
+        raise NmtError(
+            f"--n-best {n} needs a beam of at least {n}; received a beam of {decoding.beam_size}. Give --beam {n} or "
+            "more."
+        )
+
+
+def _overrides(overrides: Overrides) -> list[str]:
+    """Return overrides as section.key=value, the values in YAML, of which JSON is a part."""
+    if isinstance(overrides, Mapping):
+        return [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
+    return list(overrides)
+
+
+def _find(files: Files, argument: str) -> list[TextFile]:
+    """Find the files of an argument.
+
+    Raises:
+        NotFoundError: if one of them does not exist.
+        NmtError: if there are more than two.
+    """
+    names = [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    if len(names) > MOST_FILES:
+        raise NmtError(
+            f"{argument} received {len(names)} files: {', '.join(names)}. A corpus is one file of pairs, or two files "
+            "with a side each. Join the files of a side first, for example with cat."
+        )
+    return [find_text_file(name, [DATASETS]) for name in names]
+
+
+def _tokenizer_run(name: str, settings: DataConfig, overrides: list[str]) -> Run:
+    """Return the run whose tokenizers are taken.
+
+    Raises:
+        NotFoundError: if there is no such run.
+        ConflictError: if an override asks for other tokenizers.
+    """
+    run = find_run(name)
+    fitted = settings_of_tokenizers(run, settings)
+    overridden = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
+    for key in OF_TOKENIZERS:
+        received, required = getattr(settings, key), getattr(fitted, key)
+        if key in overridden and received not in ("auto", required):
+            raise ConflictError(
+                f"--set data.{key} is {received!r}, but data.{key} of run {name!r} is {required!r}. With "
+                f"--tokenizer-of, text is tokenized as in the run. Leave out --set data.{key}, or leave out "
+                "--tokenizer-of to fit new tokenizers."
+            )
+    return run
+
+
+def _texts(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise TypeError(f"a list of sentences is needed, such as [{texts[:40]!r}]; received a string")
+    return list(texts)
+
+
+def _names(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)

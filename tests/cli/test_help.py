@@ -1,0 +1,133 @@
+"""Help pages: complete, with examples that work, readable at 80 columns."""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from nmt.cli.app import COMMANDS, app
+from nmt.cli.help import GAP, INDENT, MAX_LABEL
+
+PROGRAM: Any = get_command(app)
+NAMES = list(PROGRAM.commands)
+PAGES = ["", *NAMES]
+ESCAPE = "\x1b["
+
+
+def page(command: str, columns: int, monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
+    for name, value in {"COLUMNS": str(columns), "NO_COLOR": "1", **environment}.items():
+        monkeypatch.setenv(name, value)
+    context = PROGRAM.make_context("nmt", [], resilient_parsing=True)
+    if command:
+        context = PROGRAM.commands[command].make_context(command, [], parent=context, resilient_parsing=True)
+    return str(context.get_help())
+
+
+def examples(command: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Return the words of each example that calls nmt."""
+    _, _, below = page(command, 100, monkeypatch).partition("\nExamples:\n")
+    lines = [line.strip().partition("   ")[0].partition(" > ")[0] for line in below.splitlines()]
+    calls = [call for line in lines for call in line.split(" | ") if call.startswith("nmt ")]
+    return [shlex.split(call)[1:] for call in calls]
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_every_page_has_an_example_of_its_command(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert any(words[0] == command or not command for words in examples(command, monkeypatch))
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_examples_are_commands_that_can_be_typed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, *arguments in examples(command, monkeypatch):
+        if "--help" not in arguments:
+            PROGRAM.commands[name].make_context(name, arguments)  # refuses an option that does not exist
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("command", PAGES)
+def test_no_line_is_wider_than_the_terminal(command: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, _, below = page(command, columns, monkeypatch).partition("\nExamples:\n")
+    assert max(len(line) for line in text.splitlines()) <= columns
+    assert max(len(line) for line in below.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_descriptions_have_at_least_44_columns_of_80(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 80 - (INDENT + MAX_LABEL + GAP) >= 44
+    options = [line for line in page(command, 80, monkeypatch).splitlines() if line.startswith("  -")]
+    starts = {match.end() for line in options if (match := re.match(r"  \S.*?(?<=\S) {2,}", line))}
+    assert len(starts) == 1, "one column for the whole page"
+    assert 80 - starts.pop() >= 44
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_every_parameter_has_a_description_and_every_value_a_short_name(command: str) -> None:
+    for parameter in PROGRAM.commands[command].params:
+        assert parameter.help and parameter.help[-1] in ".", parameter.name
+        if not getattr(parameter, "is_flag", False):
+            assert parameter.metavar and len(parameter.metavar) <= 13, parameter.name
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_every_parameter_stands_on_the_page_with_its_default(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(page(command, 80, monkeypatch).split())
+    for parameter in PROGRAM.commands[command].params:
+        assert " ".join(parameter.help.split()) in text
+        assert parameter.param_type_name == "argument" or parameter.opts[0] in text
+        if parameter.default not in (None, False, ""):
+            assert f"[default: {parameter.default}]" in text
+
+
+def test_commands_are_in_the_order_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert NAMES == [
+        "prepare", "train", "plot", "translate", "evaluate", "samples", "average", "info", "bench", "fetch", "demo",
+    ]  # fmt: skip
+    text = page("", 80, monkeypatch)
+    headings = [line.rstrip(":") for line in text.splitlines() if line.endswith(":")]
+    assert headings == [*COMMANDS, "Options", "Examples"]
+    assert re.findall(r"^  ([a-z]+)  ", text, re.M) == [*NAMES, "nmt"][: len(NAMES)]
+
+
+@pytest.mark.parametrize(("environment", "styled"), [
+    ({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": "", "TERM": "dumb"}, False),
+])  # fmt: skip
+def test_a_terminal_gets_styles_unless_it_refuses_them(
+    environment: dict[str, str], styled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in {"COLUMNS": "80", **environment}.items():
+        monkeypatch.setenv(name, value)
+    reader, writer = pty.openpty()
+    subprocess.run([sys.executable, "-m", "nmt", "plot", "--help"], stdout=writer, stderr=writer, check=True)
+    os.close(writer)
+    shown = b""
+    try:
+        while part := os.read(reader, 2**16):
+            shown += part
+    except OSError:  # the end of a terminal
+        pass
+    os.close(reader)
+    assert b"--output, -o FILE" in shown
+    assert (ESCAPE.encode() in shown) == styled
+
+
+def test_a_pipe_gets_plain_text_and_no_arguments_get_the_first_page(tmp_path: Path) -> None:
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "", "TERM": "xterm"}
+    pages = [
+        subprocess.run(
+            [sys.executable, "-m", "nmt", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            check=False,
+        )
+        for arguments in ([], ["--help"], ["-h"])
+    ]  # fmt: skip
+    assert [page.returncode for page in pages] == [2, 0, 0]
+    assert pages[0].stdout == pages[1].stdout == pages[2].stdout
+    assert ESCAPE not in pages[0].stdout
+    assert not pages[0].stderr

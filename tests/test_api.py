@@ -1,0 +1,172 @@
+"""The Python interface: the examples of its docstrings, what it refuses, and what importing it costs."""
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SMALLEST, nmt, small_pairs
+
+import nmt as package
+from nmt import api
+
+
+def run_python(code: str, cwd: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- examples ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learnt_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs.tsv, and the run "base", which has learnt them."""
+    folder = tmp_path_factory.mktemp("learnt")
+    (folder / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs()))
+    (folder / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 60").replace("30", "200"))
+    nmt("prepare", "pairs.tsv", "--set", "data.normalization=ascii-words", cwd=folder)
+    nmt("train", "--config", "small.yaml", "--run", "base", cwd=folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(learnt_project)
+    finder = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner()
+    with_examples = set()
+    failures: list[str] = []
+    for test in finder.find(api, extraglobs={"nmt": package}):
+        if test.examples:
+            with_examples.add(test.name.removeprefix("nmt.api."))
+            runner.run(test, out=failures.append)
+    assert not runner.failures, "".join(failures)
+    public = {"prepare", "load"} | {
+        f"RunTranslator.{name}"
+        for name, member in vars(api.RunTranslator).items()
+        if not name.startswith("_") and callable(member)
+    }
+    assert public <= with_examples
+
+
+# --- the package ------------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_package_loads_nothing_else(tmp_path: Path) -> None:
+    code = "import sys, nmt; print([name for name in sys.modules if name.startswith(('nmt.', 'numpy', 'typer'))])"
+    assert run_python(code, tmp_path) == "[]\n"
+
+
+def test_the_package_has_the_names_of_the_interface(tmp_path: Path) -> None:
+    code = (
+        "import sys, nmt\n"
+        "assert set(nmt.__all__) == set(nmt._MODULES) <= set(dir(nmt))\n"
+        "for name in nmt.__all__: assert getattr(nmt, name).__name__ == name\n"
+        "assert nmt.__version__\n"
+        "assert 'tensorflow' not in sys.modules\n"
+        "from nmt import load, NmtError\n"
+        "try: nmt.nothing\n"
+        "except AttributeError as error: print(error)\n"
+    )
+    assert run_python(code, tmp_path) == "module 'nmt' has no attribute 'nothing'\n"
+
+
+# --- prepare ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(60)))
+    return tmp_path
+
+
+def test_a_dataset_is_that_of_the_command(folder: Path) -> None:
+    calls: list[tuple[str, int, int | None]] = []
+    dataset = package.prepare(
+        Path("pairs.tsv"), name="mine", set={"data.seed": 7}, progress=lambda *step: calls.append(step)
+    )
+    assert calls
+    assert (dataset.name, dataset.manifest.settings.seed, dataset.manifest.read) == ("mine", 7, 60)
+    again = nmt("prepare", "pairs.tsv", "--name", "mine", "--set", "data.seed=7", cwd=folder)
+    assert "Already prepared with these settings: data/mine" in again.stdout
+    assert package.prepare(["pairs.tsv"], name="mine", set=["data.seed=7"]).manifest == dataset.manifest
+
+
+def test_two_files_and_files_for_splits_are_taken(folder: Path) -> None:
+    for name, pairs in (("a", small_pairs(40)), ("b", small_pairs(60)[40:])):
+        for column, side in enumerate(("en", "de")):
+            (folder / f"{name}.{side}").write_text("".join(f"{pair[column]}\n" for pair in pairs))
+    dataset = package.prepare(["a.en", "a.de"], test=["b.en", "b.de"])
+    assert dataset.name == "a"
+    assert dataset.manifest.splits["test"].pairs == 20
+
+
+def test_what_the_command_refuses_is_an_exception(folder: Path) -> None:
+    package.prepare("pairs.tsv")
+    with pytest.raises(package.ConflictError, match="never overwritten unasked"):
+        package.prepare("pairs.tsv", set={"data.seed": 7})
+    with pytest.raises(package.NotFoundError, match=r"There is no file 'ghost.tsv'"):
+        package.prepare("ghost.tsv")
+    with pytest.raises(package.ConfigError, match=r"data\.sed"):
+        package.prepare("pairs.tsv", set={"data.sed": 7})
+    with pytest.raises(package.NmtError, match="FILE received 3 files"):
+        package.prepare(["pairs.tsv"] * 3)
+    with pytest.raises(package.NotFoundError, match="No run is in checkpoints/ yet"):
+        package.load()
+
+
+def test_values_of_every_type_override_a_key(folder: Path) -> None:
+    values = {
+        "data.min_count": 2, "data.tokenizer": "word", "data.train_share": 0.7, "data.test_share": 0.2,
+        "data.drop_empty": True, "data.source_column": None,
+    }  # fmt: skip
+    settings = package.prepare("pairs.tsv", set=values).manifest.settings.model_dump()
+    assert {f"data.{key}": value for key, value in settings.items() if f"data.{key}" in values} == values
+
+
+# --- load -------------------------------------------------------------------------------------------------------------
+
+
+def test_translations_are_those_of_the_command(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained_project)
+    sentences = ["im one two three", "", "im thirsty"]
+    translator = package.load("base", 1, decoding={"beam_size": 3})
+    assert translator.epoch == 1
+    arguments = ("translate", "--epoch", "1", "--beam", "3")
+    expected = nmt(*arguments, cwd=trained_project, stdin="\n".join(sentences)).stdout
+    assert "".join(f"{text}\n" for text in translator.translate(sentences)) == expected
+    details = translator.translate_details(sentences)
+    assert [translation.text for translation in details] == expected.splitlines()
+    rows = nmt(*arguments, "--n-best", "2", "im thirsty", cwd=trained_project).stdout.splitlines()
+    [found] = translator.translate_n_best(["im thirsty"], 2)
+    assert [f"1\t{translation.score:.4f}\t{translation.text}" for translation in found] == rows
+    assert translator.score(["im thirsty"], [details[2].text])[0] < 0
+    assert all(text.startswith("ich bin") for text in translator.translate(sentences[:1], prefix="ich bin"))
+    assert translator.translate(["im one"], sample=True) == translator.translate(["im one"], sample=True)
+    [attention] = translator.attention(["im thirsty"], details[2:])
+    assert len(attention.alignment()) == len(details[2].text.split())
+
+
+def test_what_cannot_be_translated_is_refused(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained_project)
+    with pytest.raises(package.ConfigError, match="--beam must be greater than or equal to 1; received 0"):
+        package.load("base", decoding={"beam_size": 0})
+    with pytest.raises(package.NotFoundError, match="no weights of epoch '9'"):
+        package.load("base", 9)
+    translator = package.load()
+    with pytest.raises(package.NmtError, match="--n-best 2 needs a beam of at least 2; received a beam of 1"):
+        translator.translate_n_best(["im thirsty"], 2)
+    with pytest.raises(TypeError, match="a list of sentences is needed"):
+        translator.translate("im thirsty")
+    with pytest.raises(ValueError, match="received 1 sources and 2 targets"):
+        translator.score(["a"], ["b", "c"])
+    with pytest.raises(package.DataError, match="prefix"):
+        translator.translate(["im thirsty"], prefix="xyz", names=["line 7"])
+
+
+def test_types_travel_with_the_package() -> None:
+    assert Path(api.__file__).with_name("py.typed").is_file()  # see test_app.py for that of the wheel
