@@ -22,7 +22,7 @@ from nmt.errors import DataError
 from nmt.models.build import build_model, fewest_weights, teacher_forced
 from nmt.models.transformer.model import Cache, Memory, Transformer
 from nmt.runs.directory import Run
-from nmt.runs.metrics import Epoch
+from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
@@ -80,7 +80,7 @@ GREEDY = How()
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out."""
 
-    def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: Epoch) -> None:
+    def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
         """Take the parts; ``load`` gets them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
         self._compiled: dict[tuple[How, bool], Callable[..., Found]] = {}

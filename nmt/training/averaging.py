@@ -29,7 +29,7 @@ def average(run: Run, epochs: list[int], dataset: Dataset | None) -> AverageMetr
     metrics = AverageMetrics(epochs=epochs, step=step)
     if dataset:
         metrics = metrics.model_copy(update=_validate(run, weights, dataset))
-    run.mend_metrics()
+    run.repair_metrics()
     save_weights(run, weights, "average")
     run.append_metrics(metrics)
     return metrics

@@ -16,7 +16,7 @@ from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.models.weights import set_weights
 from nmt.runs.directory import Run
-from nmt.runs.weights import Saved
+from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
@@ -105,7 +105,7 @@ class Restored:
     """In words: states that could not be used."""
 
 
-def save_state(run: Run, content: Content, saved: Saved | None = None) -> None:
+def save_state(run: Run, content: Content, saved: SavedWeights | None = None) -> None:
     """Write what training needs to go on from here, and drop older states and such as lie ahead of it.
 
     Args:
@@ -128,7 +128,7 @@ def save_state(run: Run, content: Content, saved: Saved | None = None) -> None:
         shutil.rmtree(run.state_path(step))
 
 
-def _share(saved: Saved, path: Path) -> str:
+def _share(saved: SavedWeights, path: Path) -> str:
     try:
         path.hardlink_to(saved.path)
     except OSError:  # a file system without links

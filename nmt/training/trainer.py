@@ -24,9 +24,9 @@ from nmt.runs.metrics import (
     StepValidation,
     best_of,
     parse_metrics,
-    weights_name,
+    weights_id,
 )
-from nmt.runs.weights import average_weights, save_weights, superfluous_weights
+from nmt.runs.weights import average_weights, save_weights, weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import Content, Standing, restore, save_state, sweep
 from nmt.training.console import TrainingProgress
@@ -242,7 +242,7 @@ class Trainer:
             validation_bleu=decoded.bleu, validation_chrf=decoded.chrf,
         )  # fmt: skip
         if best_of([*self.validations, metrics], self.config.training.best_by) is metrics:
-            save_weights(self.run, weights, weights_name(metrics))
+            save_weights(self.run, weights, weights_id(metrics))
         self._note(metrics, decoded.samples)
         progress.end_validation(metrics, decoded.samples, best=self._is_best(metrics))
 
@@ -283,9 +283,9 @@ class Trainer:
         weights = of_epoch if of_epoch and not step.averages else self._finite(weights_of(self.learner.model))
         content = Content(self.standing, metrics, weights, step.state())
         best = best_of(self.validations, self.config.training.best_by)
-        best_weights = weights_name(best) if best else None
+        best_weights = weights_id(best) if best else None
         # Looked up now: what is saved while this is written is none of its business.
-        superfluous = superfluous_weights(self.run, epoch, self.weights_to_keep, best_weights)
+        superfluous = weights_to_delete(self.run, epoch, self.weights_to_keep, best_weights)
 
         def write() -> None:
             saved = save_weights(self.run, of_epoch, epoch) if of_epoch else None

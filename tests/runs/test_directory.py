@@ -198,7 +198,7 @@ def test_lines_are_added_after_a_last_one_cut_anywhere(
     content = run.metrics_path.read_bytes()
     run.restore_metrics(content[: data.draw(st.integers(0, len(content)))])
     whole = run.metrics()
-    run.mend_metrics()
+    run.repair_metrics()
     run.append_metrics(added)
     assert run.metrics() == [*whole, added]
 
@@ -238,7 +238,7 @@ def test_what_is_not_named_by_training_is_no_epoch_and_no_state(run: Run) -> Non
     for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5"):
         (run.folder / "weights" / name).touch()
     (run.folder / "state" / "step-old").mkdir(parents=True)
-    assert run.weights_epochs == run.weights_amid_epochs == run.state_steps == []
+    assert run.weights_epochs == run.step_weights == run.state_steps == []
 
 
 def test_the_configuration_is_stored_whole_and_can_be_replaced(run: Run) -> None:

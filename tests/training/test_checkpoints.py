@@ -20,8 +20,8 @@ from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
 from nmt.plotting import figures as plots
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, Epoch, EpochMetrics
-from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, superfluous_weights
+from nmt.runs.metrics import AverageMetrics, WeightsId, EpochMetrics
+from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, weights_to_delete
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import Content, Standing, State, restore, save_state, sweep
@@ -399,9 +399,9 @@ def test_a_state_knows_whether_it_was_changed() -> None:
 # --- which weights are kept, and which are taken
 
 
-def rotate(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
+def rotate(run: Run, max_to_keep: int | None, best: WeightsId | None) -> None:
     """Delete what is superfluous."""
-    for path in superfluous_weights(run, max(run.weights_epochs), max_to_keep, best):
+    for path in weights_to_delete(run, max(run.weights_epochs), max_to_keep, best):
         path.unlink()
 
 
@@ -435,8 +435,8 @@ def test_the_last_weights_and_the_best_are_kept(
 
 def test_weights_that_are_still_to_be_written_count_as_the_last(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2])
-    assert superfluous_weights(run, 4, 2, 2) == [run.weights_path(1)]
-    assert superfluous_weights(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
+    assert weights_to_delete(run, 4, 2, 2) == [run.weights_path(1)]
+    assert weights_to_delete(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
 
 
 def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
@@ -444,10 +444,10 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
     for step in (5, 15, 25):
         run.weights_path(f"step-{step}").touch()
     rotate(run, None, "step-15")
-    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], ["step-15"])
+    assert (run.weights_epochs, run.step_weights) == ([1, 2], ["step-15"])
     assert choose_epoch(run, "step-15") == "step-15"
     rotate(run, 1, 1)
-    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], [])
+    assert (run.weights_epochs, run.step_weights) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(
