@@ -87,9 +87,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Places]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
     if len(content) > MAX_BYTES:
-        raise ConfigError(
-            f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}"
-        )
+        raise ConfigError(f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,9 +104,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Places]:
         ) from None
     except _NOT_YAML as error:
         place, problem = _in_yaml(error)
-        raise ConfigError(
-            f"{path}{place} is not valid YAML: {problem}. Correct it, or put text in quotes."
-        ) from None
+        raise ConfigError(f"{path}{place} is not valid YAML: {problem}. Correct it, or put text in quotes.") from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(

@@ -11,14 +11,11 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class DocumentedRecord(Record):
-    """Section of the configuration. The docstring below a field becomes its description.
+class RenamedRecord(Record):
+    """Record that also reads the names of older versions.
 
-    Pydantic searches the source of all loaded modules for these docstrings. With TensorFlow loaded the search is slow,
-    so records of files on disk derive from ``Record``.
+    From JSON text it is slower than ``Record`` and refuses tuples: validate parsed values instead.
     """
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     renamed: ClassVar[dict[str, str]] = {}
     """Older names of keys, which are still read, and the names of today."""
@@ -40,3 +37,13 @@ class DocumentedRecord(Record):
             if isinstance(values.get(key), str) and values[key] in names:
                 values[key] = names[values[key]]
         return values
+
+
+class DocumentedRecord(RenamedRecord):
+    """Section of the configuration. The docstring below a field becomes its description.
+
+    Pydantic searches the source of all loaded modules for these docstrings. With TensorFlow loaded the search is slow,
+    so records of files on disk derive from ``Record`` or ``RenamedRecord``.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)

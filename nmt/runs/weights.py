@@ -98,7 +98,9 @@ def average_weights(run: Run, epochs: list[int]) -> Arrays:
         current = {current_name(name): array for name, array in arrays.items()}
         if not sums:
             sums = {name: np.zeros(array.shape, np.float64) for name, array in current.items()}
-        if {name: array.shape for name, array in current.items()} != {name: total.shape for name, total in sums.items()}:
+        if {name: array.shape for name, array in current.items()} != {
+            name: total.shape for name, total in sums.items()
+        }:
             raise DataError(
                 f"{run.weights_path(epoch)} holds the weights of another model than epoch {epochs[0]}. Only weights of "
                 "one model can be averaged. Restore a copy of it."
@@ -150,7 +152,9 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     if chosen is not None:
         return chosen
     if not epochs:
-        raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}")
+        raise NotFoundError(
+            f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}"
+        )
     known = ", ".join(map(str, kept))
     if choice == "average":
         raise NotFoundError(

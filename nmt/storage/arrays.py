@@ -84,4 +84,3 @@ def read_arrays(path: Path, expected: str | None = None) -> Arrays:
     if expected not in (None, metadata[CHECKSUM]):
         raise DataError(f"{path} is not the file that was saved with those beside it. Restore a copy of it.")
     return arrays
-

@@ -20,7 +20,7 @@ from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
 from nmt.plotting import figures as plots
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, WeightsId, EpochMetrics
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, WeightsId
 from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, weights_to_delete
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
