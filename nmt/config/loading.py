@@ -108,7 +108,7 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Places]:
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
-            f"{path} holds a {type(values).__name__}. A configuration holds the sections "
+            f"{path} holds no sections, but a {type(values).__name__}. A configuration holds the sections "
             f"{', '.join(Config.model_fields)}. {START_FROM_CONFIGS}"
         )
     return {key: {} if value is None and key != FORMAT else value for key, value in values.items()}, places

@@ -80,7 +80,9 @@ GREEDY = How()
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out."""
 
-    def __init__(self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
+    def __init__(
+        self, model: Transformer, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId
+    ) -> None:
         """Take the parts; ``load`` gets them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
         self._compiled: dict[tuple[How, bool], Callable[..., Found]] = {}

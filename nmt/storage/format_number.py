@@ -18,8 +18,8 @@ def check_format(number: object, readable: Collection[object], file: str) -> Non
     """
     if type(number) in map(type, readable) and number in readable:
         return
-    shown = repr(number) if len(repr(number)) <= 60 else f"{repr(number)[:60]}..."
+    shown = str(number) if len(str(number)) <= 60 else f"{str(number)[:60]}..."
     raise DataError(
-        f"{file} has format {shown}. This version of nmt reads format {' or '.join(map(repr, readable))}. Update nmt, "
+        f"{file} has format {shown}. This version of nmt reads format {' or '.join(map(str, readable))}. Update nmt, "
         "or use the version that wrote the file."
     )

@@ -467,7 +467,7 @@ def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted:
     with pytest.raises(NotFoundError) as caught:
         choose_epoch(run, wanted)
     assert str(caught.value) == (
-        f"An epoch is a number, best, last or average; run 'first' has no weights of epoch {wanted!r}{hint}. "
+        f"Run 'first' has no weights of epoch {wanted!r}{hint}. An epoch is a number, best, last or average. "
         "Kept: 1, 2, 3."
     )
 
@@ -476,7 +476,7 @@ def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted:
 def test_a_run_without_a_finished_epoch_has_nothing_to_choose(run: Run, wanted: str | None) -> None:
     with pytest.raises(NotFoundError) as caught:
         choose_epoch(run, wanted)
-    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Go on with: nmt train --run first")
+    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Continue with: nmt train --run first")
 
 
 def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
@@ -503,7 +503,7 @@ def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
 
 def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
     save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
-    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds those of another than epoch 1"):
+    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds the weights of another model than epoch 1"):
         average_weights(copy, [1, 2])
 
 
