@@ -20,7 +20,7 @@ def info(run: RunOption = None) -> None:
     from nmt.models.registry import parts_of
     from nmt.runs.directory import find_run
     from nmt.runs.epoch_ranges import in_ranges
-    from nmt.runs.metrics import best_of, weights_name
+    from nmt.runs.metrics import best_of, weights_id
 
     chosen = find_run(run)
     config, manifest = chosen.config(), read_manifest(chosen.dataset_path)
@@ -32,7 +32,7 @@ def info(run: RunOption = None) -> None:
     best = best_of(chosen.validations(), config.training.best_by)
     if best:
         typer.echo(
-            f"Best epoch: {weights_name(best)}, validation accuracy {best.validation_accuracy:.3f}, "
+            f"Best epoch: {weights_id(best)}, validation accuracy {best.validation_accuracy:.3f}, "
             f"loss {best.validation_loss:.3f}"
         )
     mean = chosen.average()

@@ -1,1 +1,1 @@
-"""The configuration: typed records with every key documented, read from YAML and checked."""
+"""Configuration: typed sections with documented keys, and their YAML reader."""

@@ -1,4 +1,4 @@
-"""A configuration file and what the command line overrides in it, read once; each problem in words, with its place."""
+"""Loader of configurations: YAML file, overrides of the command line, and messages with the place of each problem."""
 
 from pathlib import Path
 from typing import Any
@@ -7,24 +7,36 @@ import yaml
 from pydantic import ValidationError
 
 from nmt.config.decoding import DecodingConfig
+from nmt.config.record import DocumentedRecord
 from nmt.config.schema import Config
 from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
+from nmt.storage.format_number import check_format
 from nmt.storage.names import did_you_mean, find_file
-from nmt.storage.text import CONVERT
+from nmt.storage.text import not_utf8
 
-PACKAGE_CONFIGS = Path(__file__).parent.parent / "configs"  # where a wheel carries them
+PACKAGE_CONFIGS = Path(__file__).parent.parent / "configs"  # in an installed wheel
 CHECKOUT_CONFIGS = Path(__file__).parent.parent.parent / "configs"
-MAX_BYTES = 2**17  # of a configuration; base.yaml has 6,000
-START_ANEW = "Start from one of the files in configs/."
-MAX_PROBLEMS = 10  # told at a time
+MAX_BYTES = 2**17  # base.yaml has 6,000
+MAX_PROBLEMS = 10  # in one message
+MAX_KEY, MAX_VALUE = 60, 200  # characters of a key and of a value in a message
+START_FROM_CONFIGS = "Start from one of the files in configs/."
+
+FORMAT = "format"  # key of the format number, beside the sections
+CURRENT_FORMAT = 2
+FIRST_FORMAT = 1  # its files hold no number
+
+# PyYAML's constructors raise these for text that does not fit its tag: "!!int ''", "!!bool x".
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
+Places = dict[tuple[str, ...], str]
+"""Place of each section and key: "line 3", or "--set ..."."""
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a configuration: as said, else in ``configs/``, else among those that travel with nmt.
+    """Return the path of a configuration: ``name`` itself, else in ``configs/``, else among those that come with nmt.
 
     Raises:
-        NotFoundError: naming every place that was looked in.
+        NotFoundError: if it is in none of these places; names them.
     """
     return find_file(name, [Path("configs"), PACKAGE_CONFIGS, CHECKOUT_CONFIGS], "configuration", (".yaml", ".yml"))
 
@@ -33,158 +45,213 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
     """Read a configuration file and apply overrides of the form ``section.key=value``.
 
     Raises:
-        ConfigError: naming file, line, key and value for whatever breaks the schema.
+        ConfigError: if a value breaks the schema; names file, line, key and value.
+        DataError: if the file has an unknown format.
     """
-    values, lines = _read_yaml(path)
+    values, places = _read_yaml(path)
+    check_format(values.pop(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
     for override in overrides or []:
-        _override(values, lines, override)
+        _override(values, places, override)
     try:
         return Config.model_validate(values)
     except ValidationError as error:
         problems = error.errors()
-        said = [_in_words(one, path, lines) for one in problems[:MAX_PROBLEMS]]
+        messages = [_in_words(problem, path, places, values) for problem in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
-            said.append(f"{path}: {len(problems) - MAX_PROBLEMS:,} more problems.")
-        raise ConfigError("\n".join(said)) from None
+            messages.append(f"{path}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+        raise ConfigError("\n".join(messages)) from None
 
 
-# PyYAML's constructors let out whatever a text that is not of its tag makes of them: "!!int ''", "!!bool x".
-_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
-Lines = dict[tuple[str, ...], str]  # where each key was said: "line 3" or "--set ..."
+def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> DecodingConfig:
+    """Return the decoding section with options of the command line; an option that is None changes nothing.
+
+    Raises:
+        ConfigError: if a value breaks the schema; names option and value.
+    """
+    changes = {key: value for key, value in options.items() if value is not None}
+    try:
+        return DecodingConfig.model_validate({**decoding.model_dump(), **changes})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        option = "--" + str(problem["loc"][0]).replace("_", "-").replace("beam-size", "beam")
+        raise ConfigError(f"{option} is {problem['input']!r}, but {_rule(problem)}. Change the value.") from None
 
 
-def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
+# --- YAML
+
+
+def _read_yaml(path: Path) -> tuple[dict[str, Any], Places]:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
     if len(content) > MAX_BYTES:
-        raise ConfigError(f"A configuration has at most {MAX_BYTES:,} bytes; {path} has more. {START_ANEW}")
+        raise ConfigError(f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
-        raise ConfigError(
-            f"A configuration is UTF-8 text; {path}, line {line} holds the byte 0x{byte:02x}. {CONVERT}."
-        ) from None
-    lines: Lines = {}
+        raise ConfigError(not_utf8(str(path), error)) from None
+    places: Places = {}
     try:
         root = yaml.compose(text, Loader=Loader)
         if root is not None:
-            _collect_lines(root, (), lines, path)
+            _collect_lines(root, (), places, path)
         values = yaml.load(text, Loader=Loader)
     except RecursionError:
-        raise ConfigError(f"A configuration is four flat sections; {path} is nested deeper. {START_ANEW}") from None
+        raise ConfigError(
+            f"{path} is nested too deeply. A configuration is four flat sections. {START_FROM_CONFIGS}"
+        ) from None
     except _NOT_YAML as error:
         place, problem = _in_yaml(error)
-        raise ConfigError(
-            f"A configuration is YAML; {path}{place} is not: {problem}. Mend it, or quote text."
-        ) from None
+        raise ConfigError(f"{path}{place} is not valid YAML: {problem}. Correct it, or put text in quotes.") from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(
-            f"A configuration holds the sections {', '.join(Config.model_fields)}; {path} holds none, but a "
-            f"{type(values).__name__}. {START_ANEW}"
+            f"{path} holds no sections, but a {type(values).__name__}. A configuration holds the sections "
+            f"{', '.join(Config.model_fields)}. {START_FROM_CONFIGS}"
         )
-    return {key: {} if value is None else value for key, value in values.items()}, lines
+    return {key: {} if value is None and key != FORMAT else value for key, value in values.items()}, places
 
 
 def _in_yaml(error: Exception) -> tuple[str, str]:
-    """Where a text ceases to be YAML, as ", line 3, column 7" if that is known, and what is wrong there."""
+    """Return the place of a YAML error, as ", line 3, column 7" where PyYAML knows it, and the problem."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
         mark = error.problem_mark
-        return f", line {mark.line + 1}, column {mark.column + 1}", error.problem[:200]
+        return f", line {mark.line + 1}, column {mark.column + 1}", error.problem[:MAX_VALUE]
     if isinstance(error, yaml.YAMLError | ValueError):
-        return "", " ".join(str(error).split())[:200]
-    return "", "a value is not what its tag says"
+        return "", " ".join(str(error).split())[:MAX_VALUE]
+    return "", "a value does not fit its tag"
 
 
-def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], lines: Lines, path: Path) -> None:
+def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], places: Places, path: Path) -> None:
     if not isinstance(node, yaml.MappingNode) or len(key_path) > len(("section", "key")):
         return
     for key, value in node.value:
-        here = (*key_path, str(key.value))
-        if here in lines:
+        inner_path = (*key_path, str(key.value))
+        if inner_path in places:
             raise ConfigError(
-                f"A key is set once; {path}, line {key.start_mark.line + 1} sets {'.'.join(here)} again. Remove one of "
-                "the two."
+                f"{path}, line {key.start_mark.line + 1} sets {'.'.join(inner_path)} again. A key is set once. Remove "
+                "one of the two lines."
             )
-        lines[here] = f"line {key.start_mark.line + 1}"
-        _collect_lines(value, here, lines, path)
+        places[inner_path] = f"line {key.start_mark.line + 1}"
+        _collect_lines(value, inner_path, places, path)
 
 
-def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> DecodingConfig:
-    """Return the section with the values of options of the command line, None where one was not given.
-
-    Raises:
-        ConfigError: naming option and value for whatever breaks the schema.
-    """
-    given = {key: value for key, value in options.items() if value is not None}
-    try:
-        return DecodingConfig.model_validate({**decoding.model_dump(), **given})
-    except ValidationError as error:
-        problem = error.errors()[0]
-        option = "--" + str(problem["loc"][0]).replace("_", "-").replace("beam-size", "beam")
-        message = problem["msg"].replace("Input should be", "must be")
-        raise ConfigError(f"{option} {message}; received {problem['input']!r}. Remedy: change the value.") from None
-
-
-def _override(values: dict[str, Any], lines: Lines, override: str) -> None:
+def _override(values: dict[str, Any], places: Places, override: str) -> None:
     key_path, equals, text = override.partition("=")
     section, dot, key = key_path.strip().partition(".")
     if not (equals and dot and key):
-        raise ConfigError(f"--set takes section.key=value, as in --set training.epochs=5; received {override!r}.")
+        raise ConfigError(
+            f"--set {override!r} has no section, key and value. Write --set section.key=value, as in --set "
+            "training.epochs=5."
+        )
     try:
         value = yaml.load(text, Loader=Loader)
     except (*_NOT_YAML, RecursionError):
-        raise ConfigError(f"The value in --set is read as YAML; received {override!r}. Quote it.") from None
-    owner = values.setdefault(section, {})
-    if isinstance(owner, dict):
-        owner[key] = value
-    lines.setdefault((section,), f"--set {override}")
-    lines[section, key] = f"--set {override}"
+        raise ConfigError(f"--set {override!r} has a value that is not valid YAML. Put the value in quotes.") from None
+    keys = values.setdefault(section, {})
+    if isinstance(keys, dict):
+        for name in _names_of_key(section, key):  # an override replaces the key of the file, whatever its age
+            keys.pop(name, None)
+            places.pop((section, name), None)
+        keys[key] = value
+    places.setdefault((section,), f"--set {override}")
+    places[section, key] = f"--set {override}"
 
 
-def _in_words(error: Any, path: Path, lines: Lines) -> str:
-    """One problem of a configuration as: where, the key, the rule, what was received, the remedy."""
-    key_path = tuple(str(part) for part in error["loc"])
-    said = lines.get(key_path[:2])
-    place = f"{path}, {said}" if said and not said.startswith("--set") else said or str(path)
-    name = ".".join(part[:60] for part in key_path)
-    if error["type"] == "extra_forbidden":
-        return f"{place}: unknown key {name!r}{_nearest_key(key_path)}."
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "value_error":  # about several keys of a section
-        options = [option for keys, option in lines.items() if keys[:1] == key_path and option.startswith("--set")]
-        if options and place not in options:
-            place = f"{place}, with {' '.join(dict.fromkeys(options))}"
-        return f"{place}: {name}: {message}."
-    if error["type"] == "string_type":
-        message += ", in quotes where it looks like something else"
-    if error["type"] in {"model_type", "model_attributes_type"}:
-        message = "must be a section of keys"
-    message = message.replace("Input should be", "must be")
+# --- problems in words
+
+
+def _in_words(problem: Any, path: Path, places: Places, values: dict[str, Any]) -> str:
+    """Return a problem that pydantic found as: place, key, value, rule, remedy."""
+    key_path = _key_path(problem, values)
+    written, place = _place(key_path, path, places)
+    name = ".".join(part[:MAX_KEY] for part in key_path)
+    if problem["type"] == "extra_forbidden":
+        return f"{place}: unknown key {name!r}{_nearest_key(key_path, values)}."
+    if problem["type"] == "value_error":  # about several keys of a section
+        set_options = [option for keys, option in places.items() if keys[:1] == key_path and option.startswith("--set")]
+        if set_options and place not in set_options:
+            place = f"{place}, with {' '.join(dict.fromkeys(set_options))}"
+        return f"{place}: {name}: {problem['msg'].removeprefix('Value error, ')}."
+    if written != key_path[:2]:
+        name = f"{'.'.join(written)}, now called {name},"
     return (
-        f"{place}: {name} {message}; received {_start(error['input'])}. Remedy: change the value or leave the key out."
+        f"{place}: {name} is {_shortened(problem['input'])}, but {_rule(problem)}. Change the value, or leave the key "
+        "out."
     )
 
 
-def _start(value: Any) -> str:
+def _key_path(problem: Any, values: dict[str, Any]) -> tuple[str, ...]:
+    """Return section, key and what pydantic adds below them, without the tag of a section of several types."""
+    section, *rest = (str(part) for part in problem["loc"])
+    if rest and section in Config.model_fields:
+        is_unknown_key = problem["type"] == "extra_forbidden" and len(rest) == 1
+        if rest[0] not in known_keys(section, values.get(section)) and not is_unknown_key:
+            rest = rest[1:]
+    return section, *rest
+
+
+def _place(key_path: tuple[str, ...], path: Path, places: Places) -> tuple[tuple[str, ...], str]:
+    """Return section and key as they were written, perhaps by an older name, and the line or option that set them."""
+    written = key_path[:2]
+    if len(written) > 1 and written not in places:
+        section, key = written
+        written = next(((section, name) for name in _names_of_key(section, key) if (section, name) in places), written)
+    place = places.get(written)
+    if place is None:
+        return written, str(path)
+    return written, place if place.startswith("--set") else f"{path}, {place}"
+
+
+def _rule(problem: Any) -> str:
+    if problem["type"] in {"model_type", "model_attributes_type"}:
+        return "must be a section of keys"
+    rule = str(problem["msg"]).replace("Input should be", "must be")
+    if problem["type"] == "string_type":
+        rule += ", in quotes where it looks like another type"
+    return rule
+
+
+def _shortened(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
-def _nearest_key(key_path: tuple[str, ...]) -> str:
-    sections = {name: list(getattr(Config(), name).__class__.model_fields) for name in Config.model_fields}
-    *sections_said, key = key_path
-    if sections_said:
-        known = sections[sections_said[0]]
-        elsewhere = [f"{section}.{key}" for section, keys in sections.items() if key in keys]
-        if elsewhere:
-            return f" (it belongs to another section: {elsewhere[0]!r})"
-        return did_you_mean(key, known) or f" (known in {sections_said[0]}: {', '.join(known)})"
-    inside = [f"{section}.{key}" for section, keys in sections.items() if key in keys]
-    if inside:
-        return f" (it belongs in a section: {inside[0]!r})"
-    return did_you_mean(key, sections) or f" (known: {', '.join(sections)})"
+def _section_type(section: str, values: Any) -> type[DocumentedRecord]:
+    """Return the record of a section, given the values of the section."""
+    return type(getattr(Config(), section))
+
+
+def known_keys(section: str, values: Any = None) -> list[str]:
+    """Return the keys of a section in their order.
+
+    Args:
+        section: Name of the section.
+        values: Values of the section as read, on which its keys may depend; None: the default keys.
+    """
+    return list(_section_type(section, values).model_fields)
+
+
+def _names_of_key(section: str, key: str, values: Any = None) -> list[str]:
+    """Return all names of a key, today's and older ones, in no particular order."""
+    if section not in Config.model_fields:
+        return [key]
+    renamed = _section_type(section, values).renamed
+    today = renamed.get(key, key)
+    return [today, *(old for old, new in renamed.items() if new == today)]
+
+
+def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
+    keys_by_section = {section: known_keys(section, values.get(section)) for section in Config.model_fields}
+    *sections, key = key_path
+    owners = [f"{section}.{key}" for section, keys in keys_by_section.items() if key in keys]
+    if sections:
+        if owners:
+            return f" (it belongs to another section: {owners[0]!r})"
+        known = keys_by_section[sections[0]]
+        return did_you_mean(key, known) or f" (known in {sections[0]}: {', '.join(known)})"
+    if owners:
+        return f" (it belongs in a section: {owners[0]!r})"
+    return did_you_mean(key, keys_by_section) or f" (known: {', '.join(keys_by_section)})"

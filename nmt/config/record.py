@@ -1,4 +1,4 @@
-"""Records: typed, immutable parts of a configuration or of a file on disk."""
+"""Base classes of typed, immutable records: sections of a configuration, and files on disk."""
 
 from typing import Any, ClassVar
 
@@ -6,24 +6,21 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Record(BaseModel):
-    """An immutable record, strict about types and keys."""
+    """Immutable record with strict types and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class DocumentedRecord(Record):
-    """A section of the configuration: its fields carry the docstrings below them as descriptions.
+class RenamedRecord(Record):
+    """Record that also reads the names of older versions.
 
-    Pydantic looks these up in the source of all loaded modules, which takes a while once TensorFlow is loaded, so
-    records of files on disk do without.
+    From JSON text it is slower than ``Record`` and refuses tuples: validate parsed values instead.
     """
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     renamed: ClassVar[dict[str, str]] = {}
-    """Keys of older versions, which are still read, and what they are called now."""
+    """Older names of keys, which are still read, and the names of today."""
     renamed_values: ClassVar[dict[str, dict[Any, Any]]] = {}
-    """By key, values of older versions and what they are called now."""
+    """Per key, older values, which are still read, and the values of today."""
 
     @model_validator(mode="before")
     @classmethod
@@ -34,9 +31,19 @@ class DocumentedRecord(Record):
         for old, new in cls.renamed.items():
             if old in values:
                 if new in values:
-                    raise ValueError(f"{old} is the older name of {new}; received both. Leave out {old}")
+                    raise ValueError(f"{new} is set twice, once by its older name {old}. Leave out {old}")
                 values[new] = values.pop(old)
         for key, names in cls.renamed_values.items():
             if isinstance(values.get(key), str) and values[key] in names:
                 values[key] = names[values[key]]
         return values
+
+
+class DocumentedRecord(RenamedRecord):
+    """Section of the configuration. The docstring below a field becomes its description.
+
+    Pydantic searches the source of all loaded modules for these docstrings. With TensorFlow loaded the search is slow,
+    so records of files on disk derive from ``Record`` or ``RenamedRecord``.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)

@@ -1,4 +1,4 @@
-"""The configuration: four typed sections, every key documented where it is declared."""
+"""Schema of the configuration: four sections."""
 
 import yaml
 from pydantic import SerializeAsAny
@@ -12,13 +12,17 @@ from nmt.config.yaml_io import Dumper
 
 
 class Config(DocumentedRecord):
-    """The whole configuration of a run."""
+    """Configuration of a run."""
 
     data: DataConfig = DataConfig()
+    """Preparation of the data."""
     model: SerializeAsAny[ModelConfig] = TransformerConfig()
+    """Architecture and size of the model."""
     training: TrainingConfig = TrainingConfig()
+    """Optimization, validation and saving."""
     decoding: DecodingConfig = DecodingConfig()
+    """Search for translations."""
 
     def to_yaml(self) -> str:
-        """Return every key with its value, defaults included, as YAML that ``load_config`` reads back unchanged."""
+        """Return all keys with their values, defaults included, as YAML that ``load_config`` reads back unchanged."""
         return yaml.dump(self.model_dump(), Dumper=Dumper, sort_keys=False, allow_unicode=True)

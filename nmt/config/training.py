@@ -1,4 +1,4 @@
-"""TODO."""
+"""Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
 from typing import Any, ClassVar, Literal, Self
 
@@ -7,109 +7,105 @@ from pydantic import Field, model_validator
 from nmt.config.record import DocumentedRecord
 
 Precision = Literal["float32", "bfloat16", "float16"]
-
-
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
-
-BATCH_SIZES = {"sentences": 64, "tokens": 2048}
+BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 
 
 class TrainingConfig(DocumentedRecord):
-    """The training loop: batches, optimizer, schedule, what is kept."""
+    """Training loop of ``nmt train``."""
 
     renamed: ClassVar = {"accumulate": "accumulation_steps", "pack": "remove_padding"}
     renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
 
     epochs: int = Field(20, ge=1, le=1_000_000)
-    """Passes over the training pairs. A finished run goes on when this is raised."""
+    """Passes over the training pairs. A larger number continues a finished run."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
-    """What ``batch_size`` counts: sentence pairs, or target tokens, of pairs of like length."""
+    """Unit of ``batch_size``: sentence pairs, or target tokens in batches of pairs of similar length."""
     batch_size: int = Field(64, ge=1, le=2**24)
-    """Sentence pairs in a batch; or its most target tokens, eos and padding too, and half its most source tokens.
-    null: 64 sentences, or 2,048 tokens, which ``batch_type`` decides."""
+    """Size of a batch: sentence pairs; or most target tokens, with eos and padding, and half the most source tokens.
+    null: 64 sentences or 2,048 tokens, by ``batch_type``."""
     sort_by_length: bool = False
-    """Batches of pairs of like length, as those by tokens always are: less attention over padding, but a step that sees
-    one length alone learns worse where batches are small."""
+    """Group pairs of similar length in batches, as batches by tokens always do. Less attention over padding, but in
+    small batches a step learns worse from a single length."""
     accumulation_steps: int = Field(1, ge=1, le=1_000_000)
-    """Batches whose gradients are added up before each step of the optimizer, as if they were one."""
+    """Batches whose gradients are summed for one optimizer step, as if they were one batch."""
     remove_padding: bool = True
-    """Compute all but attention for the tokens that count, end to end, instead of for padded rows. The result is the
-    same; false is slower, and there for comparisons."""
+    """Compute all layers but attention on the real tokens alone, without padding. The result is the same; false is
+    slower, and serves comparisons."""
     xla: bool = False
-    """Compile the training step with XLA, once for each shape of batch: for GPUs, with
-    ``remove_padding: false``. On a processor it is slower, since XLA leaves the matrix units unused."""
+    """Compile the training step with XLA, once per shape of batch: for GPUs, with ``remove_padding: false``. On a CPU
+    it is slower, since XLA does not use the matrix units."""
     pad_to_longest: bool = False
-    """Pad every batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
+    """Pad each batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
     reshuffle: bool = True
-    """New batches in a new order every epoch; false repeats those of the first."""
+    """New batches in a new order each epoch; false: the batches of the first epoch again."""
     seed: int = Field(1, ge=0, lt=2**32)
-    """Seed of the first weights, of dropout and of the order of batches."""
+    """Seed of the initial weights, of dropout and of the order of batches."""
     precision: Precision | Literal["auto"] = "auto"
-    """What layers compute in. ``bfloat16`` is about twice as fast where the processor or GPU has it natively; weights,
-    norms, loss and optimizer stay float32. ``auto`` takes it there and float32 elsewhere, and says so. ``float16`` is
-    for GPUs without bfloat16; its loss is scaled so that small gradients survive."""
+    """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware that has it natively; weights,
+    norms, loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs
+    without bfloat16; a scaled loss preserves its small gradients."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    """Share of each target's probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
-    section 5.4). The losses reported are without it."""
+    """Share of the target probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
+    section 5.4). Reported losses are without it."""
     schedule: Literal["noam", "inverse_sqrt", "cosine", "linear"] = "noam"
-    """How the learning rate falls after its straight rise. ``noam``: with 1/sqrt(step) from a peak that the width of
-    the model and ``warmup_steps`` decide (equation 3 of the paper); ``inverse_sqrt``: the same from
-    ``peak_learning_rate``; ``cosine``: along half a cosine (Loshchilov and Hutter 2017); ``linear``: straight."""
+    """Fall of the learning rate after its linear warm-up. ``noam``: with 1/sqrt(step), from a peak that ``d_model`` and
+    ``warmup_steps`` determine (equation 3 of the paper). ``inverse_sqrt``: likewise, from ``peak_learning_rate``.
+    ``cosine``: half a cosine (Loshchilov and Hutter 2017). ``linear``: a straight line."""
     peak_learning_rate: float | None = Field(None, gt=0)
-    """Learning rate at the end of the rise, which every schedule but ``noam`` needs and ``noam`` works out."""
+    """Learning rate at the end of the warm-up. All schedules but ``noam`` need it; ``noam`` computes its own."""
     warmup_steps: int = Field(4000, ge=1, le=2**40)
-    """Steps over which the learning rate rises before it falls."""
+    """Steps in which the learning rate rises from zero to its peak."""
     decay_steps: int | None = Field(None, ge=1, le=2**40)
-    """Steps after the rise over which ``cosine`` and ``linear`` fall, to stay at ``final_learning_rate`` from then on.
-    null: so many that they get there with the last of ``epochs``, which is then fixed for the run."""
+    """Steps in which ``cosine`` and ``linear`` fall to ``final_learning_rate``, where they stay. null: until the last
+    of ``epochs``, whose number is then fixed for the run."""
     final_learning_rate: float = Field(0.0, ge=0)
-    """Learning rate to which ``cosine`` and ``linear`` fall."""
+    """Learning rate at the end of ``cosine`` and ``linear``."""
     learning_rate_scale: float = Field(1.0, gt=0)
-    """Factor on schedule ``noam``; for the others it is 1, since ``peak_learning_rate`` is their peak."""
+    """Factor on schedule ``noam``; 1 for the others, whose peak is ``peak_learning_rate``."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)
     """Decay of Adam's mean of squared gradients."""
     adam_epsilon: float = Field(1e-9, gt=0)
-    """Added to the root of the squared gradients' mean in Adam."""
+    """Addend to the root of Adam's mean of squared gradients."""
     weight_decay: float = Field(0.0, ge=0)
-    """Decoupled weight decay (Loshchilov and Hutter 2019): each step shrinks matrices, embeddings among them, by the
-    learning rate times this share, whatever their gradients; biases and layer norms are let be."""
+    """Decoupled weight decay (Loshchilov and Hutter 2019): each step shrinks matrices, with embeddings, by the learning
+    rate times this factor. Biases and layer norms do not decay."""
     clip_norm: float | None = Field(None, gt=0)
-    """Gradients whose norm, over all weights together, is larger are scaled down to it (Pascanu et al. 2013); null:
-    none are."""
+    """Largest norm of the gradients of all weights together; larger gradients are scaled down to it (Pascanu et al.
+    2013). null: no clipping."""
     ema_decay: float | None = Field(None, gt=0, lt=1)
-    """Share that an exponential moving average of the weights keeps of itself at each step, the rest coming from the
-    new weights; in the first steps less, so that it forgets the untrained ones. null: no average is kept."""
+    """Decay of an exponential moving average of the weights, which validation and translation use. The decay is smaller
+    in the first steps, so that the average forgets the initial weights. null: no average."""
     skip_nonfinite: int = Field(0, ge=0, le=2**40)
-    """Steps of a run that may be left out because the loss or the gradients are not finite numbers, before it stops."""
+    """Number of steps per run that may be skipped because loss or gradients are not finite, before training stops."""
     start_from: str | None = None
-    """Begin with the weights of another run, ``RUN`` or ``RUN:EPOCH``, whose vocabulary the dataset must have (prepare
-    it with ``--tokenizer-of RUN``); null: with fresh ones."""
+    """Weights of another run to start from, ``RUN`` or ``RUN:EPOCH``. The dataset must have the vocabulary of that run:
+    prepare it with ``--tokenizer-of RUN``. null: random initial weights."""
     validate_every: int | None = Field(None, ge=1, le=2**40)
-    """Validate every so many steps too; null: after each epoch alone."""
+    """Steps between validations within an epoch; null: only at the end of each epoch."""
     decode_validation: int = Field(0, ge=0, le=2**40)
-    """Translate the first so many validation sentences, greedily, at each validation and score them with BLEU and
-    chrF; 0: none."""
+    """Number of validation sentences, the first of the split, that each validation translates greedily and scores with
+    BLEU and chrF; 0: none."""
     samples: int = Field(3, ge=0, le=1000)
-    """Translate and show the first so many validation sentences at each validation."""
+    """Number of validation sentences, the first of the split, whose translations each validation shows."""
     best_by: BestBy = "accuracy"
-    """Which validation is the best: of the highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or the lowest
-    ``loss``."""
+    """Measure of the best validation: highest ``accuracy`` of tokens, ``bleu`` or ``chrf``, or lowest ``loss``."""
     patience: int | None = Field(None, ge=1, le=1_000_000)
-    """Stop after so many validations in a row that were not the best so far; null: train all epochs."""
+    """Early stopping: number of validations in a row without a new best; null: train all epochs."""
     save_every: int | None = Field(None, ge=1, le=2**40)
-    """Save a state to go on from every so many steps, besides each epoch; null: do not."""
+    """Steps between checkpoints within an epoch; null: none by steps. Each epoch ends with a checkpoint."""
     save_every_minutes: float | None = Field(10.0, gt=0)
-    """Save one whenever the last is so many minutes old; null: do not."""
+    """Minutes between checkpoints within an epoch; null: none by time."""
     max_to_keep: int | None = Field(None, ge=1, le=1_000_000)
-    """Keep the weights of the last so many epochs, and always of the best; null keeps those of every epoch."""
+    """Number of last epochs whose weights are kept; those of the best validation are always kept. null: all epochs."""
     average_last: int = Field(5, ge=1, le=1_000_000)
-    """A run ends with the mean of the weights of the last so many epochs, at most a quarter of all, and translates with
-    it (section 6.1 of the paper); 1: with those of the best epoch."""
+    """Number of last epochs, at most a quarter of all, whose weights are averaged at the end (section 6.1 of the
+    paper). Translation uses the average. 1: no average, translation uses the best epoch."""
     log_every: int = Field(50, ge=1, le=2**40)
-    """Steps between two records in the metrics file, and two lines where there is no terminal."""
+    """Steps between two records in the metrics file, and between two lines of output without a terminal."""
 
     @model_validator(mode="before")
     @classmethod
@@ -122,46 +118,46 @@ class TrainingConfig(DocumentedRecord):
     def _check(self) -> Self:
         if self.best_by in {"bleu", "chrf"} and not self.decode_validation:
             raise ValueError(
-                f"best_by {self.best_by} needs translations of validation sentences; received decode_validation 0. Set "
-                "training.decode_validation=500, or so many as shall be translated"
+                f"best_by is {self.best_by} and decode_validation is 0. A score needs translations of validation "
+                "sentences. Set training.decode_validation=500"
             )
         if self.xla and self.remove_padding:
             raise ValueError(
-                "xla needs shapes that do not depend on the data, and remove_padding makes some that do; received xla "
-                "true with remove_padding true. Set training.remove_padding=false"
+                "xla and remove_padding are both true. XLA needs shapes that do not depend on the data, and removal of "
+                "padding makes them depend on it. Set training.remove_padding=false"
             )
         self._check_schedule()
         return self
 
     def _check_schedule(self) -> None:
-        falls = self.schedule in {"cosine", "linear"}
+        falls_to_end = self.schedule in {"cosine", "linear"}
         if self.schedule == "noam" and self.peak_learning_rate is not None:
             raise ValueError(
-                "schedule noam works its peak out from d_model and warmup_steps; received peak_learning_rate "
-                f"{self.peak_learning_rate:g} with it. Set schedule to inverse_sqrt, which falls the same way, or to "
-                "cosine or linear, or scale the peak with learning_rate_scale"
+                f"schedule is noam and peak_learning_rate is {self.peak_learning_rate:g}. noam computes its peak from "
+                "d_model and warmup_steps. Set schedule to inverse_sqrt, which falls likewise, to cosine or to linear; "
+                "or scale the peak of noam with learning_rate_scale"
             )
         if self.schedule != "noam" and self.peak_learning_rate is None:
             raise ValueError(
-                f"schedule {self.schedule} needs a peak_learning_rate; received null. Set it, for example to 0.0005, "
-                "or schedule to noam, which works it out"
+                f"schedule is {self.schedule} and peak_learning_rate is null. All schedules but noam need a peak. Set "
+                "it, for example to 0.0005, or set schedule to noam"
             )
         if self.schedule != "noam" and self.learning_rate_scale != 1:
             raise ValueError(
-                "learning_rate_scale goes with schedule noam alone, the others have their peak_learning_rate as peak; "
-                f"received learning_rate_scale {self.learning_rate_scale:g} with schedule {self.schedule}. Set "
-                "training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate"
+                f"schedule is {self.schedule} and learning_rate_scale is {self.learning_rate_scale:g}. Only noam has a "
+                "scale; the peak of the others is peak_learning_rate. Set training.learning_rate_scale=1, and the "
+                "intended peak as peak_learning_rate"
             )
-        of_fall = {"decay_steps": self.decay_steps, "final_learning_rate": self.final_learning_rate or None}
-        received = " and ".join(f"{key} {value:g}" for key, value in of_fall.items() if value is not None)
-        if received and not falls:
+        decay = {"decay_steps": self.decay_steps, "final_learning_rate": self.final_learning_rate or None}
+        received = " and ".join(f"{key} is {value:g}" for key, value in decay.items() if value is not None)
+        if received and not falls_to_end:
             raise ValueError(
-                f"decay_steps and final_learning_rate go with schedule cosine or linear alone; received {received} "
-                f"with schedule {self.schedule}. Leave them out, or set schedule to cosine or linear"
+                f"schedule is {self.schedule} and {received}. Only cosine and linear fall to a final learning rate. "
+                "Leave the key out, or set schedule to cosine or linear"
             )
-        if falls and self.peak_learning_rate is not None and self.final_learning_rate > self.peak_learning_rate:
+        if falls_to_end and self.peak_learning_rate is not None and self.final_learning_rate > self.peak_learning_rate:
             raise ValueError(
-                f"the learning rate falls from peak_learning_rate to final_learning_rate; received a peak of "
-                f"{self.peak_learning_rate:g} below the final {self.final_learning_rate:g}. Lower "
+                f"final_learning_rate is {self.final_learning_rate:g} and peak_learning_rate is "
+                f"{self.peak_learning_rate:g}. The learning rate falls from the peak to the final value. Lower "
                 "final_learning_rate"
             )

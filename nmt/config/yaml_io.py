@@ -1,4 +1,4 @@
-"""YAML as it is read and written here: safe, within bounds, with the numbers of YAML 1.2."""
+"""YAML reader and writer: safe, bounded, and with the numbers of YAML 1.2."""
 
 import re
 from typing import Any
@@ -7,10 +7,9 @@ import yaml
 
 
 class Loader(yaml.SafeLoader):
-    """A safe loader that reads 1e-9 as a number, as YAML 1.2 does and PyYAML does not, and refuses what can grow.
+    """Safe loader that reads 1e-9 as a number, like YAML 1.2 and unlike PyYAML, and refuses values that explode.
 
-    An alias repeats a value in three characters, so that aliases of aliases make any amount of it; an integer of
-    thousands of digits takes Python minutes to write down again.
+    Aliases of aliases can grow a value exponentially. Python needs minutes to print an integer of thousands of digits.
     """
 
     MAX_DIGITS = 40
@@ -19,22 +18,20 @@ class Loader(yaml.SafeLoader):
         """Refuse aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
-            raise yaml.MarkedYAMLError(
-                None, None, f"a value is written where it is needed; *{event.anchor} repeats another", event.start_mark
-            )
+            problem = f"the alias *{event.anchor} repeats a value. Aliases are not supported"
+            raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Refuse integers that no setting has."""
+        """Refuse integers longer than any setting."""
         if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
-            raise yaml.MarkedYAMLError(
-                None, None, f"an integer has at most {self.MAX_DIGITS} characters", node.start_mark
-            )
+            problem = f"the integer has more than {self.MAX_DIGITS} characters"
+            raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)
         return super().construct_scalar(node)
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what ``Loader`` reads: it quotes text that looks like such a number."""
+    """Writer of YAML that ``Loader`` reads back: quotes text that looks like a number with an exponent."""
 
 
 for _class in (Loader, Dumper):

@@ -21,7 +21,7 @@ from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.registry import parts_of
 from nmt.runs.directory import Run
-from nmt.runs.metrics import Epoch
+from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
@@ -45,7 +45,9 @@ class Translation(NamedTuple):
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it."""
 
-    def __init__(self, model: Seq2SeqModel, source: Tokenizer, target: Tokenizer, config: Config, epoch: Epoch) -> None:
+    def __init__(
+        self, model: Seq2SeqModel, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId
+    ) -> None:
         """Take the parts; ``load`` reads them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
         self.search = ModelSearch(model, config.decoding)

@@ -1,4 +1,4 @@
-"""Weights of a model as arrays by name."""
+"""Weights of a model as arrays by name, and layer names of older files."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,6 +10,24 @@ from nmt.storage.arrays import Arrays, value_of
 
 if TYPE_CHECKING:
     import keras
+
+RENAMED_WEIGHTS: dict[str, str] = {"_frame/": "_sublayer/"}
+"""Parts of weight names in files of format 1, and their names in models of today."""
+
+
+def current_name(name: str) -> str:
+    """Return the name that a weight of an older file has today."""
+    for old, new in RENAMED_WEIGHTS.items():
+        name = name.replace(old, new)
+    return name
+
+
+def upgrade_names(arrays: Arrays, known: "set[str]") -> Arrays:
+    """Return arrays of a file under the names ``known`` to the model, where only an older name differs."""
+    return {
+        current_name(name) if name not in known and current_name(name) in known else name: array
+        for name, array in arrays.items()
+    }
 
 
 def weight_name(variable: "keras.Variable") -> str:
@@ -23,22 +41,23 @@ def weights_of(model: "keras.Model") -> Arrays:
 
 
 def set_weights(model: "keras.Model", arrays: Arrays) -> None:
-    """Assign float32 arrays to the weights of a model, rounded to its precision.
+    """Put arrays into a model, each in the precision of its variable. Names of older files are understood.
 
     Raises:
-        ValueError: naming the first difference, for weights of another model; the model is unchanged then.
+        ValueError: if the arrays are of another model; names the first difference. The model is unchanged then.
     """
     variables = {weight_name(weight): weight for weight in model.weights}
+    arrays = upgrade_names(arrays, set(variables))
     for name in sorted(variables.keys() | arrays.keys()):
         if name not in arrays:
-            raise ValueError(f"the model has {name}, the file has not")
+            raise ValueError(f"the file has no {name}, the model has one")
         if name not in variables:
-            raise ValueError(f"the file has {name}, the model has not")
+            raise ValueError(f"the file has {name}, the model has none")
         if arrays[name].shape != variables[name].shape:
-            saved, built = list(arrays[name].shape), list(variables[name].shape)
-            raise ValueError(f"{name} is {saved} in the file and {built} in the model")
+            in_file, in_model = list(arrays[name].shape), list(variables[name].shape)
+            raise ValueError(f"{name} has shape {in_file} in the file and {in_model} in the model")
         if arrays[name].dtype != np.float32:
-            raise ValueError(f"{name} is {arrays[name].dtype} in the file, and weights are saved in float32")
+            raise ValueError(f"{name} has type {arrays[name].dtype} in the file, weights are saved as float32")
     for name, array in arrays.items():
         variables[name].assign(array)
 

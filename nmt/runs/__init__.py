@@ -1,1 +1,1 @@
-"""The run directory: paths, metrics, saved weights, and which run started from which."""
+"""Run directories: paths, metrics, saved weights, and the ancestry of runs."""

@@ -1,4 +1,4 @@
-"""The run directory ``checkpoints/<run>/``: every path in it, and what its configuration and metrics say."""
+"""Run directory ``checkpoints/<run>/``: its paths, configuration and metrics, and the search for runs."""
 
 import itertools
 import shutil
@@ -6,20 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.config.loading import CURRENT_FORMAT as CONFIG_FORMAT
 from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.errors import DataError, NotFoundError
 from nmt.runs.metrics import (
     AverageMetrics,
-    Epoch,
     EpochMetrics,
+    Header,
     Metrics,
     SampleMetrics,
     StepMetrics,
     StepValidation,
+    WeightsId,
     best_of,
     parse_metrics,
-    weights_name,
+    weights_id,
 )
 from nmt.storage.atomic import append_line, atomic_folder, write_bytes, write_text
 from nmt.storage.names import check_name, did_you_mean
@@ -30,110 +32,115 @@ WEIGHTS_SUFFIX = ".safetensors"
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory. Nothing else in the house puts one of its paths together."""
+    """A run directory. All of its paths are defined here."""
 
     folder: Path
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """Name of the folder."""
         return self.folder.name
 
     @property
     def config_path(self) -> Path:
-        """The configuration as resolved."""
+        """Configuration with every key and every "auto" resolved."""
         return self.folder / "config.yaml"
 
     @property
     def dataset_path(self) -> Path:
-        """A copy of the dataset's manifest."""
+        """Copy of the dataset's manifest."""
         return self.folder / "dataset.json"
 
     def tokenizer_path(self, side: str) -> Path:
-        """The tokenizer of "source" or "target", so that the run translates without ``data/``."""
+        """Tokenizer of side "source" or "target". With it the run translates without ``data/``."""
         return self.folder / f"tokenizer.{side}.json"
 
     @property
     def tokenizer_files(self) -> list[Path]:
-        """The files that the tokenizers are made of."""
+        """All files of the tokenizers."""
         return sorted(self.folder.glob("tokenizer.*"))
 
     @property
     def metrics_path(self) -> Path:
-        """One JSON object a line."""
+        """Metrics file, a JSON object per line."""
         return self.folder / "metrics.jsonl"
 
-    def weights_path(self, epoch: Epoch) -> Path:
-        """The model's weights after an epoch, the mean of those of several, or the best amid an epoch."""
-        name = f"epoch-{epoch:04d}" if isinstance(epoch, int) else epoch
+    def weights_path(self, weights_id: WeightsId) -> Path:
+        """File of the weights of an epoch, of the average, or of a validation within an epoch."""
+        name = f"epoch-{weights_id:04d}" if isinstance(weights_id, int) else weights_id
         return self.folder / "weights" / f"{name}{WEIGHTS_SUFFIX}"
 
     @property
     def weights_epochs(self) -> list[int]:
-        """The epochs whose weights are kept, in order."""
-        return sorted(int(name) for name in self._weights("epoch"))
+        """Epochs whose weights are kept, ascending."""
+        return sorted(self._weights_numbers("epoch"))
 
     @property
-    def weights_amid_epochs(self) -> list[str]:
-        """The weights kept that are not those after an epoch, by their names such as "step-1500", in order."""
-        return [f"step-{step}" for step in sorted(int(name) for name in self._weights("step"))]
+    def step_weights(self) -> list[str]:
+        """Names of kept weights from validations within epochs, such as "step-1500", ascending."""
+        return [f"step-{step}" for step in sorted(self._weights_numbers("step"))]
 
-    def _weights(self, kind: str) -> list[str]:
+    def _weights_numbers(self, kind: str) -> list[int]:
         files = [file.name for file in (self.folder / "weights").glob(f"{kind}-*{WEIGHTS_SUFFIX}")]
-        names = [name.removeprefix(f"{kind}-").removesuffix(WEIGHTS_SUFFIX) for name in files]
-        return [name for name in names if name.isdecimal()]  # what else is there is none of ours
+        numbers = [name.removeprefix(f"{kind}-").removesuffix(WEIGHTS_SUFFIX) for name in files]
+        return [int(number) for number in numbers if number.isdecimal()]  # other files are not from training
 
     def state_path(self, step: int) -> Path:
-        """The folder with what it takes to go on after a step."""
+        """Folder of the checkpoint after a step, from which training resumes."""
         return self.folder / "state" / f"step-{step:08d}"
 
     @property
     def state_steps(self) -> list[int]:
-        """The steps that training can go on after, in order."""
+        """Steps with a checkpoint, ascending."""
         names = [folder.name.removeprefix("step-") for folder in (self.folder / "state").glob("step-*")]
         return sorted(int(name) for name in names if name.isdecimal())
 
     @property
     def lock_path(self) -> Path:
-        """The file that the process which writes to the run holds locked."""
+        """Lock file, held by the process that writes to the run."""
         return self.folder / "lock"
 
     @property
     def plots_path(self) -> Path:
-        """The folder for figures."""
+        """Folder of figures."""
         return self.folder / "plots"
 
     def config(self) -> Config:
-        """Return the configuration that the run was started or last resumed with."""
+        """Return the configuration with which training last started or resumed."""
         return load_config(self.config_path)
 
     def write_config(self, config: Config) -> None:
         """Replace the stored configuration."""
-        write_text(self.config_path, config.to_yaml())
+        write_text(self.config_path, _with_format(config))
 
     def append_metrics(self, metrics: Metrics) -> None:
-        """Add a line to the metrics file."""
-        append_line(self.metrics_path, metrics.model_dump_json(exclude_none=True))
+        """Add a line to the metrics file, and before the first line a header."""
+        line = metrics.model_dump_json(exclude_none=True)
+        is_empty = not self.metrics_path.exists() or self.metrics_path.stat().st_size == 0
+        append_line(self.metrics_path, f"{Header().model_dump_json()}\n{line}" if is_empty else line)
 
-    def mend_metrics(self) -> None:
-        """Take off what a process that was killed has left of a last line, so that lines can be added after it."""
+    def repair_metrics(self) -> None:
+        """Complete or remove a partial last line, so that lines can be added.
+
+        A process that is killed while it writes leaves a partial line.
+        """
         try:
             content = self.metrics_path.read_bytes()
         except FileNotFoundError:
             return
         if not content.endswith(b"\n"):
-            whole = content + b"\n"
+            repaired = content + b"\n"
             try:
-                parse_metrics(whole, self.metrics_path)
+                parse_metrics(repaired, self.metrics_path)
             except DataError:
-                whole = content[: content.rfind(b"\n") + 1]
-            self.restore_metrics(whole)
+                repaired = content[: content.rfind(b"\n") + 1]
+            self.restore_metrics(repaired)
 
     def metrics(self) -> list[Metrics]:
-        """Return the lines of the metrics file; none if there is no file yet.
+        """Return the records of the metrics file; none without a file.
 
         Raises:
-            DataError: naming the first damaged line.
+            DataError: if the format is unknown or a line is damaged; names the first such line.
         """
         try:
             content = self.metrics_path.read_bytes()
@@ -142,52 +149,59 @@ class Run:
         return parse_metrics(content, self.metrics_path)
 
     def epochs(self) -> list[EpochMetrics]:
-        """Return the lines about epochs."""
+        """Return the records of epochs."""
         return [record for record in self.metrics() if isinstance(record, EpochMetrics)]
 
     def average(self) -> AverageMetrics | None:
-        """Return what is known of the averaged weights; None if there are none, or of before training went on."""
+        """Return the record of the averaged weights; None without a valid average (see ``averages``)."""
         averages = self.averages()
         return averages[-1] if averages else None
 
     def averages(self) -> list[AverageMetrics]:
-        """Return the lines about averages since training last went on, in order; none if the weights are gone."""
+        """Return the records of averages since training last continued, in order; none without a file of weights.
+
+        Further training outdates an average.
+        """
         if not self.weights_path("average").exists():
             return []
-        backwards = (record for record in reversed(self.metrics()) if not isinstance(record, StepMetrics))
-        since = itertools.takewhile(lambda record: isinstance(record, AverageMetrics), backwards)
-        return [record for record in since if isinstance(record, AverageMetrics)][::-1]
+        newest_first = (record for record in reversed(self.metrics()) if not isinstance(record, StepMetrics))
+        valid = itertools.takewhile(lambda record: isinstance(record, AverageMetrics), newest_first)
+        return [record for record in valid if isinstance(record, AverageMetrics)][::-1]
 
     def validations(self) -> list[StepValidation | EpochMetrics]:
-        """Return the lines about validations, averages left out, in order."""
+        """Return the records of validations in order, without those of averages."""
         return [record for record in self.metrics() if isinstance(record, StepValidation | EpochMetrics)]
 
-    def best(self) -> Epoch | None:
-        """Return which weights did best in validation, by ``training.best_by``; None before the first."""
+    def best(self) -> WeightsId | None:
+        """Return the weights with the best validation by ``training.best_by``; None before the first validation."""
         best = best_of(self.validations(), self.config().training.best_by)
-        return weights_name(best) if best else None
+        return weights_id(best) if best else None
 
     def samples(self) -> list[SampleMetrics]:
-        """Return the lines with translations, in order."""
+        """Return the records with translations in order."""
         return [record for record in self.metrics() if isinstance(record, SampleMetrics)]
 
     def restore_metrics(self, content: bytes) -> None:
-        """Make the metrics file what it was when a state was saved: lines after it are about steps taken again."""
+        """Replace the metrics file by that of a checkpoint, since the steps after the checkpoint are repeated."""
         write_bytes(self.metrics_path, content)
 
 
+def _with_format(config: Config) -> str:
+    return f"format: {CONFIG_FORMAT}\n{config.to_yaml()}"
+
+
 def create_run(name: str, config: Config, dataset_files: Iterable[Path]) -> Run:
-    """Make ``checkpoints/<name>`` with the configuration and copies of the dataset's manifest and tokenizers.
+    """Create ``checkpoints/<name>`` with the configuration and copies of the dataset's manifest and tokenizers.
 
     Raises:
-        ConflictError: if it exists.
+        ConflictError: if the folder exists.
     """
     run = Run(RUNS / check_name(name, "run"))
-    with atomic_folder(run.folder) as aside:
-        (aside / run.config_path.name).write_text(config.to_yaml(), encoding="utf-8")
+    with atomic_folder(run.folder) as temporary:
+        (temporary / run.config_path.name).write_text(_with_format(config), encoding="utf-8")
         for file in dataset_files:
             name_in_run = run.dataset_path.name if file.name == "manifest.json" else file.name
-            shutil.copyfile(file, aside / name_in_run)
+            shutil.copyfile(file, temporary / name_in_run)
     return run
 
 
@@ -197,10 +211,10 @@ def run_exists(name: str) -> bool:
 
 
 def find_run(name: str | None) -> Run:
-    """Return the named run, or without a name the one that trained last.
+    """Return the run of a name; None: the run that trained last.
 
     Raises:
-        NotFoundError: if there is none; the nearest name is given.
+        NotFoundError: if there is no such run; suggests the most similar name.
     """
     runs = [Run(path.parent) for path in sorted(RUNS.glob("*/config.yaml")) if not path.parent.name.startswith(".")]
     if not runs:

@@ -1,4 +1,4 @@
-"""The metrics file, one JSON object a line: what is noted of steps, epochs, averages and samples, and which is best."""
+"""Records of the metrics file, its parser, and the comparison of validations."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,74 +10,93 @@ from pydantic import Field, ValidationError
 from nmt.config.record import Record
 from nmt.config.training import BestBy
 from nmt.errors import DataError
+from nmt.storage.format_number import check_format
+
+CURRENT_FORMAT = 2
+FIRST_FORMAT = 1  # its files begin without a header
+
+
+class Header(Record):
+    """First line of the metrics file."""
+
+    kind: Literal["header"] = "header"
+    format: int = CURRENT_FORMAT
+    """Format number of the file."""
 
 
 class StepMetrics(Record):
-    """A line of the metrics file about the training steps since the previous such line."""
+    """Line about the training steps since the previous line of this kind."""
 
     kind: Literal["step"] = "step"
     epoch: int
+    """Epoch of the last of these steps, from 1."""
     step: int
-    """Steps since the run began, from 1."""
+    """Number of the last of these steps since the run began, from 1."""
     loss: float
-    """Mean cross-entropy of a target token, in nats."""
+    """Mean cross-entropy per target token, in nats."""
     accuracy: float
-    """Share of target tokens predicted right."""
+    """Share of target tokens predicted correctly."""
     learning_rate: float
+    """Learning rate of the last of these steps."""
 
 
 class Validation(Record):
-    """What weights came to on the validation split. Means are over all target tokens, eos counted, padding not."""
+    """Results on the validation split. Means are over all target tokens, with eos and without padding."""
 
     step: int
-    """Steps since the run began, when they were measured."""
+    """Number of training steps behind the validated weights."""
     validation_loss: float
-    """Mean cross-entropy of a token, in nats."""
+    """Mean cross-entropy per token, in nats."""
     validation_accuracy: float
-    """Share of tokens predicted right, given those before them."""
+    """Share of tokens predicted correctly, each from the reference tokens before it."""
     validation_bleu: float | None = None
-    """Of greedy translations of the first ``training.decode_validation`` sentences; None without."""
+    """BLEU of greedy translations of the first ``training.decode_validation`` sentences; None without translations."""
     validation_chrf: float | None = None
-    """Of the same."""
+    """chrF of these translations; None without translations."""
 
 
 class StepValidation(Validation):
-    """A line of the metrics file about a validation amid an epoch."""
+    """Line about a validation within an epoch."""
 
     kind: Literal["validation"] = "validation"
     epoch: int
+    """Epoch that the validation interrupts, from 1."""
 
 
 class EpochMetrics(Validation):
-    """A line of the metrics file about an epoch."""
+    """Line about a finished epoch."""
 
     kind: Literal["epoch"] = "epoch"
     epoch: int
+    """Number of the epoch, from 1."""
     train_loss: float
-    """Mean cross-entropy of a token as training saw it, dropout on and weights moving, in nats."""
+    """Mean cross-entropy per token during training, with dropout and with weights as they changed, in nats."""
     train_accuracy: float
+    """Share of target tokens predicted correctly during training."""
     target_tokens: int
-    """Trained on in this epoch."""
+    """Number of target tokens trained on in this epoch."""
     seconds: float
-    """Of training, validation and saving left out."""
+    """Duration of the epoch's training steps, without validation and saving."""
 
 
 class AverageMetrics(Record):
-    """A line of the metrics file about the mean of the weights of several epochs; of figures see ``Validation``."""
+    """Line about the mean of the weights of several epochs. The fields are those of ``Validation``."""
 
     kind: Literal["average"] = "average"
     epochs: list[int] = Field(min_length=1)
+    """Epochs whose weights are averaged."""
     step: int
+    """Number of training steps behind the newest of the averaged weights."""
     validation_loss: float | None = None
-    """None if there was no dataset to measure it on."""
+    """Mean cross-entropy per token, in nats; None without a dataset to validate on."""
     validation_accuracy: float | None = None
-    """The same."""
+    """Share of tokens predicted correctly; None without a dataset to validate on."""
     validation_bleu: float | None = None
     validation_chrf: float | None = None
 
 
 class Sample(Record):
-    """A sentence of the validation split, as the model translated it."""
+    """Validation sentence with its translation by the model."""
 
     source: str
     reference: str
@@ -96,11 +115,13 @@ class DecodedValidation(NamedTuple):
 
 
 class SampleMetrics(Record):
-    """A line of the metrics file with translations, of the same sentences each time."""
+    """Line with translations of validation sentences, the same sentences at each validation."""
 
     kind: Literal["samples"] = "samples"
     epoch: int
+    """Epoch of the validation, from 1."""
     step: int
+    """Number of training steps behind the validated weights."""
     samples: list[Sample]
 
 
@@ -112,15 +133,17 @@ KINDS: dict[str, type[Metrics]] = {
     "average": AverageMetrics,
     "samples": SampleMetrics,
 }
-# Which weights: those after an epoch; "average", the mean of several; or, such as "step-1500", the best amid an epoch.
-Epoch = int | str
+WeightsId = int | str
+"""Weights of a run: number of an epoch; "average", a mean over epochs; "step-1500", best validation in an epoch."""
 
 
 def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
-    """Return the lines of a metrics file; a last one without its end is left out: the process died while writing it.
+    """Return the records of a metrics file without its header.
+
+    A last line without a line break may be partial: the process that wrote it was killed. It counts if it parses.
 
     Raises:
-        DataError: naming ``path`` and the first damaged line.
+        DataError: if the format is unknown or a line is damaged; the message names ``path`` and the first such line.
     """
     lines = content.decode(errors="replace").split("\n")
     records: list[Metrics] = []
@@ -129,13 +152,17 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
             continue
         try:
             values: Any = json.loads(line)
+            if number == 1 and values["kind"] == "header":
+                check_format(values["format"], [FIRST_FORMAT, CURRENT_FORMAT], str(path))
+                Header.model_validate(values)
+                continue
             records.append(KINDS[values["kind"]].model_validate(values))
         except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
             if number == len(lines):
                 break
             raise DataError(
-                f"Each line of a metrics file is as nmt train writes it; {path}, line {number} is damaged: "
-                f"{_problem(error)}. Remove the line."
+                f"{path}, line {number} is damaged: {_problem(error)}. Each line of a metrics file is a record that "
+                "nmt train wrote. Remove the line."
             ) from None
     return records
 
@@ -147,33 +174,33 @@ def _problem(error: Exception) -> str:
     return " ".join(str(error).split())[:120]
 
 
-def weights_name(validation: StepValidation | EpochMetrics) -> Epoch:
-    """Return which weights a validation was about."""
+def weights_id(validation: StepValidation | EpochMetrics) -> WeightsId:
+    """Return the name of the weights that were validated."""
     return validation.epoch if isinstance(validation, EpochMetrics) else f"step-{validation.step}"
 
 
-def is_better(one: Validation, other: Validation, by: BestBy) -> bool:
-    """Return whether one validation beats an earlier one; equals: by the lower loss.
+def is_better(candidate: Validation, best: Validation, by: BestBy) -> bool:
+    """Return whether a validation beats the best one so far. Between equal scores the lower loss decides.
 
-    Accuracy is the default, since greedy search takes the likeliest token and that is what accuracy counts; the loss
-    also counts how sure the model is of what it gets wrong.
+    Accuracy is the default: it counts the most likely token, which greedy search takes. The loss also depends on the
+    confidence in wrong predictions.
     """
 
-    def height(validation: Validation) -> tuple[float, float]:
-        value = getattr(validation, f"validation_{by}")
-        value = float("-inf") if value is None else value
-        return (-value if by == "loss" else value), -validation.validation_loss
+    def rank(validation: Validation) -> tuple[float, float]:
+        score = getattr(validation, f"validation_{by}")
+        score = float("-inf") if score is None else score
+        return (-score if by == "loss" else score), -validation.validation_loss
 
-    return height(one) > height(other)
-
-
-Measured = TypeVar("Measured", bound=Validation)
+    return rank(candidate) > rank(best)
 
 
-def best_of(validations: Iterable[Measured], by: BestBy) -> Measured | None:
-    """Return the best validation, of equals the first; None if there are none."""
-    best: Measured | None = None
-    for one in validations:
-        if best is None or is_better(one, best, by):
-            best = one
+AnyValidation = TypeVar("AnyValidation", bound=Validation)
+
+
+def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
+    """Return the best validation, the first among equals; None without validations."""
+    best: AnyValidation | None = None
+    for validation in validations:
+        if best is None or is_better(validation, best, by):
+            best = validation
     return best

@@ -1,4 +1,4 @@
-"""Weights to translate with: written whole, read while others get ready for them, averaged, chosen."""
+"""Weights of a run to translate with: saving, reading in the background, averaging, choosing."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmt.errors import DataError, NotFoundError
-from nmt.models.weights import set_weights
+from nmt.models.weights import current_name, set_weights
 from nmt.runs.directory import Run
-from nmt.runs.metrics import Epoch
+from nmt.runs.metrics import WeightsId
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
@@ -18,132 +18,151 @@ from nmt.storage.names import did_you_mean
 if TYPE_CHECKING:
     import keras
 
-FLOAT32 = 4  # bytes
-TOO_LARGE = 10  # times as large as the file; of less, what differs is named
+BYTES_PER_WEIGHT = 4  # float32
+MAX_SIZE_RATIO = 10  # model size / file size; below it the first difference is named
 
 
 @dataclass(frozen=True)
-class Saved:
-    """A file with weights."""
+class SavedWeights:
+    """File of weights that was just written."""
 
     path: Path
     checksum: str
+    """SHA-256 of its arrays, in hexadecimal."""
 
 
-def save_weights(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
+def save_weights(run: Run, weights: Arrays, weights_id: WeightsId) -> SavedWeights:
     """Write weights to translate with."""
-    path = run.weights_path(epoch)
-    with atomic_file(path) as aside:
-        return Saved(path, write_arrays(aside, weights))
+    path = run.weights_path(weights_id)
+    with atomic_file(path) as temporary:
+        return SavedWeights(path, write_arrays(temporary, weights))
 
 
 class WeightsFile:
-    """Weights that are read while others get ready for them: TensorFlow starts, the model is built."""
+    """File of weights that a thread reads while TensorFlow starts and the model is built."""
 
-    def __init__(self, run: Run, epoch: Epoch) -> None:
-        """Begin to read the weights of an epoch, or their average."""
-        self.epoch, self.path = epoch, run.weights_path(epoch)
+    def __init__(self, run: Run, weights_id: WeightsId) -> None:
+        """Start to read."""
+        self.epoch, self.path = weights_id, run.weights_path(weights_id)
         reader = ThreadPoolExecutor(1)
         self._arrays = reader.submit(read_arrays, self.path)
         reader.shutdown(wait=False)
 
     def check_size(self, fewest_weights: int) -> None:
-        """Refuse a model that is far too large for these to be its weights before somebody builds it.
+        """Refuse a model that is far larger than the file, before memory is spent on it.
+
+        Args:
+            fewest_weights: Lower bound of the model's number of weights.
 
         Raises:
-            DataError: if it is, or if the file is damaged.
-            NotFoundError: if it is not there.
+            DataError: if the model is too large, or the file is damaged.
+            NotFoundError: if the file does not exist.
         """
         size = self.path.stat().st_size if self.path.exists() else 0
-        if FLOAT32 * fewest_weights > TOO_LARGE * size:
-            there = sum(array.size for array in self._arrays.result().values())
-            raise self._others(f"it has {there:,}, the model at least {fewest_weights:,}")
+        if BYTES_PER_WEIGHT * fewest_weights > MAX_SIZE_RATIO * size:
+            count = sum(array.size for array in self._arrays.result().values())
+            raise self._mismatch(f"the file has {count:,} weights, the model at least {fewest_weights:,}")
 
-    def _others(self, difference: str) -> DataError:
+    def _mismatch(self, difference: str) -> DataError:
         return DataError(
-            f"{self.path} does not hold the weights of this model: {difference}. Use the configuration it was trained "
-            "with."
+            f"{self.path} does not hold the weights of this model: {difference}. Use the configuration that the "
+            "weights were trained with."
         )
 
     def load(self, model: "keras.Model") -> None:
         """Put the weights into a model.
 
         Raises:
-            NotFoundError: if they are not there.
+            NotFoundError: if the file does not exist.
             DataError: if the file is damaged or does not fit the model.
         """
         try:
             set_weights(model, self._arrays.result())
         except ValueError as error:
-            raise self._others(str(error)) from None
+            raise self._mismatch(str(error)) from None
 
 
 def average_weights(run: Run, epochs: list[int]) -> Arrays:
-    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1), summed up in float64.
+    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1), summed in float64.
+
+    Layers have the names of the last file: a run that an older version began has older names in its first files.
 
     Raises:
-        NotFoundError, DataError: if one of the files is missing, damaged or of another model.
+        NotFoundError, DataError: if a file is missing, damaged or of another model.
     """
     sums: dict[str, np.ndarray] = {}
+    names: dict[str, str] = {}
     for epoch in epochs:
         arrays = read_arrays(run.weights_path(epoch))
+        names = {current_name(name): name for name in arrays}
+        current = {current_name(name): array for name, array in arrays.items()}
         if not sums:
-            sums = {name: np.zeros(array.shape, np.float64) for name, array in arrays.items()}
-        if {name: one.shape for name, one in arrays.items()} != {name: one.shape for name, one in sums.items()}:
+            sums = {name: np.zeros(array.shape, np.float64) for name, array in current.items()}
+        if {name: array.shape for name, array in current.items()} != {
+            name: total.shape for name, total in sums.items()
+        }:
             raise DataError(
-                f"Weights that are averaged are of one model; {run.weights_path(epoch)} holds those of another "
-                f"than epoch {epochs[0]}. Restore a copy of it."
+                f"{run.weights_path(epoch)} holds the weights of another model than epoch {epochs[0]}. Only weights of "
+                "one model can be averaged. Restore a copy of it."
             )
-        for name, array in arrays.items():
+        for name, array in current.items():
             sums[name] += array
-    return {name: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
+    return {names[name]: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
 
 
-def superfluous_weights(run: Run, last: int, max_to_keep: int | None, best: Epoch | None) -> list[Path]:
-    """Return weights that can go once those of epoch ``last`` are there.
+def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: WeightsId | None) -> list[Path]:
+    """Return the files of weights that can go as soon as those of epoch ``last`` are saved.
 
-    Those of the ``max_to_keep`` epochs up to it stay, and the best; of those amid epochs, the best alone.
+    The best weights stay, and those of the last ``max_to_keep`` epochs (None: of all). Of weights from within epochs
+    only the best stay.
     """
     epochs = sorted({*run.weights_epochs, last})
-    kept: list[Epoch | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
-    there: list[Epoch] = [*epochs, *run.weights_amid_epochs]
-    return [run.weights_path(epoch) for epoch in there if epoch not in kept]
+    kept: list[WeightsId | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
+    saved: list[WeightsId] = [*epochs, *run.step_weights]
+    return [run.weights_path(weights_id) for weights_id in saved if weights_id not in kept]
 
 
-def choose_epoch(run: Run, wanted: str | None) -> Epoch:
-    """Return the weights to translate with: of an epoch by number, "last" or "best", or the "average".
+def choose_epoch(run: Run, choice: str | None) -> WeightsId:
+    """Return the weights to translate with.
 
-    By default the average if the run has one, else the best.
+    Args:
+        run: Owner of the weights.
+        choice: Number of an epoch, "last", "best", "average" or such as "step-1500"; None: the average if the run has
+            one, else the best.
 
     Raises:
-        NotFoundError: if its weights are not there.
+        NotFoundError: if the run does not have these weights.
     """
-    kept = run.weights_epochs
+    epochs = run.weights_epochs
+    kept: list[WeightsId] = [*epochs, *run.step_weights]
     best, average = run.best(), run.average()
-    found: Epoch | None = None
-    if wanted is None:
-        found = "average" if average else best if best in (*kept, *run.weights_amid_epochs) else max(kept, default=None)
-    elif wanted == "average" and average:
-        found = "average"
-    elif wanted == "best":
-        wanted, found = str(best), best if best in (*kept, *run.weights_amid_epochs) else None
-    elif wanted == "last":
-        found = max(kept, default=None)
-    elif wanted.isdecimal() and int(wanted) in kept:
-        found = int(wanted)
-    elif wanted in run.weights_amid_epochs:
-        found = wanted
-    if found is not None:
-        return found
-    if not kept:
-        raise NotFoundError(f"Run {run.name!r} has not finished an epoch yet. Go on with: nmt train --run {run.name}")
-    known = ", ".join(map(str, [*kept, *run.weights_amid_epochs]))
-    if wanted == "average":
+    chosen: WeightsId | None = None
+    if choice is None:
+        chosen = "average" if average else best if best in kept else max(epochs, default=None)
+    elif choice == "average" and average:
+        chosen = "average"
+    elif choice == "best":
+        choice, chosen = str(best), best if best in kept else None
+    elif choice == "last":
+        chosen = max(epochs, default=None)
+    elif choice.isdecimal() and int(choice) in epochs:
+        chosen = int(choice)
+    elif choice in run.step_weights:
+        chosen = choice
+    if chosen is not None:
+        return chosen
+    if not epochs:
         raise NotFoundError(
-            f"A run ends with an average if training.average_last asks for one and it has four epochs for each of them "
-            f"or more; run {run.name!r} has none. Make one with nmt average, leave --epoch out, or give one of {known}."
+            f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}"
+        )
+    known = ", ".join(map(str, kept))
+    if choice == "average":
+        raise NotFoundError(
+            f"Run {run.name!r} has no averaged weights. Training ends with an average if training.average_last is 2 or "
+            "more and the run has four epochs for each averaged epoch. Make one with nmt average, leave --epoch out, "
+            f"or give one of {known}."
         )
     raise NotFoundError(
-        f"An epoch is a number, best, last or average; run {run.name!r} has no weights of epoch {wanted!r}"
-        f"{did_you_mean(str(wanted), ['best', 'last', 'average'])}. Kept: {known}."
+        f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(str(choice), ['best', 'last', 'average'])}. "
+        f"An epoch is a number, best, last or average. Kept: {known}."
     )

@@ -1,1 +1,1 @@
-"""Files on disk: written whole or not at all, locked, checked, named."""
+"""Files on disk: atomic writes, locks, checksums, format numbers, names, text."""

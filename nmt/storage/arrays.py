@@ -1,6 +1,8 @@
-"""Arrays by name in a file that knows its own checksum: weights, and all else that training keeps, as safetensors."""
+"""Named arrays in a safetensors file with a checksum: weights and optimizer states."""
 
 import hashlib
+import itertools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,62 +11,76 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from nmt.errors import DataError, NotFoundError
+from nmt.storage.format_number import check_format
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 Arrays = dict[str, np.ndarray]
-CHECKSUM = "sha256"
+CHECKSUM, FORMAT = "sha256", "format"  # keys of the file's metadata, whose values are text
+CURRENT_FORMAT = "2"
+FIRST_FORMAT = "1"  # its files hold no number
 
 
 def value_of(variable: "tf.Variable") -> np.ndarray:
-    """Return the value that a variable has now, read-only and, on a CPU, not copied.
+    """Return the current value of a variable, read-only and, on a CPU, without a copy.
 
-    It stays what it is: TensorFlow gives a variable that is to change other memory if its value is still in use.
+    Later updates of the variable leave the array unchanged: TensorFlow allocates new memory for a variable whose value
+    is still in use.
     """
     return np.asarray(variable.read_value())
 
 
 def checksum(arrays: Arrays) -> str:
-    """Return the SHA-256 of names, types, shapes and values, whatever their order, in hexadecimal."""
-    whole = hashlib.sha256()
+    """Return the SHA-256 of names, dtypes, shapes and values in hexadecimal. The order of the arrays has no effect."""
+    digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
-        whole.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        whole.update(array.reshape(-1).view(np.uint8).data)
-    return whole.hexdigest()
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def write_arrays(path: Path, arrays: Arrays) -> str:
-    """Write arrays of numbers, their checksum among them, and return it."""
-    content = checksum(arrays)
-    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, path, {CHECKSUM: content})
-    return content
+    """Write arrays with format number and checksum. Return the checksum."""
+    digest = checksum(arrays)
+    metadata = {CHECKSUM: digest, FORMAT: CURRENT_FORMAT}
+    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, path, metadata)
+    _sort_metadata(path, metadata)
+    return digest
+
+
+def _sort_metadata(path: Path, metadata: dict[str, str]) -> None:
+    """Make equal arrays equal files: safetensors writes the metadata in random order."""
+    orders = [
+        b'{"__metadata__":' + json.dumps(dict(items), separators=(",", ":")).encode()
+        for items in itertools.permutations(sorted(metadata.items()))
+    ]
+    with path.open("r+b") as file:
+        file.seek(8)  # behind the length of the header
+        if file.read(len(orders[0])) in orders:
+            file.seek(8)
+            file.write(orders[0])
 
 
 def read_arrays(path: Path, expected: str | None = None) -> Arrays:
-    """Return the arrays in a file, checked against the checksum in it, and against ``expected`` if given.
+    """Return the arrays of a file after a comparison with its checksum, and with ``expected`` unless that is None.
 
     Raises:
-        NotFoundError: if there is no such file.
-        DataError: if it is damaged, or whole but not the expected one.
+        NotFoundError: if the file does not exist.
+        DataError: if the file is damaged, is whole but not the expected one, or has an unknown format.
     """
     try:
         with safe_open(path, "np") as file:
-            noted = (file.metadata() or {}).get(CHECKSUM)
+            metadata = file.metadata() or {}
+            check_format(metadata.get(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except FileNotFoundError:
         raise NotFoundError(f"{path} is missing. Restore a copy of it.") from None
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
         raise DataError(f"{path} is damaged: {str(error) or type(error).__name__}. Restore a copy of it.") from None
-    if noted != checksum(arrays):
+    if metadata.get(CHECKSUM) != checksum(arrays):
         raise DataError(f"{path} is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it.")
-    if expected not in (None, noted):
+    if expected not in (None, metadata[CHECKSUM]):
         raise DataError(f"{path} is not the file that was saved with those beside it. Restore a copy of it.")
     return arrays
-
-
-def array_names(path: Path) -> list[str]:
-    """Return the names of the arrays in a file, without reading them."""
-    with safe_open(path, "np") as file:
-        return list(file.keys())

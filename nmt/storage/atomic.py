@@ -1,4 +1,4 @@
-"""Whole or absent: files and folders are written aside, synced and renamed, so no reader ever sees half of one."""
+"""Atomic files and folders: written under a temporary name, synced, renamed. A reader never sees a partial one."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ def sha256(path: Path) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in ``folder`` as durable as the data behind them."""
+    """Force the names in a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -39,75 +39,75 @@ def _disk_errors_in_words(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise NmtError(
-            f"{path} cannot be written: {reason}. Nothing that was there before has changed; "
-            "free some space or choose a folder that can be written, then repeat the command."
+            f"{path} cannot be written: {reason}. Existing files are unchanged. Free some space, or choose a writable "
+            "folder, then repeat the command."
         ) from error
 
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; what is written there replaces ``path`` when the block ends well.
+    """Yield a temporary path for new content of ``path``; the content replaces ``path`` when the block succeeds.
 
-    The temporary name keeps the suffixes of ``path``, for writers that choose a format by them.
+    The temporary name has the suffixes of ``path``, since some writers choose a format by them.
 
     Raises:
-        NmtError: if the disk refuses; ``path`` is then as it was.
+        NmtError: if the disk refuses. ``path`` is unchanged then.
     """
     with _disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".writing-", dir=path.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=path.parent))
     try:
         with _disk_errors_in_words(path):
-            yield aside / path.name
-            sync_file(aside / path.name)
-            (aside / path.name).replace(path)
+            yield temporary / path.name
+            sync_file(temporary / path.name)
+            (temporary / path.name).replace(path)
             sync_folder(path.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def refuse_existing(path: Path) -> None:
     """Raise ConflictError if ``path`` exists."""
     if path.exists():
-        raise ConflictError(f"What is there is not overwritten; {path} exists. Choose another name, or move it away.")
+        raise ConflictError(f"{path} exists already. It is never overwritten. Choose another name, or move it away.")
 
 
 @contextlib.contextmanager
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder that becomes ``path`` when the block ends well.
+    """Yield a temporary folder that becomes ``path`` when the block succeeds.
 
     Raises:
         ConflictError: if ``path`` exists and ``replace`` is false.
-        NmtError: if the disk refuses; ``path`` is then as it was.
+        NmtError: if the disk refuses. ``path`` is unchanged then.
     """
     if not replace:
         refuse_existing(path)
     with _disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))
     try:
         with _disk_errors_in_words(path):
-            yield aside
-            for file in aside.rglob("*"):
+            yield temporary
+            for file in temporary.rglob("*"):
                 if file.is_file():
                     sync_file(file)
                 else:
                     sync_folder(file)
-            aside.chmod(0o777 & ~_umask())  # mkdtemp made it private to this user
+            temporary.chmod(0o777 & ~_umask())  # mkdtemp makes it private to this user
             if path.exists():
-                replaced = aside.with_name(aside.name + "-replaced")
+                replaced = temporary.with_name(temporary.name + "-replaced")
                 path.rename(replaced)
                 try:
-                    aside.rename(path)
+                    temporary.rename(path)
                 except OSError:
                     replaced.rename(path)
                     raise
                 shutil.rmtree(replaced, ignore_errors=True)
             else:
-                aside.rename(path)
+                temporary.rename(path)
             sync_folder(path.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _umask() -> int:
@@ -117,18 +117,18 @@ def _umask() -> int:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    with atomic_file(path) as aside:
-        aside.write_bytes(content)
+    """Write a file atomically."""
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text, whole or not at all."""
+    """Write UTF-8 text atomically."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add a line to a text file; killed on the way, it may leave a last line without its end.
+    """Add a line to a text file. A process that is killed meanwhile may leave a partial last line.
 
     Raises:
         NmtError: if the disk refuses.

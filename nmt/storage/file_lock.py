@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a file, which the system takes back however the process ends."""
+"""File lock: one writer at a time. The system releases the lock when the process ends, however it ends."""
 
 import contextlib
 import datetime
@@ -11,16 +11,20 @@ from nmt.errors import ConflictError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks, and keeps nobody apart
+except ImportError:  # Windows has no such locks: processes are not kept apart
     fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock at ``path`` inside the block; ``what`` it protects is named to who comes second.
+    """Hold the lock at ``path`` within the block.
+
+    Args:
+        path: Lock file. It holds the name of the process that holds the lock.
+        what: Protected thing in messages, such as "Run 'base'".
 
     Raises:
-        ConflictError: if another process holds it; the message says which, on what machine, and since when.
+        ConflictError: if another process holds the lock; names the process, its machine, and since when.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -30,10 +34,11 @@ def locked(path: Path, what: str) -> Iterator[None]:
             except OSError:
                 holder = os.read(descriptor, 1000).decode(errors="replace").strip() or "another process"
                 raise ConflictError(
-                    f"{what} is written by one process at a time; {holder} is at it. Wait for its end, or stop it."
+                    f"{what} is in use by {holder}. Only one process at a time may write to it. Wait until that "
+                    "process ends, or stop it."
                 ) from None
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        os.ftruncate(descriptor, 0)  # a process that was killed has left its name
+        os.ftruncate(descriptor, 0)  # a killed process leaves its name
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
         try:
             yield

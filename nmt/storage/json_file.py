@@ -1,4 +1,4 @@
-"""TODO."""
+"""JSON files: bounded reader, atomic writer."""
 
 import json
 from pathlib import Path
@@ -8,30 +8,32 @@ from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import write_text
 
 RESTORE = "Restore a copy, or prepare the corpus again with --overwrite."
-
-
-MAX_JSON = 64 * 2**20  # bytes; four million words of a tokenizer
+MAX_JSON = 64 * 2**20  # bytes; enough for a tokenizer of four million words
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write readable JSON, whole or not at all."""
+    """Write indented JSON atomically."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Return the JSON value in ``path``; ``what`` names the file's role in an error.
+    """Return the JSON value of a file.
+
+    Args:
+        path: File to read.
+        what: Role of the file in messages, such as "A tokenizer".
 
     Raises:
-        NotFoundError: if there is no such file.
-        DataError: if it is not JSON, or longer than ``MAX_JSON``.
+        NotFoundError: if the file does not exist.
+        DataError: if the file is not JSON, or longer than ``MAX_JSON``.
     """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
-            raise DataError(f"{what} has at most {MAX_JSON:,} bytes; {path} has more. {RESTORE}")
+            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. {RESTORE}")
         return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError(f"{what} is missing: {path} does not exist. {RESTORE}") from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{what} is JSON; {path} is damaged ({error}). {RESTORE}") from error
+        raise DataError(f"{path} is damaged: {error}. {what} is JSON. {RESTORE}") from error

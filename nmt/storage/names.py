@@ -1,4 +1,4 @@
-"""TODO."""
+"""Names of runs, datasets and files: validity, suggestions, search."""
 
 import difflib
 import os
@@ -8,56 +8,59 @@ from pathlib import Path
 
 from nmt.errors import NmtError, NotFoundError
 
-MAX_NEAREST = 200
-
-
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+MAX_COMPARED = 200  # characters; the time of a comparison grows with the square of the length
 
 
 def check_name(name: str, kind: str) -> str:
     """Return ``name`` if it can name a folder on every system.
 
     Raises:
-        NmtError: if it could leave its parent folder or needs quoting in a shell.
+        NmtError: if it could leave its parent folder, or needs quotes in a shell.
     """
     if NAME.fullmatch(name) is None:
         raise NmtError(
-            f"The name of a {kind} starts with a letter or digit and holds only letters, digits and . _ - "
-            f"(at most 100); received {name[:200]!r}. Choose another name."
+            f"{name[:200]!r} cannot be the name of a {kind}. A name starts with a letter or digit and holds only "
+            "letters, digits and . _ - (at most 100 characters). Choose another name."
         )
     return name
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'x'?)" for the known word closest to ``word``, or an empty string."""
-    if len(word) > MAX_NEAREST:  # comparing takes the square of the length
+    """Return " (did you mean 'x'?)" for the known word most similar to ``word``, or "" without a similar one."""
+    if len(word) > MAX_COMPARED:
         return ""
-    close = difflib.get_close_matches(word, [one for one in known if len(one) <= MAX_NEAREST], n=1, cutoff=0.6)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    candidates = [candidate for candidate in known if len(candidate) <= MAX_COMPARED]
+    similar = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    return f" (did you mean {similar[0]!r}?)" if similar else ""
 
 
 def find_file(name: str, folders: Iterable[Path], what: str, suffixes: tuple[str, ...] = ("",)) -> Path:
-    """Return ``name`` where it was said, else, if it is a bare name, in the first of ``folders`` that holds it.
+    """Return the path ``name``, else, for a name without a folder, the first file of that name in ``folders``.
 
-    ``suffixes``: endings of the file names that an error may suggest.
+    Args:
+        name: Path or bare file name. A leading ~ is expanded.
+        folders: Folders to search, in order.
+        what: Role of the file in messages, such as "configuration".
+        suffixes: Endings of the file names that an error may suggest.
 
     Raises:
-        NotFoundError: naming every place that was looked in.
+        NotFoundError: if the file is in none of these places; names them.
     """
     try:
-        said = Path(name).expanduser()
-    except RuntimeError:  # ~name of nobody
-        said = Path(name)
-    places = [said]
-    if said.name == name:
-        places += [folder / name for folder in folders]
-    for place in places:
-        if os.path.isfile(place):  # noqa: PTH113 - Path.is_file raises for a name too long
-            return place
-    looked = ", ".join(str(place) for place in places)
-    entries = (entry for place in places if place.parent.is_dir() for entry in place.parent.iterdir())
-    neighbours = sorted({entry.name for entry in entries if entry.name.endswith(suffixes)})
+        path = Path(name).expanduser()
+    except RuntimeError:  # ~name of an unknown user
+        path = Path(name)
+    candidates = [path]
+    if path.name == name:
+        candidates += [folder / name for folder in folders]
+    for candidate in candidates:
+        if os.path.isfile(candidate):  # noqa: PTH113 - Path.is_file raises for a name too long
+            return candidate
+    searched = ", ".join(map(str, candidates))
+    files = (file for candidate in candidates if candidate.parent.is_dir() for file in candidate.parent.iterdir())
+    existing = {file.name for file in files if file.name.endswith(suffixes)}
     raise NotFoundError(
-        f"There is no {what} {name!r}{did_you_mean(said.name, neighbours)}; looked for: {looked}. Check the name, or "
-        "give the full path."
+        f"There is no {what} {name!r}{did_you_mean(path.name, sorted(existing))}; looked for: {searched}. Check the "
+        "name, or give the full path."
     )

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Text files: UTF-8, a sentence per line."""
 
 from pathlib import Path
 
@@ -7,12 +7,18 @@ from nmt.errors import DataError, NotFoundError
 CONVERT = "Convert it, for example with iconv -f latin1 -t utf-8"
 
 
+def not_utf8(name: str, error: UnicodeDecodeError) -> str:
+    """Return the message about text that is not UTF-8, with the line and the byte."""
+    line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+    return f"{name}, line {line} is not UTF-8: it holds the byte 0x{byte:02x}. {CONVERT}."
+
+
 def read_lines(path: Path) -> list[str]:
-    r"""Return the lines of a UTF-8 text file, split on ``\n`` alone; a byte-order mark and ``\r`` at line ends go.
+    r"""Return the lines of a UTF-8 text file, split at ``\n`` alone, without byte-order mark and final ``\r``.
 
     Raises:
-        NotFoundError: if there is no such file.
-        DataError: if it is not UTF-8; the message names the first bad line.
+        NotFoundError: if the file does not exist.
+        DataError: if the file is not UTF-8; names the first bad line.
     """
     try:
         content = path.read_bytes()
@@ -24,18 +30,19 @@ def read_lines(path: Path) -> list[str]:
 
 
 def text_lines(content: bytes, name: str) -> list[str]:
-    """Return the lines of UTF-8 text as ``read_lines`` does; ``name`` is what a message calls it.
+    """Return the lines of UTF-8 text, split like those of ``read_lines``.
+
+    Args:
+        content: UTF-8 bytes.
+        name: Name of the text in messages.
 
     Raises:
-        DataError: if it is not UTF-8; the message names the first bad line.
+        DataError: if the text is not UTF-8; names the first bad line.
     """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"Text must be UTF-8; {name}, line {line} holds the byte 0x{content[error.start]:02x}. {CONVERT}."
-        ) from error
+        raise DataError(not_utf8(name, error)) from error
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt.config.data import DataConfig
-from nmt.config.record import Record
+from nmt.config.record import RenamedRecord
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import RESTORE, read_json
@@ -21,7 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Stored(Record):
+class _Stored(RenamedRecord):
+    renamed = {"normalisation": "normalization"}  # noqa: RUF012 - a ClassVar of Record
+
     normalization: Literal["none", "nfkc", "ascii-words"]
 
 

@@ -39,7 +39,7 @@ def average(run: Run, epochs: list[int], dataset: Dataset | None, make_decode: M
         decode = make_decode(config, dataset) if config.training.decode_validation else None
         result = Validator(model, config, dataset.split("validation"), decode).validate(weights, never_stop)
         metrics = metrics.model_copy(update=result.fields())
-    run.mend_metrics()
+    run.repair_metrics()
     save_weights(run, weights, "average")
     run.append_metrics(metrics)
     return metrics

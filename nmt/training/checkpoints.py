@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.runs.directory import Run
-from nmt.runs.weights import Saved
+from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
@@ -95,7 +95,7 @@ class RestoreResult:
     """Newer checkpoints that could not be used, with the reason in words."""
 
 
-def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: Saved | None = None) -> None:
+def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: SavedWeights | None = None) -> None:
     """Write a checkpoint, then delete the older ones beyond ``CHECKPOINTS_KEPT`` and all of later steps.
 
     Args:
@@ -120,7 +120,7 @@ def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: Saved | None = None
         shutil.rmtree(run.state_path(step))
 
 
-def _link(saved: Saved, path: Path) -> str:
+def _link(saved: SavedWeights, path: Path) -> str:
     try:
         path.hardlink_to(saved.path)
     except OSError:  # a file system without links

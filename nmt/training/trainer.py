@@ -19,9 +19,9 @@ from nmt.runs.metrics import (
     StepValidation,
     best_of,
     parse_metrics,
-    weights_name,
+    weights_id,
 )
-from nmt.runs.weights import average_weights, save_weights, superfluous_weights
+from nmt.runs.weights import average_weights, save_weights, weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import Checkpoint, LoopState, remove_leftovers, restore_newest, save_checkpoint
 from nmt.training.input_pipeline import InputPipeline
@@ -214,7 +214,7 @@ class Trainer:
         weights, result = self._validate()
         metrics = StepValidation(epoch=position.epoch + 1, step=position.step, **result.fields())
         if best_of([*self.validations, metrics], self.config.training.best_by) is metrics:
-            save_weights(self.run, weights, weights_name(metrics))
+            save_weights(self.run, weights, weights_id(metrics))
         event = self._record(metrics, result)
         self._tell(lambda listener: listener.on_validation(event))
 
@@ -255,9 +255,9 @@ class Trainer:
         weights = epoch_weights if epoch_weights and shared else self._finite(weights_of(self.state.model))
         checkpoint = Checkpoint(self.state.loop_state, metrics, weights, self.state.train_step.state())
         best = best_of(self.validations, self.config.training.best_by)
-        best_weights = weights_name(best) if best else None
+        best_weights = weights_id(best) if best else None
         # Listed now: weights saved while the checkpoint is written must stay.
-        superfluous = superfluous_weights(self.run, epoch, self.weights_to_keep, best_weights)
+        superfluous = weights_to_delete(self.run, epoch, self.weights_to_keep, best_weights)
 
         def write() -> None:
             saved = save_weights(self.run, epoch_weights, epoch) if epoch_weights else None

@@ -398,7 +398,7 @@ def test_standard_input_that_is_not_utf_8_is_told_with_its_line(monkeypatch: pyt
     from nmt.cli.translate import _standard_input
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\r\nh\xffi\n")))
-    with pytest.raises(DataError, match=r"^Text must be UTF-8; standard input, line 2 holds the byte 0xff"):
+    with pytest.raises(DataError, match=r"^standard input, line 2 is not UTF-8: it holds the byte 0xff"):
         _standard_input()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("go\r\ngrößer".encode())))
     assert _standard_input() == ["go", "größer"]

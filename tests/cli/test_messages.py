@@ -89,12 +89,12 @@ $ nmt train --dataset english
 nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
 
 $ nmt train --dataset ../english
-nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
-     received '../english'. Choose another name.
+nmt: '../english' cannot be the name of a dataset. A name starts with a letter or digit and holds only letters, digits
+     and . _ - (at most 100 characters). Choose another name.
 
 $ nmt train --run ../up
-nmt: The name of a run starts with a letter or digit and holds only letters, digits and . _ - (at most 100); received
-     '../up'. Choose another name.
+nmt: '../up' cannot be the name of a run. A name starts with a letter or digit and holds only letters, digits and . _
+     - (at most 100 characters). Choose another name.
 
 # A folder is not what it is to be.
 
@@ -124,8 +124,8 @@ nmt: FILE received 3 files: one.en, two.en, one.de. A corpus is one file of pair
      the files of a side first, for example with cat.
 
 $ nmt prepare english-german-both.pkl --name 'my data'
-nmt: The name of a dataset starts with a letter or digit and holds only letters, digits and . _ - (at most 100);
-     received 'my data'. Choose another name.
+nmt: 'my data' cannot be the name of a dataset. A name starts with a letter or digit and holds only letters, digits
+     and . _ - (at most 100 characters). Choose another name.
 
 $ nmt prepare english-german-both.pkl --set data.seed=7
 nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (seed 73
@@ -449,16 +449,15 @@ nmt: my.yaml, line 2: unknown key 'model.haeds' (did you mean 'heads'?).
 
 $ printf 'training: {epochs: 0, batch_size: many, dropout: 0.1}\nmodle: {}\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: my.yaml, line 1: training.epochs must be greater than or equal to 1; received 0. Remedy: change the value or
-     leave the key out.
-my.yaml, line 1: training.batch_size must be a valid integer; received 'many'. Remedy: change the value or leave the
-     key out.
+nmt: my.yaml, line 1: training.epochs is 0, but must be greater than or equal to 1. Change the value, or leave the key
+     out.
+my.yaml, line 1: training.batch_size is 'many', but must be a valid integer. Change the value, or leave the key out.
 my.yaml, line 1: unknown key 'training.dropout' (it belongs to another section: 'model.dropout').
 my.yaml, line 2: unknown key 'modle' (did you mean 'model'?).
 
 $ printf 'epochs: 3\nmodel: 7\nspeed: high\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: my.yaml, line 2: model must be a section of keys; received 7. Remedy: change the value or leave the key out.
+nmt: my.yaml, line 2: model is 7, but must be a section of keys. Change the value, or leave the key out.
 my.yaml, line 1: unknown key 'epochs' (it belongs in a section: 'training.epochs').
 my.yaml, line 3: unknown key 'speed' (known: data, model, training, decoding).
 
@@ -468,66 +467,80 @@ nmt: my.yaml, line 1: unknown key 'training.speed' (did you mean 'seed'?).
 
 $ printf 'data: {dataset: 7}\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: my.yaml, line 1: data.dataset must be a valid string, in quotes where it looks like something else; received 7.
-     Remedy: change the value or leave the key out.
+nmt: my.yaml, line 1: data.dataset is 7, but must be a valid string, in quotes where it looks like another type.
+     Change the value, or leave the key out.
 
 $ printf 'training:\n  epochs: 3\n  epochs: 4\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: A key is set once; my.yaml, line 3 sets training.epochs again. Remove one of the two.
+nmt: my.yaml, line 3 sets training.epochs again. A key is set once. Remove one of the two lines.
 
 $ printf 'model: [1, 2' > my.yaml
 $ nmt train --config my.yaml
-nmt: A configuration is YAML; my.yaml, line 1, column 13 is not: expected ',' or ']', but got '<stream end>'. Mend it,
-     or quote text.
+nmt: my.yaml, line 1, column 13 is not valid YAML: expected ',' or ']', but got '<stream end>'. Correct it, or put
+     text in quotes.
 
 $ printf 'model: &m {heads: 4}\ntraining: *m\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: A configuration is YAML; my.yaml, line 2, column 11 is not: a value is written where it is needed; *m repeats
-     another. Mend it, or quote text.
+nmt: my.yaml, line 2, column 11 is not valid YAML: the alias *m repeats a value. Aliases are not supported. Correct
+     it, or put text in quotes.
 
 $ printf 'training: {epochs: 1234567890123456789012345678901234567890123}\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: A configuration is YAML; my.yaml, line 1, column 20 is not: an integer has at most 40 characters. Mend it, or
-     quote text.
+nmt: my.yaml, line 1, column 20 is not valid YAML: the integer has more than 40 characters. Correct it, or put text in
+     quotes.
 
 $ echo 'just text' > my.yaml
 $ nmt train --config my.yaml
-nmt: A configuration holds the sections data, model, training, decoding; my.yaml holds none, but a str. Start from one
-     of the files in configs/.
+nmt: my.yaml holds no sections, but a str. A configuration holds the sections data, model, training, decoding. Start
+     from one of the files in configs/.
 
 $ printf 'model: {architecture: "f\xfcnf"}\n' > my.yaml
 $ nmt train --config my.yaml
-nmt: A configuration is UTF-8 text; my.yaml, line 1 holds the byte 0xfc. Convert it, for example with iconv -f latin1
-     -t utf-8.
+nmt: my.yaml, line 1 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
 
 $ python -c "open('my.yaml', 'w').write('# much\n' * 30_000)"
 $ nmt train --config my.yaml
-nmt: A configuration has at most 131,072 bytes; my.yaml has more. Start from one of the files in configs/.
+nmt: my.yaml is too long. A configuration has at most 131,072 bytes. Start from one of the files in configs/.
 
 $ python -c "open('my.yaml', 'w').write('model: ' + 5_000 * '[')"
 $ nmt train --config my.yaml
-nmt: A configuration is four flat sections; my.yaml is nested deeper. Start from one of the files in configs/.
+nmt: my.yaml is nested too deeply. A configuration is four flat sections. Start from one of the files in configs/.
+
+$ printf 'training:\n  pack: maybe\n' > my.yaml
+$ nmt train --config my.yaml
+nmt: my.yaml, line 2: training.pack, now called training.remove_padding, is 'maybe', but must be a valid boolean.
+     Change the value, or leave the key out.
+
+$ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
+$ nmt train --config my.yaml --set training.epochs=3
+nmt: my.yaml, line 1, with --set training.epochs=3: training: remove_padding is set twice, once by its older name
+     pack. Leave out pack.
+
+$ printf 'format: 3\n' > my.yaml
+$ nmt train --config my.yaml --set training.epochs=2
+nmt: my.yaml has format 3. This version of nmt reads format 1 or 2. Update nmt, or use the version that wrote the
+     file.
 
 $ nmt train --set epochs=1
-nmt: --set takes section.key=value, as in --set training.epochs=5; received 'epochs=1'.
+nmt: --set 'epochs=1' has no section, key and value. Write --set section.key=value, as in --set training.epochs=5.
 
 $ nmt train --set training.epochs=[1
-nmt: The value in --set is read as YAML; received 'training.epochs=[1'. Quote it.
+nmt: --set 'training.epochs=[1' has a value that is not valid YAML. Put the value in quotes.
 
 $ nmt train --set training.epochs=0
-nmt: --set training.epochs=0: training.epochs must be greater than or equal to 1; received 0. Remedy: change the value
-     or leave the key out.
+nmt: --set training.epochs=0: training.epochs is 0, but must be greater than or equal to 1. Change the value, or leave
+     the key out.
 
 $ nmt train --set model.epochs=1
 nmt: --set model.epochs=1: unknown key 'model.epochs' (it belongs to another section: 'training.epochs').
 
 $ nmt prepare english-german-both.pkl --set data.train_share=0.9
-nmt: --set data.train_share=0.9: data: train_share, validation_share and test_share add up to 1; received 0.9 + 0.1 +
-     0.1 = 1.1. Change another of them too.
+nmt: --set data.train_share=0.9: data: train_share + validation_share + test_share is 0.9 + 0.1 + 0.1 = 1.1. The three
+     shares add up to 1. Change another share too.
 
 $ nmt prepare english-german-both.pkl --set 'data.dataset=my data'
-nmt: --set data.dataset=my data: data: The name of a dataset starts with a letter or digit and holds only letters,
-     digits and . _ - (at most 100); received 'my data'. Choose another name.
+nmt: --set data.dataset=my data: data: 'my data' cannot be the name of a dataset. A name starts with a letter or digit
+     and holds only letters, digits and . _ - (at most 100 characters). Choose another name.
 
 $ nmt train --set model.heads=5
 nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads must divide d_model unless head_size is set;
@@ -542,39 +555,39 @@ nmt: configs/base.yaml, line 2, with --set model.share_decoder_norm=true --set m
      share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or share_decoder_norm: false.
 
 $ nmt train --set training.best_by=bleu
-nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best_by bleu needs translations of
-     validation sentences; received decode_validation 0. Set training.decode_validation=500, or so many as shall be
-     translated.
+nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best_by is bleu and decode_validation is
+     0. A score needs translations of validation sentences. Set training.decode_validation=500.
 
 $ nmt train --set training.xla=true
-nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla needs shapes that do not depend on the
-     data, and remove_padding makes some that do; received xla true with remove_padding true. Set
+nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla and remove_padding are both true. XLA
+     needs shapes that do not depend on the data, and removal of padding makes them depend on it. Set
      training.remove_padding=false.
 
 $ nmt train --set training.peak_learning_rate=0.001
-nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule noam works its peak
-     out from d_model and warmup_steps; received peak_learning_rate 0.001 with it. Set schedule to inverse_sqrt, which
-     falls the same way, or to cosine or linear, or scale the peak with learning_rate_scale.
+nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule is noam and
+     peak_learning_rate is 0.001. noam computes its peak from d_model and warmup_steps. Set schedule to inverse_sqrt,
+     which falls likewise, to cosine or to linear; or scale the peak of noam with learning_rate_scale.
 
 $ nmt train --set training.schedule=cosine
-nmt: configs/base.yaml, line 3, with --set training.schedule=cosine: training: schedule cosine needs a
-     peak_learning_rate; received null. Set it, for example to 0.0005, or schedule to noam, which works it out.
+nmt: configs/base.yaml, line 3, with --set training.schedule=cosine: training: schedule is cosine and
+     peak_learning_rate is null. All schedules but noam need a peak. Set it, for example to 0.0005, or set schedule to
+     noam.
 
 $ nmt train --set training.schedule=cosine --set training.peak_learning_rate=1 --set training.learning_rate_scale=2
 nmt: configs/base.yaml, line 3, with --set training.schedule=cosine --set training.peak_learning_rate=1 --set
-     training.learning_rate_scale=2: training: learning_rate_scale goes with schedule noam alone, the others have
-     their peak_learning_rate as peak; received learning_rate_scale 2 with schedule cosine. Set
-     training.learning_rate_scale=1, and the peak that is meant as peak_learning_rate.
+     training.learning_rate_scale=2: training: schedule is cosine and learning_rate_scale is 2. Only noam has a scale;
+     the peak of the others is peak_learning_rate. Set training.learning_rate_scale=1, and the intended peak as
+     peak_learning_rate.
 
 $ nmt train --set training.decay_steps=100
-nmt: configs/base.yaml, line 3, with --set training.decay_steps=100: training: decay_steps and final_learning_rate go
-     with schedule cosine or linear alone; received decay_steps 100 with schedule noam. Leave them out, or set
-     schedule to cosine or linear.
+nmt: configs/base.yaml, line 3, with --set training.decay_steps=100: training: schedule is noam and decay_steps is
+     100. Only cosine and linear fall to a final learning rate. Leave the key out, or set schedule to cosine or
+     linear.
 
 $ nmt train --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set training.final_learning_rate=1
 nmt: configs/base.yaml, line 3, with --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set
-     training.final_learning_rate=1: training: the learning rate falls from peak_learning_rate to final_learning_rate;
-     received a peak of 0.0001 below the final 1. Lower final_learning_rate.
+     training.final_learning_rate=1: training: final_learning_rate is 1 and peak_learning_rate is 0.0001. The learning
+     rate falls from the peak to the final value. Lower final_learning_rate.
 
 # --- nmt train -------------------------------------------------------------------------------------------------------
 
@@ -583,7 +596,7 @@ nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
 
 $ rm checkpoints/base/config.yaml
 $ nmt train --config base.yaml
-nmt: What is there is not overwritten; checkpoints/base exists. Choose another name, or move it away.
+nmt: checkpoints/base exists already. It is never overwritten. Choose another name, or move it away.
 
 $ nmt train --config base.yaml --set model.heads=2
 nmt: A run goes on with the settings and data it began with; run 'base' differs in model.heads: 4 before, 2 now. Start
@@ -607,7 +620,7 @@ $ nmt train --run new --from bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt train --run new --from base:9
-nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+nmt: Run 'base' has no weights of epoch '9'. An epoch is a number, best, last or average. Kept: 1, 2.
 
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new
@@ -616,8 +629,8 @@ nmt: A run is not begun that the disk cannot hold; checkpoints/new needs 1 MB mo
 
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
 $ nmt train --run base --set training.epochs=3
-nmt: Run 'base' is written by one process at a time; process 4711 on atlas, since 2026-03-01T09:30:00+01:00 is at it.
-     Wait for its end, or stop it.
+nmt: Run 'base' is in use by process 4711 on atlas, since 2026-03-01T09:30:00+01:00. Only one process at a time may
+     write to it. Wait until that process ends, or stop it.
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3
@@ -670,10 +683,10 @@ nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/s
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
 nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000016 is the state of
-     another model: decoder_1/feed_forward/inner/bias is [64] there and [32] in the model.
-     checkpoints/base/state/step-00000008 is the state of another model: decoder_1/feed_forward/inner/bias is [64]
-     there and [32] in the model. Its weights, where they are whole, still translate; to train, start another run with
-     --run NAME.
+     another model: decoder_1/feed_forward/inner/bias has shape [64] in the file and [32] in the model.
+     checkpoints/base/state/step-00000008 is the state of another model: decoder_1/feed_forward/inner/bias has shape
+     [64] in the file and [32] in the model. Its weights, where they are whole, still translate; to train, start
+     another run with --run NAME.
 
 $ rm -r checkpoints/base/state
 $ nmt train --run base --set training.epochs=3
@@ -694,8 +707,8 @@ nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.so
 
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: A dataset's manifest is JSON; data/english-german-both/manifest.json is damaged (Expecting value: line 2 column 1
-     (char 1)). Restore a copy, or prepare the corpus again with --overwrite.
+nmt: data/english-german-both/manifest.json is damaged: Expecting value: line 2 column 1 (char 1). A dataset's
+     manifest is JSON. Restore a copy, or prepare the corpus again with --overwrite.
 
 $ sed -i s/prepared_at/prepared_on/ data/english-german-both/manifest.json
 $ nmt train --run new
@@ -715,8 +728,8 @@ nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/
 
 & nmt.storage.json_file.MAX_JSON = 1000
 $ nmt train --run new
-nmt: A dataset's manifest has at most 1,000 bytes; data/english-german-both/manifest.json has more. Restore a copy, or
-     prepare the corpus again with --overwrite.
+nmt: data/english-german-both/manifest.json is too long. A dataset's manifest has at most 1,000 bytes. Restore a copy,
+     or prepare the corpus again with --overwrite.
 
 $ python -c "import numpy as np; np.save('data/english-german-both/train.source.tokens.npy', np.zeros(3))"
 $ sha256sum data/*/train.source.tokens.npy | cut -c-64 > sum
@@ -760,8 +773,8 @@ $ nmt plot losses --output curve.xyz
 nmt: The figure cannot be written to 'curve.xyz': the suffix must name its format. Known: pdf, png, svg.
 
 $ nmt plot losses --output configs/base.yaml/curve.png
-nmt: configs/base.yaml/curve.png cannot be written: File exists. Nothing that was there before has changed; free some
-     space or choose a folder that can be written, then repeat the command.
+nmt: configs/base.yaml/curve.png cannot be written: File exists. Existing files are unchanged. Free some space, or
+     choose a writable folder, then repeat the command.
 
 $ nmt plot bleu
 nmt: Run 'base' has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train with --set
@@ -780,10 +793,15 @@ $ nmt plot losses
 nmt: Run 'base' has not finished an epoch. The first point of a curve comes after the first epoch. Continue with:
      nmt train --run base
 
-$ sed -i '2 s/loss/lost/' checkpoints/base/metrics.jsonl
+$ sed -i '3 s/loss/lost/' checkpoints/base/metrics.jsonl
 $ nmt plot losses
-nmt: Each line of a metrics file is as nmt train writes it; checkpoints/base/metrics.jsonl, line 2 is damaged:
-     validation_loss: Field required. Remove the line.
+nmt: checkpoints/base/metrics.jsonl, line 3 is damaged: validation_loss: Field required. Each line of a metrics file
+     is a record that nmt train wrote. Remove the line.
+
+$ sed -i '1 s/2/3/' checkpoints/base/metrics.jsonl
+$ nmt plot losses --run base
+nmt: checkpoints/base/metrics.jsonl has format 3. This version of nmt reads format 1 or 2. Update nmt, or use the
+     version that wrote the file.
 
 $ rm checkpoints/base/dataset.json
 $ nmt info
@@ -819,25 +837,25 @@ $ nmt average --epochs 2
 nmt: An average needs at least 2 epochs; received --epochs 2. Give more epochs.
 
 $ nmt average --epochs one
-nmt: Epochs are given as numbers and ranges, such as 12-16,20; received 'one' for run 'base'.
+nmt: 'one' names no epochs of run 'base'. Give numbers and ranges, such as 12-16,20.
 
 $ nmt average --epochs 1-4
-nmt: An average needs the weights of each epoch; run 'base' has not those of 1-4. It has those of 1-2: give some of
-     them with --epochs.
+nmt: Run 'base' does not have the weights of epochs 1-4. An average needs the weights of each of its epochs. Choose
+     from 1-2 with --epochs.
 
 $ nmt average --last 3
-nmt: An average needs the weights of each epoch; run 'base' has not those of the last 3. It has those of 1-2: give
-     some of them with --epochs.
+nmt: Run 'base' does not have the weights of the last 3 epochs. An average needs the weights of each of its epochs.
+     Choose from 1-2 with --epochs.
 
 $ rm checkpoints/base/weights/*
 $ nmt average --last 2
-nmt: Weights are kept once an epoch has ended; run 'base' has none yet. Go on with nmt train first.
+nmt: Run 'base' has no weights yet. The weights of an epoch are saved at its end. Continue with nmt train first.
 
 $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
 $ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
 $ nmt average --run base --last 2
-nmt: Weights that are averaged are of one model; checkpoints/base/weights/epoch-0002.safetensors holds those of
-     another than epoch 1. Restore a copy of it.
+nmt: checkpoints/base/weights/epoch-0002.safetensors holds the weights of another model than epoch 1. Only weights of
+     one model can be averaged. Restore a copy of it.
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
 
@@ -845,19 +863,19 @@ $ nmt translate --run bass 'im thirsty'
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt translate --epoch 9 'im thirsty'
-nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+nmt: Run 'base' has no weights of epoch '9'. An epoch is a number, best, last or average. Kept: 1, 2.
 
 $ nmt translate --epoch bets 'im thirsty'
-nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch 'bets' (did you mean 'best'?).
+nmt: Run 'base' has no weights of epoch 'bets' (did you mean 'best'?). An epoch is a number, best, last or average.
      Kept: 1, 2.
 
 $ nmt translate --epoch average 'im thirsty'
-nmt: A run ends with an average if training.average_last asks for one and it has four epochs for each of them or more;
-     run 'base' has none. Make one with nmt average, leave --epoch out, or give one of 1, 2.
+nmt: Run 'base' has no averaged weights. Training ends with an average if training.average_last is 2 or more and the
+     run has four epochs for each averaged epoch. Make one with nmt average, leave --epoch out, or give one of 1, 2.
 
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'
-nmt: Run 'base' has not finished an epoch yet. Go on with: nmt train --run base
+nmt: Run 'base' has not finished an epoch yet. Continue with: nmt train --run base
 
 $ nmt translate --input ghost.txt
 nmt: There is no file ghost.txt. Check the name, or give the full path.
@@ -867,10 +885,10 @@ nmt: data cannot be read: Is a directory. Give the path of a text file.
 
 $ printf 'im thirsty\nf\xfcnf\n' > in.txt
 $ nmt translate --input in.txt
-nmt: Text must be UTF-8; in.txt, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
+nmt: in.txt, line 2 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8.
 
 $ printf 'im thirsty\nf\xfcnf\n' | nmt translate
-nmt: Text must be UTF-8; standard input, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t
+nmt: standard input, line 2 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t
      utf-8.
 
 $ nmt translate --input in.txt 'im thirsty'
@@ -880,13 +898,13 @@ $ nmt translate --n-best 2 'im thirsty'
 nmt: --n-best 2 needs a beam of at least 2; received a beam of 1. Give --beam 2 or more.
 
 $ nmt translate --beam 0 'im thirsty'
-nmt: --beam must be greater than or equal to 1; received 0. Remedy: change the value.
+nmt: --beam is 0, but must be greater than or equal to 1. Change the value.
 
 $ nmt translate --precision int8 'im thirsty'
-nmt: --precision must be 'auto', 'float32' or 'bfloat16'; received 'int8'. Remedy: change the value.
+nmt: --precision is 'int8', but must be 'auto', 'float32' or 'bfloat16'. Change the value.
 
 $ nmt translate --sample --top-p 1.5 'im thirsty'
-nmt: --top-p must be less than or equal to 1; received 1.5. Remedy: change the value.
+nmt: --top-p is 1.5, but must be less than or equal to 1. Change the value.
 
 $ nmt translate --top-p 0.5 'im thirsty'
 nmt: --top-p is for sampling; received it without --sample. Add --sample, or leave it out.
@@ -925,6 +943,11 @@ $ nmt translate --epoch 2 'im thirsty'
 nmt: checkpoints/base/weights/epoch-0002.safetensors is damaged: Error while deserializing header: invalid header
      length. Restore a copy of it.
 
+$ sed -i '1 s/"format":"2"/"format":"3"/' checkpoints/base/weights/epoch-0002.safetensors
+$ nmt translate --run base --epoch 2 'im thirsty'
+nmt: checkpoints/base/weights/epoch-0002.safetensors has format 3. This version of nmt reads format 1 or 2. Update nmt,
+     or use the version that wrote the file.
+
 $ printf x | dd of=checkpoints/base/weights/epoch-0002.safetensors bs=1 seek=20000 conv=notrunc status=none
 $ nmt translate --epoch 2 'im thirsty'
 nmt: checkpoints/base/weights/epoch-0002.safetensors is damaged: its SHA-256 is not the one noted when it was saved.
@@ -933,22 +956,23 @@ nmt: checkpoints/base/weights/epoch-0002.safetensors is damaged: its SHA-256 is 
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'
 nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model:
-     decoder_1/feed_forward/inner/bias is [64] there and [32] in the model. Use the configuration it was trained with.
+     decoder_1/feed_forward/inner/bias has shape [64] in the file and [32] in the model. Use the configuration that
+     the weights were trained with.
 
 $ sed -i 's/decoder_layers: 1/decoder_layers: 2/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'
-nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model:
-     decoder_2/cross_attention/key/bias of the model is not there. Use the configuration it was trained with.
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: the file has no
+     decoder_2/cross_attention/key/bias, the model has one. Use the configuration that the weights were trained with.
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'
-nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: source_positions/matrix
-     of the model is not there. Use the configuration it was trained with.
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: the file has no
+     source_positions/matrix, the model has one. Use the configuration that the weights were trained with.
 
 $ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'
-nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: it has 22,240,
-     the model at least 8,204,736. Use the configuration it was trained with.
+nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: the file has 22,240
+     weights, the model at least 8,204,736. Use the configuration that the weights were trained with.
 
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
@@ -1027,7 +1051,7 @@ $ nmt evaluate --run bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt evaluate --epoch 9
-nmt: An epoch is a number, best, last or average; run 'base' has no weights of epoch '9'. Kept: 1, 2.
+nmt: Run 'base' has no weights of epoch '9'. An epoch is a number, best, last or average. Kept: 1, 2.
 
 $ nmt evaluate --beam 1 --coverage-penalty 1
 nmt: --coverage-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave --coverage-penalty
@@ -1392,7 +1416,8 @@ def sites() -> dict[Site, str]:
     return found
 
 
-SECTIONS = {"Record", "DocumentedRecord"}  # what pydantic checks, whose ValueErrors are parts of a message
+# What pydantic checks, whose ValueErrors are parts of a message.
+SECTIONS = {"Record", "RenamedRecord", "DocumentedRecord"}
 
 
 def is_call(node: ast.AST, names: set[str]) -> bool:

@@ -75,7 +75,8 @@ def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> 
 def test_each_record_is_a_line_of_json(run: Run) -> None:
     run.append_metrics(a_step(5))
     run.append_metrics(an_epoch(1))
-    first, second = run.metrics_path.read_text(encoding="utf-8").splitlines()
+    header, first, second = run.metrics_path.read_text(encoding="utf-8").splitlines()
+    assert json.loads(header) == {"kind": "header", "format": 2}
     assert json.loads(first) == {
         "kind": "step", "epoch": 1, "step": 5, "loss": 3.0, "accuracy": 0.1, "learning_rate": 1e-4,
     }  # fmt: skip
@@ -124,17 +125,17 @@ def test_a_damaged_line_before_the_last_is_named(run: Run, damaged: bytes) -> No
     run.append_metrics(an_epoch(1))
     with pytest.raises(DataError) as caught:
         run.metrics()
-    assert str(caught.value).startswith(
-        "Each line of a metrics file is as nmt train writes it; checkpoints/first/metrics.jsonl, line 2 is damaged: "
+    assert str(caught.value).startswith("checkpoints/first/metrics.jsonl, line 3 is damaged: ")
+    assert str(caught.value).endswith(
+        ". Each line of a metrics file is a record that nmt train wrote. Remove the line."
     )
-    assert str(caught.value).endswith(". Remove the line.")
 
 
 def test_a_damaged_last_line_that_was_finished_is_named(run: Run) -> None:
     run.append_metrics(a_step(5))
     with run.metrics_path.open("a") as file:
         file.write('{"kind": "step"}\n')
-    with pytest.raises(DataError, match="line 2 is damaged"):
+    with pytest.raises(DataError, match="line 3 is damaged"):
         run.metrics()
 
 
@@ -198,7 +199,7 @@ def test_lines_are_added_after_a_last_one_cut_anywhere(
     content = run.metrics_path.read_bytes()
     run.restore_metrics(content[: data.draw(st.integers(0, len(content)))])
     whole = run.metrics()
-    run.mend_metrics()
+    run.repair_metrics()
     run.append_metrics(added)
     assert run.metrics() == [*whole, added]
 
@@ -212,6 +213,39 @@ def test_metrics_are_made_what_they_were(run: Run) -> None:
     run.restore_metrics(before)
     run.append_metrics(a_step(15))
     assert run.metrics() == [an_epoch(1), a_step(15)]
+
+
+# --- format numbers
+
+
+def test_metrics_without_a_header_are_of_the_first_format_and_stay_so(run: Run) -> None:
+    line = a_step(5).model_dump_json().encode() + b"\n"
+    run.metrics_path.write_bytes(line)
+    assert run.metrics() == [a_step(5)]
+    run.append_metrics(an_epoch(1))
+    assert run.metrics() == [a_step(5), an_epoch(1)]
+    assert run.metrics_path.read_bytes().startswith(line)
+
+
+@pytest.mark.parametrize("number", ["0", "3", "true", "null", '"2"', "2.0"])
+def test_metrics_of_another_format_are_refused_in_words(run: Run, number: str) -> None:
+    run.metrics_path.write_text(f'{{"kind": "header", "format": {number}}}\n' + a_step(5).model_dump_json() + "\n")
+    with pytest.raises(DataError, match=r"^checkpoints/first/metrics\.jsonl has format .*\. This version of nmt reads"):
+        run.metrics()
+
+
+def test_a_header_stands_in_the_first_line_alone(run: Run) -> None:
+    run.append_metrics(a_step(5))
+    run.metrics_path.write_bytes(2 * run.metrics_path.read_bytes())
+    with pytest.raises(DataError, match="line 3 is damaged"):
+        run.metrics()
+
+
+def test_the_stored_configuration_begins_with_its_format(run: Run) -> None:
+    run.write_config(Config())
+    for stored in (run, create_run("second", Config(), [])):
+        assert stored.config_path.read_text().startswith("format: 2\ndata:\n")
+        assert stored.config() == Config()
 
 
 # --- paths and configuration
@@ -238,7 +272,7 @@ def test_what_is_not_named_by_training_is_no_epoch_and_no_state(run: Run) -> Non
     for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5"):
         (run.folder / "weights" / name).touch()
     (run.folder / "state" / "step-old").mkdir(parents=True)
-    assert run.weights_epochs == run.weights_amid_epochs == run.state_steps == []
+    assert run.weights_epochs == run.step_weights == run.state_steps == []
 
 
 def test_the_configuration_is_stored_whole_and_can_be_replaced(run: Run) -> None:
@@ -271,7 +305,7 @@ def test_a_new_run_holds_its_configuration_and_what_translating_needs(folder: Pa
 def test_an_existing_run_is_not_created_again(run: Run) -> None:
     run.append_metrics(an_epoch(1))
     before = {file: file.read_bytes() for file in run.folder.iterdir()}
-    with pytest.raises(ConflictError, match="What is there is not overwritten; checkpoints/first exists"):
+    with pytest.raises(ConflictError, match=r"^checkpoints/first exists already\. It is never overwritten\."):
         create_run("first", Config(), [])
     assert {file: file.read_bytes() for file in run.folder.iterdir()} == before
 
@@ -286,7 +320,7 @@ def test_a_run_that_cannot_be_created_leaves_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["../x", "", "a/b", ".x"])
 def test_a_name_that_leaves_the_folder_is_refused(folder: Path, name: str) -> None:
     for function in (lambda: create_run(name, Config(), []), lambda: run_exists(name)):
-        with pytest.raises(NmtError, match="The name of a run"):
+        with pytest.raises(NmtError, match="cannot be the name of a run"):
             function()
     assert list(folder.iterdir()) == []
 

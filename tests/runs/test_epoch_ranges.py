@@ -32,7 +32,7 @@ def test_the_last_epochs_end_with_the_last_and_have_no_gap(there: list[int], cou
     if set(wanted) <= set(there):
         assert last_epochs(count, there, "run 'a'") == wanted
     else:
-        with pytest.raises(NmtError, match=rf"has not those of the last {count}\. It has those of {in_ranges(there)}:"):
+        with pytest.raises(NmtError, match=rf"weights of the last {count} epochs\. .* Choose from {in_ranges(there)} "):
             last_epochs(count, there, "run 'a'")
 
 
@@ -40,25 +40,28 @@ def test_the_last_epochs_end_with_the_last_and_have_no_gap(there: list[int], cou
 def test_what_is_no_list_of_epochs_is_refused(text: str) -> None:
     with pytest.raises(NmtError) as caught:
         parse_epochs(text, [1, 2, 3, 4, 5], "run 'a'")
-    assert str(caught.value) == (
-        f"Epochs are given as numbers and ranges, such as 12-16,20; received {text!r} for run 'a'."
-    )
+    assert str(caught.value) == (f"{text!r} names no epochs of run 'a'. Give numbers and ranges, such as 12-16,20.")
 
 
 @pytest.mark.parametrize(
     ("text", "missing"),
-    [("1-3", "1"), ("2-3,5-7", "5-7"), ("8", "8"), ("2-999999999999999999", "2-999999999999999999")],
+    [
+        ("1-3", "epoch 1"),
+        ("2-3,5-7", "epochs 5-7"),
+        ("8", "epoch 8"),
+        ("2-999999999999999999", "epochs 2-999999999999999999"),
+    ],
 )
 def test_epochs_that_are_not_there_are_named_with_those_that_are(text: str, missing: str) -> None:
     with pytest.raises(NmtError) as caught:
         parse_epochs(text, [2, 3, 5], "run 'a'")
     assert str(caught.value) == (
-        f"An average needs the weights of each epoch; run 'a' has not those of {missing}. It has those of 2-3,5: give "
-        "some of them with --epochs."
+        f"Run 'a' does not have the weights of {missing}. An average needs the weights of each of its epochs. Choose "
+        "from 2-3,5 with --epochs."
     )
 
 
 def test_before_the_first_epoch_there_is_nothing_to_give() -> None:
     for refused in (lambda: parse_epochs("1-2", [], "run 'a'"), lambda: last_epochs(2, [], "run 'a'")):
-        with pytest.raises(NmtError, match=r"run 'a' has none yet\. Go on with nmt train first\."):
+        with pytest.raises(NmtError, match=r"^Run 'a' has no weights yet\. .* Continue with nmt train first\."):
             refused()

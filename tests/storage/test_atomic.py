@@ -95,8 +95,8 @@ def test_a_full_disk_is_told_in_words_and_leaves_the_old_file(
     with pytest.raises(NmtError) as caught:
         write_text(path, "new")
     assert str(caught.value) == (
-        f"{path} cannot be written: No space left on device. Nothing that was there before has changed; free some "
-        "space or choose a folder that can be written, then repeat the command."
+        f"{path} cannot be written: No space left on device. Existing files are unchanged. Free some space, or choose "
+        "a writable folder, then repeat the command."
     )
     assert content(folder) == {"a.txt": b"old"}
     assert [entry.name for entry in folder.iterdir()] == ["a.txt"]
@@ -173,7 +173,7 @@ def test_an_existing_folder_is_not_overwritten_unasked(folder: Path) -> None:
     with pytest.raises(ConflictError) as caught, atomic_folder(folder / "set"):
         pytest.fail("the block must not be entered")
     assert str(caught.value) == (
-        f"What is there is not overwritten; {folder / 'set'} exists. Choose another name, or move it away."
+        f"{folder / 'set'} exists already. It is never overwritten. Choose another name, or move it away."
     )
     assert content(folder) == {"set/a": b"old"}
 
@@ -241,7 +241,7 @@ def test_missing_json_is_named_by_its_role(folder: Path) -> None:
 @pytest.mark.parametrize("damaged", [b"", b'{"a": 1', b"\xff\xfe", b"\x00" * 20, b"[" * 100_000])
 def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes) -> None:
     (folder / "a.json").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"^A tokenizer is JSON; .*a\.json is damaged \("):
+    with pytest.raises(DataError, match=r"a\.json is damaged: .*\. A tokenizer is JSON\. "):
         read_json(folder / "a.json", "A tokenizer")
 
 
@@ -285,7 +285,7 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(folder: Path) -> None:
     with pytest.raises(DataError) as caught:
         read_lines(folder / "a.txt")
     assert str(caught.value) == (
-        f"Text must be UTF-8; {folder / 'a.txt'}, line 3 holds the byte 0xf6. "
+        f"{folder / 'a.txt'}, line 3 is not UTF-8: it holds the byte 0xf6. "
         "Convert it, for example with iconv -f latin1 -t utf-8."
     )
 
@@ -369,8 +369,8 @@ def test_names_that_leave_their_folder_or_need_quoting_are_refused(name: str) ->
     with pytest.raises(NmtError) as caught:
         check_name(name, "run")
     assert str(caught.value) == (
-        "The name of a run starts with a letter or digit and holds only letters, digits and . _ - (at most 100); "
-        f"received {name!r}. Choose another name."
+        f"{name!r} cannot be the name of a run. A name starts with a letter or digit and holds only letters, digits "
+        "and . _ - (at most 100 characters). Choose another name."
     )
 
 

@@ -124,7 +124,7 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
         (["--last", "-1"], "An average needs at least 2 epochs; received --last -1. Give more epochs."),
         (["--epochs", "2,2"], "An average needs at least 2 epochs; received --epochs 2,2. Give more epochs."),
         (["--last", "3"], "run 'base' has not those of the last 3. It has those of 1-2"),
-        (["--epochs", "1-x"], "Epochs are given as numbers and ranges, such as 12-16,20; received '1-x'"),
+        (["--epochs", "1-x"], "'1-x' names no epochs of run 'base'"),
         (["--run", "bse", "--last", "2"], "There is no run 'bse' in checkpoints/ (did you mean 'base'?)"),
     ],
 )
@@ -138,7 +138,7 @@ def test_what_cannot_be_averaged_is_refused_in_words(trained_project: Path, argu
 def test_a_run_in_training_is_not_averaged(project: Path) -> None:
     with locked(project / "checkpoints/base/lock", "Run 'base'"):
         refused = nmt("average", "--last", "2", cwd=project, code=2)
-    assert "Run 'base' is written by one process at a time" in refused.stderr
+    assert "Run 'base' is in use by process " in refused.stderr
 
 
 def test_damaged_weights_are_named_and_nothing_is_written(project: Path) -> None:

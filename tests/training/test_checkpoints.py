@@ -22,8 +22,8 @@ from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
 from nmt.plotting import figures as plots
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, Epoch, EpochMetrics
-from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, superfluous_weights
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, WeightsId
+from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, weights_to_delete
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import (
@@ -443,9 +443,9 @@ def test_a_checkpoint_of_format_1_is_read(copy: Run) -> None:
 # --- which weights are kept, and which are taken
 
 
-def rotate(run: Run, max_to_keep: int | None, best: Epoch | None) -> None:
+def rotate(run: Run, max_to_keep: int | None, best: WeightsId | None) -> None:
     """Delete what is superfluous."""
-    for path in superfluous_weights(run, max(run.weights_epochs), max_to_keep, best):
+    for path in weights_to_delete(run, max(run.weights_epochs), max_to_keep, best):
         path.unlink()
 
 
@@ -479,8 +479,8 @@ def test_the_last_weights_and_the_best_are_kept(
 
 def test_weights_that_are_still_to_be_written_count_as_the_last(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2])
-    assert superfluous_weights(run, 4, 2, 2) == [run.weights_path(1)]
-    assert superfluous_weights(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
+    assert weights_to_delete(run, 4, 2, 2) == [run.weights_path(1)]
+    assert weights_to_delete(run, 4, 1, 4) == [run.weights_path(epoch) for epoch in (1, 2, 3)]
 
 
 def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
@@ -488,10 +488,10 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
     for step in (5, 15, 25):
         run.weights_path(f"step-{step}").touch()
     rotate(run, None, "step-15")
-    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], ["step-15"])
+    assert (run.weights_epochs, run.step_weights) == ([1, 2], ["step-15"])
     assert choose_epoch(run, "step-15") == "step-15"
     rotate(run, 1, 1)
-    assert (run.weights_epochs, run.weights_amid_epochs) == ([1, 2], [])
+    assert (run.weights_epochs, run.step_weights) == ([1, 2], [])
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted:
     with pytest.raises(NotFoundError) as caught:
         choose_epoch(run, wanted)
     assert str(caught.value) == (
-        f"An epoch is a number, best, last or average; run 'first' has no weights of epoch {wanted!r}{hint}. "
+        f"Run 'first' has no weights of epoch {wanted!r}{hint}. An epoch is a number, best, last or average. "
         "Kept: 1, 2, 3."
     )
 
@@ -520,7 +520,7 @@ def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted:
 def test_a_run_without_a_finished_epoch_has_nothing_to_choose(run: Run, wanted: str | None) -> None:
     with pytest.raises(NotFoundError) as caught:
         choose_epoch(run, wanted)
-    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Go on with: nmt train --run first")
+    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Continue with: nmt train --run first")
 
 
 def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
@@ -547,7 +547,7 @@ def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
 
 def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
     save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
-    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds those of another than epoch 1"):
+    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds the weights of another model than epoch 1"):
         average_weights(copy, [1, 2])
 
 

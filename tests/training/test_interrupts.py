@@ -112,14 +112,14 @@ def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
     refused = start(prepared, "--run", run.name, "--set", "training.epochs=500")  # a second one at the same time
     _, said = refused.communicate(timeout=100)
     assert refused.returncode == 2
-    assert f"Run '{run.name}' is written by one process at a time; process {process.pid} on " in said
+    assert f"Run '{run.name}' is in use by process {process.pid} on " in said
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in said
     assert "Leaving after this step, saving first." in said
     step = steps_of(run)
-    assert f"Saved at step {step:,}. Go on with: nmt train --run {run.name}" in said
+    assert f"SavedWeights at step {step:,}. Go on with: nmt train --run {run.name}" in said
     on = nmt("train", "--run", run.name, "--dry-run", cwd=prepared)
     assert f"Going on with run {run.name} after step {step:,}, in epoch " in on.stdout
 

@@ -22,7 +22,7 @@ from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, Epoch, Sample
-from nmt.runs.weights import Saved, average_weights, choose_epoch, save_weights
+from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum, read_arrays
 from nmt.training.checkpoints import Checkpoint, save_checkpoint
 from nmt.training.console import Console
@@ -237,7 +237,7 @@ def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     assert trainer.state.position.step == 4
     assert [one.step for one in trainer.run.validations()] == [1, 2, 3, 4]
     assert trainer.run.best() == "step-2"
-    assert trainer.run.weights_amid_epochs == ["step-2"]
+    assert trainer.run.step_weights == ["step-2"]
     assert choose_epoch(trainer.run, None) == "step-2"
 
 
@@ -245,12 +245,12 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     """The state of step 1 is written until the weights of step 2, then the best, are saved."""
     saved = threading.Event()
 
-    def slowly(run: Run, content: Checkpoint, saved_weights: Saved | None = None) -> None:
+    def slowly(run: Run, content: Checkpoint, saved_weights: SavedWeights | None = None) -> None:
         if content.standing.step == 1:
             assert saved.wait(60)
         save_checkpoint(run, content, saved_weights)
 
-    def at_once(run: Run, weights: Arrays, epoch: Epoch) -> Saved:
+    def at_once(run: Run, weights: Arrays, epoch: WeightsId) -> SavedWeights:
         file = save_weights(run, weights, epoch)
         saved.set()
         return file
@@ -260,7 +260,7 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     config = tiny(epochs=1, validate_every=2, save_every=1, best_by="bleu", decode_validation=5)
     with pytest.raises(StopRequested):
         train("run", config, dataset, decode=scores(9, 1), leave=4)
-    assert Run(Path("checkpoints/run")).weights_amid_epochs == ["step-2"]
+    assert Run(Path("checkpoints/run")).step_weights == ["step-2"]
 
 
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:

@@ -1,0 +1,67 @@
+"""Weights by name: those of older files find their layers under the names of today."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import Config
+from nmt.models.weights import current_name, set_weights, upgrade_names
+from nmt.runs.directory import create_run
+from nmt.runs.weights import average_weights, save_weights
+
+OLD, NEW = "encoder_1/attention_frame/norm/gamma", "encoder_1/attention_sublayer/norm/gamma"
+
+
+class Variable:
+    """Stand-in for a variable of a model, in a layer of this name."""
+
+    shape = (3,)
+
+    def __init__(self, layer: str) -> None:
+        self.path = f"transformer/encoder_1/{layer}/norm/gamma"
+
+    def assign(self, value: np.ndarray) -> None:
+        self.assigned = value
+
+
+def array() -> np.ndarray:
+    return np.arange(3, dtype=np.float32)
+
+
+def test_a_name_of_an_older_file_has_one_of_today() -> None:
+    assert current_name(OLD) == current_name(NEW) == NEW
+    assert current_name("source_embedding/matrix") == "source_embedding/matrix"
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "found"), [(OLD, NEW, NEW), (OLD, OLD, OLD), (NEW, NEW, NEW), (OLD, "other", OLD)]
+)
+def test_a_name_is_upgraded_where_the_model_has_the_new_one(name: str, known: str, found: str) -> None:
+    assert list(upgrade_names({name: array()}, {known})) == [found]
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"), [("attention_sublayer", OLD), ("attention_frame", OLD), ("attention_sublayer", NEW)]
+)
+def test_weights_of_older_files_are_put_into_a_model(layer: str, name: str) -> None:
+    variable = Variable(layer)
+    set_weights(SimpleNamespace(weights=[variable]), {name: array()})  # type: ignore[arg-type]
+    assert np.array_equal(variable.assigned, array())
+
+
+def test_weights_of_newer_files_are_refused_by_an_older_model() -> None:
+    with pytest.raises(ValueError, match=r"^the file has no encoder_1/attention_frame/norm/gamma, the model has one$"):
+        set_weights(SimpleNamespace(weights=[Variable("attention_frame")]), {NEW: array()})  # type: ignore[arg-type]
+
+
+def test_an_average_over_the_change_of_names_has_those_of_its_last_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = create_run("older", Config(), [])
+    for epoch, name in ((1, OLD), (2, NEW)):
+        save_weights(run, {name: epoch * array()}, epoch)
+    assert {name: mean.tolist() for name, mean in average_weights(run, [1, 2]).items()} == {NEW: [0.0, 1.5, 3.0]}
+    assert list(average_weights(run, [1])) == [OLD]
