@@ -100,8 +100,8 @@ def _data(
     limit = min((most for most in config.model.limits if most is not None), default=None)
     if limit is not None and limit < LONGEST + 2:
         raise ConfigError(
-            f"This model reads at most {limit} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, bos and "
-            f"eos. Set model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
+            f"This model reads at most {limit} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, bos "
+            f"and eos. Set model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
         )
     train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
     return "generated ids", {"source": size, "target": size}, train, test

@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import DocumentedRecord
+from nmt.config.record import Section
 from nmt.errors import NmtError
 from nmt.storage.names import check_name
 
 
-class DataConfig(DocumentedRecord):
+class DataConfig(Section):
     """Preparation of sentence pairs by ``nmt prepare``."""
 
     renamed: ClassVar = {"normalisation": "normalization"}

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from nmt.config.record import DocumentedRecord
+from nmt.config.record import Section
 
 
-class DecodingConfig(DocumentedRecord):
+class DecodingConfig(Section):
     """Search for translations."""
 
     batch_size: int = Field(128, ge=1, le=2**24)

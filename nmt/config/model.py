@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from nmt.config.record import DocumentedRecord
+from nmt.config.record import Section
 
 
 class LengthLimits(NamedTuple):
@@ -15,7 +15,7 @@ class LengthLimits(NamedTuple):
     target: int | None
 
 
-class ModelConfig(DocumentedRecord):
+class ModelConfig(Section):
     """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
 
     architecture: str = "transformer"

@@ -39,11 +39,15 @@ class RenamedRecord(Record):
         return values
 
 
-class DocumentedRecord(RenamedRecord):
-    """Section of the configuration. The docstring below a field becomes its description.
+class DocumentedRecord(Record):
+    """Record whose fields have the docstrings below them as descriptions.
 
     Pydantic searches the source of all loaded modules for these docstrings. With TensorFlow loaded the search is slow,
     so records of files on disk derive from ``Record`` or ``RenamedRecord``.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Section(DocumentedRecord, RenamedRecord):
+    """Section of the configuration: documented fields, older names of keys."""

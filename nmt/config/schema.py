@@ -6,12 +6,12 @@ from pydantic import SerializeAsAny
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import ModelConfig, TransformerConfig
-from nmt.config.record import DocumentedRecord
+from nmt.config.record import Section
 from nmt.config.training import TrainingConfig
 from nmt.config.yaml_io import Dumper
 
 
-class Config(DocumentedRecord):
+class Config(Section):
     """Configuration of a run."""
 
     data: DataConfig = DataConfig()

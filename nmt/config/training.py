@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import DocumentedRecord
+from nmt.config.record import Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
@@ -12,7 +12,7 @@ BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 
 
-class TrainingConfig(DocumentedRecord):
+class TrainingConfig(Section):
     """Training loop of ``nmt train``."""
 
     renamed: ClassVar = {"accumulate": "accumulation_steps", "pack": "remove_padding"}

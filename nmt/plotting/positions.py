@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from nmt.config.model import TransformerConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting.style import style_curves
@@ -17,17 +18,25 @@ def draw_positions(figure: Figure, run: Run) -> None:
     """Draw the matrix of positions and dimensions as an image, and five of its columns as curves.
 
     Raises:
-        NotFoundError: if positions are learned and the run has no weights.
+        NotFoundError: for a model without position embedding, and for learned positions of a run without weights.
         DataError: if the weights are damaged or hold no learned positions.
     """
-    config = run.config()
-    learned = config.model.positions == "learned"
-    matrix = _learned_positions(run) if learned else sinusoidal_encoding(SINUSOIDAL_POSITIONS, config.model.d_model)
+    model = run.config().model
+    if not isinstance(model, TransformerConfig):
+        raise NotFoundError(
+            f"Run {run.name!r} has a model of architecture {model.architecture!r}, which has no position embedding. "
+            "Choose another figure, or a run with a Transformer."
+        )
+    matrix = (
+        _learned_positions(run)
+        if model.positions == "learned"
+        else sinusoidal_encoding(SINUSOIDAL_POSITIONS, model.d_model)
+    )
     length, d_model = matrix.shape
     above, below = figure.subplots(2, 1, height_ratios=[3, 2])
     bound = float(np.abs(matrix).max())
     image = above.imshow(matrix, aspect="auto", cmap="RdBu", vmin=-bound, vmax=bound, interpolation="nearest")
-    above.set_title(f"{config.model.positions.capitalize()} position embedding of run {run.name}", loc="left")
+    above.set_title(f"{model.positions.capitalize()} position embedding of run {run.name}", loc="left")
     above.set_xlabel("dimension")
     above.set_ylabel("position")
     figure.colorbar(image, ax=above)

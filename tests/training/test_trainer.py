@@ -21,7 +21,7 @@ from nmt.data.dataset import Dataset, prepare
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
-from nmt.runs.metrics import DecodedValidation, Epoch, Sample
+from nmt.runs.metrics import DecodedValidation, Sample, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum, read_arrays
 from nmt.training.checkpoints import Checkpoint, save_checkpoint
