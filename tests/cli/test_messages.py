@@ -1489,7 +1489,6 @@ def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
     return "".join(f"\n{one}" for one in found)
 
 
-@pytest.mark.slow
 def test_the_messages_are_those_of_the_table_and_the_table_has_every_message(
     trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
