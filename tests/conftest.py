@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: a small corpus, a finished run on it, the real corpora."""
+"""Fixtures that many tests share: a small corpus, a run on it, the real corpora."""
 
 import os
 import pickle

@@ -49,7 +49,7 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
 
 
 # PyYAML's constructors let out whatever a text that is not of its tag makes of them: "!!int ''", "!!bool x".
-_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
 Lines = dict[tuple[str, ...], str]  # where each key was said: "line 3" or "--set ..."
 
 
