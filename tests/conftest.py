@@ -1,4 +1,4 @@
-"""A small corpus, prepared and trained once for all the tests that look at a finished run."""
+"""Fixtures that many tests share: a small corpus, a run on it, the real corpora."""
 
 import os
 import pickle
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CORPORA = Path(os.environ.get("NMT_CORPORA", ROOT.parent / "shared" / "data"))
+CORPORA = os.environ.get("NMT_CORPORA")
 
 SMALLEST = """
 model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
@@ -20,7 +20,7 @@ training: {epochs: 2, batch_size: 32, warmup_steps: 30, log_every: 5}
 
 
 def small_pairs(count: int = 300) -> list[tuple[str, str]]:
-    """Different pairs in which word i of the source is word i of the target: learnt within seconds."""
+    """Return different pairs in which word i of the source is word i of the target: a model learns them in seconds."""
     numbers = ["one", "two", "three", "four", "five", "six", "seven"]
     german = ["eins", "zwei", "drei", "vier", "funf", "sechs", "sieben"]
     rows = [(f"im {numbers[a]} {numbers[b]} {numbers[c]}", f"ich bin {german[a]} {german[b]} {german[c]}")
@@ -29,14 +29,14 @@ def small_pairs(count: int = 300) -> list[tuple[str, str]]:
 
 
 def write_pickle(path: Path, pairs: list[tuple[str, str]]) -> Path:
-    """A corpus as the lesson has it: a pickled NumPy array of str."""
+    """Write a corpus as the lesson has it, a pickled NumPy array of str, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pickle.dumps(np.array(pairs), protocol=3))
     return path
 
 
 def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user does, in a process of its own, and check its exit code."""
+    """Run the command line in a process of its own, as a user does, and check its exit code."""
     done = subprocess.run(
         [sys.executable, "-c", "from nmt.cli.app import main; main()", *arguments],
         cwd=cwd, input=stdin, capture_output=True, text=True, timeout=280, check=False,
@@ -49,14 +49,18 @@ def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> 
 
 @pytest.fixture(scope="session")
 def corpora() -> Path:
-    if not CORPORA.is_dir():
-        pytest.skip(f"needs the real corpora, which are not in {CORPORA} (set NMT_CORPORA to where they are)")
-    return CORPORA
+    """The folder of the real corpora."""
+    if not CORPORA:
+        pytest.skip("needs the real corpora; set NMT_CORPORA to their folder")
+    folder = Path(CORPORA).expanduser()
+    if not folder.is_dir():
+        pytest.fail(f"NMT_CORPORA must name the folder of the real corpora; there is no folder {folder}")
+    return folder
 
 
 @pytest.fixture(scope="session")
 def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a corpus was prepared and the run "base" trained, by the commands of the README."""
+    """A folder with a prepared corpus and the trained run "base", by the commands of the README."""
     folder = tmp_path_factory.mktemp("project")
     write_pickle(folder / "data" / "english-german-both.pkl", small_pairs())
     (folder / "configs").mkdir()
@@ -68,5 +72,5 @@ def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(trained_project: Path, tmp_path: Path) -> Path:
-    """A copy of the trained project, to be changed at will."""
+    """A copy of the trained project, for tests that change it."""
     return Path(shutil.copytree(trained_project, tmp_path / "project"))

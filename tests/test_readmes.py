@@ -1,66 +1,253 @@
-"""The README's commands, run in order by a shell: to the letter, but small corpora and models, and a short bench."""
+"""Every command of every README works.
 
+The commands of a README run in order by a shell, in a project of its own with small corpora and the real recipes on
+small models. A release check (``.ci/run``) runs the commands that install nmt. Abbreviated are models, epochs, and the
+time of measurements, fuzzing and kills; nothing else.
+"""
+
+import ast
 import gzip
 import itertools
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SMALLEST, small_pairs, write_pickle
+import yaml
+from conftest import ROOT, small_pairs, write_pickle
 
-README = (ROOT / "README.md").read_text()
-COMMANDS = [
-    line
-    for block in re.findall(r"```console\n(.*?)```", README, re.S)
-    for line in block.splitlines()
-    if line and not line.startswith("#")
-]
-INSTALLING = [command for command in COMMANDS if command.startswith("python3 -m venv")]
-WORDS = "data: {tokenizer: word, normalization: ascii-words, joint_vocabulary: false}"
-BOOK = "data: {dataset: english-german-book, split: random, train_share: 0.9, validation_share: 0.05, test_share: 0.05}"
+FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "tests"]
+CI = (ROOT / ".ci" / "run").read_text()
+SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
+ABBREVIATED = {
+    "--epochs 24-42": "--epochs 3-4",
+    "--seconds 60": "--seconds 0",
+    "NMT_FUZZ_MINUTES=10": "NMT_FUZZ_MINUTES=0",  # the same files in every run
+    "tests/test_fuzz.py": "tests/test_fuzz.py -k yaml",
+    "NMT_KILLS=30": "NMT_KILLS=1",
+}
 
 
-@pytest.mark.slow
-def test_the_commands_work_in_the_order_of_the_readme(tmp_path: Path) -> None:
-    write_pickle(tmp_path / "data" / "english-german-both.pkl", small_pairs())
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "base.yaml").write_text(SMALLEST)
-    (tmp_path / "configs" / "book.yaml").write_text(f"{BOOK}\n{SMALLEST}")
-    (tmp_path / "configs" / "multi30k.yaml").write_text(f"{WORDS}\n{SMALLEST}")
-    pairs = iter(small_pairs(300))
+def readme(folder: str) -> str:
+    return (ROOT / folder / "README.md").read_text()
+
+
+def commands(folder: str) -> list[str]:
+    """Return the commands in the console blocks of a folder's README."""
+    blocks = re.findall(r"```console\n(.*?)```", readme(folder), re.S)
+    return [line for block in blocks for line in block.splitlines() if line]
+
+
+def is_run_by_ci(command: str) -> bool:
+    """Return whether the release check runs the command: named there, or at the end of an installing command."""
+    installing = [command for command in commands("") if command.startswith("python3 -m venv")]
+    return (
+        any(line.strip('"').endswith(f".venv/bin/{command}") for line in [*installing, *CI.splitlines()])
+        or command in installing
+    )
+
+
+# --- a project with what the READMEs name
+
+
+def write_sides(folder: Path, names: tuple[str, str], pairs: list[tuple[str, str]]) -> None:
+    for side, name in enumerate(names):
+        text = "".join(f"{pair[side]}\n" for pair in pairs).encode()
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+
+
+def tsv(pairs: list[tuple[str, str]]) -> str:
+    return "".join(f"{source}\t{target}\n" for source, target in pairs)
+
+
+def write_corpora(folder: Path) -> None:
+    """Write a small corpus under every name and in every format of the READMEs."""
+    data, pairs = folder / "data", small_pairs()
+    raw = [(f"{source.capitalize()}!", f"{target.capitalize()}!") for source, target in pairs]
+    write_pickle(data / "english-german-both.pkl", pairs)
+    parts = iter(raw)
     for name, count in (("train", 200), ("val", 40), ("test_2016_flickr", 40)):
-        part = list(itertools.islice(pairs, count))
-        for side, language in enumerate(("en", "de")):
-            text = "".join(f"{pair[side]}\n" for pair in part).encode()
-            (tmp_path / "data" / f"{name}.{language}.gz").write_bytes(gzip.compress(text))
-    for name, rows in (("letters", small_pairs(250)), ("notices", small_pairs(343)[250:])):
-        for side, language in enumerate(("en", "de")):
-            (tmp_path / f"{name}.{language}").write_text("".join(f"{row[side]}\n" for row in rows))
-    bin_ = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+        write_sides(data, (f"{name}.en.gz", f"{name}.de.gz"), list(itertools.islice(parts, count)))
+    write_sides(data, ("test.en.gz", "test.de.gz"), raw[:40])
+    (data / "pairs.tsv").write_text(tsv(raw))
+    (data / "numbered.tsv").write_text("".join(f"{n}\t{line}" for n, line in enumerate(tsv(raw).splitlines(True))))
+    (data / "named.tsv").write_text("de\ten\n" + tsv([(target, source) for source, target in raw]))
+    (data / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in raw))
+    unit = '<tu><tuv xml:lang="en"><seg>{}</seg></tuv><tuv xml:lang="de"><seg>{}</seg></tuv></tu>\n'
+    units = "".join(unit.format(*pair) for pair in raw)
+    (data / "memory.tmx").write_text(f'<tmx version="1.4"><header/><body>\n{units}</body></tmx>\n')
+    with zipfile.ZipFile(data / "deu-eng.zip", "w") as archive:
+        archive.writestr("deu.txt", tsv(raw))
+        archive.writestr("_about.txt", "notes")
+    with zipfile.ZipFile(data / "archive.zip", "w") as archive:
+        archive.writestr("europarl.de-en.tsv.gz", gzip.compress(tsv(raw).encode()))
+        archive.writestr("news.de-en.tsv.gz", gzip.compress(tsv(raw).encode()))
+    write_sides(folder, ("letters.en", "letters.de"), pairs[:250])
+    write_sides(folder, ("notices.en", "notices.de"), small_pairs(343)[250:])
+    write_sides(folder, ("a.en.gz", "a.de.gz"), pairs[:30])
+    write_sides(folder, ("a.en", "a.de"), pairs[:30])
+    write_sides(folder, ("b.en.gz", "b.de.gz"), pairs[:30])
+    write_sides(folder, ("theirs.en", "theirs.de"), pairs[5:35])
+
+
+def write_recipes(folder: Path, epochs: int | None) -> None:
+    """Write the recipes of ``configs/`` with small models, and at most E epochs; all else in them is as it is."""
+    (folder / "configs").mkdir()
+    for path in (ROOT / "configs").glob("*.yaml"):
+        recipe = yaml.safe_load(path.read_text())
+        recipe["model"].update(SMALL_MODEL)
+        recipe["training"]["warmup_steps"] = 30
+        recipe["training"]["epochs"] = min(epochs or recipe["training"]["epochs"], recipe["training"]["epochs"])
+        (folder / "configs" / path.name).write_text(yaml.safe_dump(recipe))
+
+
+def run_readme(folder: str, project: Path, epochs: int | None = None) -> dict[str, str]:
+    """Run the commands of a README in order, except for those of the release check, and return what they print."""
+    write_corpora(project)
+    write_recipes(project, epochs)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     outputs = {}
-    for command in COMMANDS:
-        if command in INSTALLING:
+    for command in commands(folder):
+        if is_run_by_ci(command):
             continue
-        shortened = command.replace("--seconds 60", "--seconds 0")
+        abbreviated = command
+        for whole, part in ABBREVIATED.items():
+            abbreviated = abbreviated.replace(whole, part)
         done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", shortened], cwd=tmp_path, capture_output=True, text=True, check=False,
-            env=environment, timeout=280,
+            ["bash", "-o", "pipefail", "-c", abbreviated], cwd=ROOT if " tests/" in command else project,
+            capture_output=True, text=True, check=False, env=environment, timeout=280,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         outputs[command] = done.stdout
+    return outputs
+
+
+def test_the_four_commands_of_the_front_page(tmp_path: Path) -> None:
+    outputs = run_readme("", tmp_path, epochs=2)
+    assert list(outputs) == [
+        "nmt prepare english-german-both.pkl",
+        "nmt train --config base.yaml",
+        "nmt plot losses",
+        'nmt translate "im thirsty"',
+    ]
     assert outputs["nmt plot losses"] == "checkpoints/base/plots/losses.png\n"
     assert outputs['nmt translate "im thirsty"'].strip()
-    scores = [output for command, output in outputs.items() if "sacrebleu" in command]
+
+
+def test_the_commands_of_data(tmp_path: Path) -> None:
+    outputs = run_readme("data", tmp_path)
+    assert len(outputs) >= 9
+    assert all("Written to data/" in output for output in outputs.values())
+
+
+@pytest.mark.slow
+def test_the_commands_of_checkpoints(tmp_path: Path) -> None:
+    outputs = run_readme("checkpoints", tmp_path, epochs=2)
+    assert len(outputs) >= 20
+    assert "A dry run: nothing was written." in outputs["nmt train --config base.yaml --dry-run"]
+    assert (tmp_path / "base.html").read_text().lstrip().lower().startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_the_commands_of_configs(tmp_path: Path) -> None:
+    outputs = run_readme("configs", tmp_path, epochs=4)
+    scores = [output for command, output in outputs.items() if command.endswith("-b")]
     assert len(scores) >= 3
     assert all(0 <= float(score) <= 100 for score in scores)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["nmt", "tests"])
+def test_the_commands_for_developers(folder: str, tmp_path: Path) -> None:
+    run_readme(folder, tmp_path)
+
+
+# --- what the READMEs hold
+
+
 def test_ci_runs_the_installing_commands() -> None:
-    assert len(INSTALLING) == 2
-    assert "demo" in INSTALLING[0] and "pytest" in INSTALLING[1]
-    ci = (ROOT / ".ci" / "run").read_text()
-    assert "README.md" in ci and "demo" in ci and "pytest" in ci
+    installing = [command for command in commands("") if command.startswith("python3 -m venv")]
+    assert len(installing) == 2
+    assert "demo" in installing[0] and "pytest" in installing[1]
+    assert "README.md" in CI and "demo" in CI and "pytest" in CI
+
+
+def test_the_front_page_takes_two_minutes_to_read() -> None:
+    assert len(readme("").splitlines()) <= 90
+    assert len(re.findall(r"^\|[ :-]*-", readme(""), re.M)) == 1, "one table"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_links_lead_to_files_and_headings(folder: str) -> None:
+    text = readme(folder)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("https://"):
+            continue
+        path, _, heading = link.partition("#")
+        target = (ROOT / folder / path).resolve() if path else ROOT / folder / "README.md"
+        assert target.exists(), link
+        if heading:
+            page = (target / "README.md" if target.is_dir() else target).read_text()
+            titles = re.findall(r"^#+ (.+)$", page, re.M)
+            assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
+
+
+def test_every_recipe_stands_in_the_readme_of_configs() -> None:
+    for path in (ROOT / "configs").glob("*.yaml"):
+        assert f"[{path.name}]({path.name})" in readme("configs"), path.name
+
+
+def test_every_test_file_at_the_top_and_every_folder_stands_in_the_readme_of_tests() -> None:
+    for path in (ROOT / "tests").iterdir():
+        if path.name.startswith("test_") or (path.is_dir() and any(path.rglob("test_*.py"))):
+            assert f"`{path.name}" in readme("tests"), path.name
+
+
+def test_pictures_are_small_and_load_nothing() -> None:
+    pictures = ROOT / ".github" / "pictures"
+    assert (pictures / "losses.png").read_bytes().startswith(b"\x89PNG")
+    assert (pictures / "losses.png").stat().st_size < 60_000
+    session = (pictures / "translate.svg").read_text()
+    assert len(session) < 30_000
+    assert "url(http" not in session and "<script" not in session and "im&#160;thirsty" in session
+
+
+# --- the map of the code
+
+
+def modules_of_the_map() -> set[str]:
+    """Return the modules that the map in ``nmt/README.md`` names, as "training/trainer.py"."""
+    section = readme("nmt").split("## Map")[1]
+    found, folders = set(), list[str]()
+    for line in section.split("```text\n")[1].split("```")[0].splitlines():
+        name = line.split()[0]
+        depth = (len(line) - len(line.lstrip())) // 2
+        del folders[depth:]
+        if name.endswith("/"):
+            folders.append(name)
+        else:
+            found.add("".join([*folders, name]))
+    return found
+
+
+def test_every_module_stands_in_the_map() -> None:
+    package = ROOT / "nmt"
+    mapped, missing = modules_of_the_map(), []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if path.name != "__init__.py" and name not in mapped:
+            docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+            missing.append(f"{name}: {docstring.partition('. ')[0].splitlines()[0] if docstring else 'no docstring'}")
+    assert not missing, "add to the map in nmt/README.md:\n" + "\n".join(missing)
+
+
+def test_commands_are_well_formed() -> None:
+    for folder in FOLDERS:
+        for command in commands(folder):
+            assert shlex.split(command), command

@@ -7,7 +7,8 @@ import yaml
 from pydantic import ValidationError
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.record import DocumentedRecord
+from nmt.config.model import DEFAULT_ARCHITECTURE, MODEL_CONFIGS
+from nmt.config.record import Section
 from nmt.config.schema import Config
 from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
@@ -219,8 +220,11 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
 
 
-def _section_type(section: str, values: Any) -> type[DocumentedRecord]:
+def _section_type(section: str, values: Any) -> type[Section]:
     """Return the record of a section, given the values of the section."""
+    if section == "model" and isinstance(values, dict):
+        name = values.get("architecture") or DEFAULT_ARCHITECTURE
+        return MODEL_CONFIGS.get(name, MODEL_CONFIGS[DEFAULT_ARCHITECTURE])
     return type(getattr(Config(), section))
 
 

@@ -86,6 +86,7 @@ def test_what_was_not_measured_is_not_shown(report_text: str) -> None:
     assert not any(word in table for word in ("memory", "trace", "Decoding"))
 
 
+@pytest.mark.slow
 def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
     table = nmt("bench", "--seconds", "0", cwd=trained_project).stdout
     assert "Data: dataset english-german-both, " in table

@@ -46,6 +46,7 @@ def test_the_four_commands_in_order(tmp_path: Path) -> None:
     assert translated.stderr == ""
 
 
+@pytest.mark.slow
 def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> None:
     """The wheel contains the configurations and py.typed; the checkout is not needed."""
     wheels = tmp_path / "wheels"
@@ -236,6 +237,7 @@ def test_more_epochs_go_on_where_the_run_ended(project: Path) -> None:
     assert (project / "checkpoints" / "base" / "weights" / "epoch-0003.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> None:
     write_pickle(project / "newer.pkl", small_pairs(60))
     nmt("prepare", "newer.pkl", cwd=project)

@@ -1417,7 +1417,7 @@ def sites() -> dict[Site, str]:
 
 
 # What pydantic checks, whose ValueErrors are parts of a message.
-SECTIONS = {"Record", "RenamedRecord", "DocumentedRecord"}
+SECTIONS = {"Record", "RenamedRecord", "DocumentedRecord", "Section", "ModelConfig"}
 
 
 def is_call(node: ast.AST, names: set[str]) -> bool:
@@ -1515,7 +1515,6 @@ def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
     return "".join(f"\n{difference}" for difference in found)
 
 
-@pytest.mark.slow
 def test_the_messages_are_those_of_the_table_and_the_table_has_every_message(
     trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -527,6 +527,11 @@ def test_a_value_that_is_not_what_its_tag_says_is_told(value: str) -> None:
         load(f"training: {{epochs: {value}}}")
 
 
+def test_a_base_60_number_beyond_floats_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"own\.yaml"):
+        load(f"data: {{train_share: {'1:' * 2000}10.1}}")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,6 +1,6 @@
 """A run that is killed, or told to leave, at any moment: started again it ends as if nothing had happened.
 
-Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest tests/test_leaving.py -n 0 -s``
+Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest tests/training/test_interrupts.py -n 0 -s``
 """
 
 import json
@@ -68,7 +68,7 @@ def steps_of(run: Run) -> int:
     return max(run.state_steps, default=0)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path, precision: str) -> None:
     name, settings = f"whole-{precision}", ["--set", f"training.precision={precision}"]
     started = time.monotonic()
@@ -100,7 +100,9 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path,
     print(f"{precision}: {kills} kills, {ends} ends, all as of the run that was never killed")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
     prepared: Path, number: signal.Signals, code: int
 ) -> None:

@@ -159,6 +159,7 @@ def decode_nothing(weights: Arrays, check: Callable[[], None]) -> DecodedValidat
     [({}, (3, 7)), ({"precision": "bfloat16", "accumulation_steps": 2, "batch_size": 16}, (5,))],
     ids=str,
 )
+@pytest.mark.slow
 def test_leaving_at_any_time_and_going_on_changes_nothing(
     dataset: Dataset, settings: dict, looks: tuple[int, ...]
 ) -> None:
@@ -179,6 +180,7 @@ def test_leaving_at_any_time_and_going_on_changes_nothing(
         assert comparable(trainer.run) == comparable(whole.run)
 
 
+@pytest.mark.slow
 def test_dying_at_a_step_and_going_on_changes_nothing(dataset: Dataset) -> None:
     config = tiny(**MIDWAY)
     whole = train("whole", config, dataset, decode=decode_nothing)
@@ -191,6 +193,7 @@ def test_dying_at_a_step_and_going_on_changes_nothing(dataset: Dataset) -> None:
         assert comparable(resumed.run) == comparable(whole.run)
 
 
+@pytest.mark.slow
 def test_states_are_saved_by_steps_and_by_time(dataset: Dataset) -> None:
     with pytest.raises(KeyboardInterrupt):
         train("steps", tiny(save_every=2, save_every_minutes=None), dataset, break_after=3)
@@ -209,6 +212,7 @@ def scores(*bleu: float) -> Decode:
     return lambda weights, check: DecodedValidation(next(coming), 0.0, [])
 
 
+@pytest.mark.slow
 def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: Dataset) -> None:
     config = tiny(epochs=9, patience=2, best_by="bleu", decode_validation=5, max_to_keep=1)
     trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
@@ -223,6 +227,7 @@ def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: 
     assert trainer.epoch == 6
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> None:
     config = tiny(epochs=40, patience=2, best_by="bleu", decode_validation=5, average_last=2)
     trainer = train("run", config, dataset, decode=scores(*range(6), 1, 0, 9))  # the last for the average
@@ -231,6 +236,7 @@ def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(datas
     assert (trainer.epoch, average.epochs) == (8, [7, 8])
 
 
+@pytest.mark.slow
 def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
     trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
@@ -241,6 +247,7 @@ def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     assert choose_epoch(trainer.run, None) == "step-2"
 
 
+@pytest.mark.slow
 def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state of step 1 is written until the weights of step 2, then the best, are saved."""
     saved = threading.Event()
@@ -284,6 +291,7 @@ def test_weights_of_another_vocabulary_are_no_start(dataset: Dataset, tmp_path: 
         Trainer(start_run("second", config, other), config, other)
 
 
+@pytest.mark.slow
 def test_weights_of_another_shape_are_no_start(dataset: Dataset) -> None:
     train("first", tiny(epochs=1), dataset)
     config = tiny({"d_ff": 48}, epochs=1, start_from="first")
@@ -314,6 +322,7 @@ def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset:
     assert {part: checksum(arrays) for part, arrays in read.items()} == digests
 
 
+@pytest.mark.slow
 def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     config = tiny(**MIDWAY)
     whole = train("whole", config, dataset)
@@ -343,6 +352,7 @@ def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypa
         estimate(fresh)
 
 
+@pytest.mark.slow
 def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     at_once = train("at-once", tiny(epochs=4), dataset)
     train("in-two", tiny(epochs=2), dataset)
@@ -351,6 +361,7 @@ def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
     assert in_two.run.config().training.epochs == 4
 
 
+@pytest.mark.slow
 def test_going_on_under_another_tensorflow_is_noted_once(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -398,6 +409,7 @@ def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: 
     assert fixed.config().training.epochs == 2
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> None:
     config = tiny(epochs=8, average_last=2, max_to_keep=1)
     trainer = train("run", config, dataset)
@@ -504,6 +516,7 @@ def test_computing_only_the_tokens_that_count_changes_nothing_but_the_time(datas
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_step_compiled_by_xla_is_the_same_step(dataset: Dataset) -> None:
     fixed = {"remove_padding": False, "pad_to_longest": True, "epochs": 1, "log_every": 1}
     runs = [train(str(xla), tiny({"dropout": 0.0}, xla=xla, **fixed), dataset).run for xla in (False, True)]
@@ -542,6 +555,7 @@ def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset) -> No
     assert Run(Path("checkpoints/run")).metrics() == []
 
 
+@pytest.mark.slow
 def test_bfloat16_learns_as_float32_does(dataset: Dataset) -> None:
     """The same batches and first weights: the loss curves of some hundred steps lie together."""
     curves = [
@@ -568,6 +582,7 @@ def test_batches_added_up_are_as_one(dataset: Dataset) -> None:
     assert [one.experimental_get_tracing_count() for one in (step.add, step.apply, step.step)] == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_float16_learns_as_float32_does_and_scales_its_loss(dataset: Dataset) -> None:
     settings = {"epochs": 12, "warmup_steps": 100}
     whole, half = (train(one, tiny(precision=one, **settings), dataset) for one in ("float32", "float16"))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import CORPORA
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -102,9 +101,8 @@ def test_any_text_comes_back(read: Callable[[bytes], np.ndarray], pairs: list[tu
 
 @pytest.mark.corpora
 @pytest.mark.parametrize(("name", "shape", "dtype"), [("both", (10000, 2), "<U49"), ("test", (1000, 2), "<U370")])
-def test_real_files(name: str, shape: tuple[int, int], dtype: str) -> None:
-    folder = CORPORA
-    path = folder / f"english-german-{name}.pkl"
+def test_real_files(name: str, shape: tuple[int, int], dtype: str, corpora: Path) -> None:
+    path = corpora / f"english-german-{name}.pkl"
     if not path.is_file():
         pytest.skip(f"{path} is absent")
     result = read_string_array(path)

@@ -1,0 +1,143 @@
+"""The recipes of nmt/README.md work as they are written.
+
+A recipe that changes a file is followed on a copy of the package, by the code of its blocks and the edits that its
+text names.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT, small_pairs, write_pickle
+
+from nmt.plotting import figures
+from nmt.runs.directory import Run
+from nmt.runs.weights import choose_epoch
+from nmt.storage.arrays import read_arrays
+
+RECIPES = (ROOT / "nmt" / "README.md").read_text().split("## Recipes")[1]
+
+
+def blocks(title: str) -> list[str]:
+    """Return the Python blocks of a recipe."""
+    section = RECIPES.split(f"### {title}\n")[1].split("\n### ")[0]
+    found = re.findall(r"^( *)```python\n(.*?)^ *```$", section, re.S | re.M)
+    return [textwrap.dedent(code) if indent else code for indent, code in found]
+
+
+class Copy:
+    """A copy of the package, to follow a recipe on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        ignored = shutil.ignore_patterns("__pycache__")
+        self.package = Path(shutil.copytree(ROOT / "nmt", folder / "nmt", ignore=ignored))
+        shutil.copytree(ROOT / "configs", folder / "configs")
+
+    def append(self, module: str, code: str) -> None:
+        assert code.startswith(f"# nmt/{module}\n"), f"the block names {code.splitlines()[0]}, not {module}"
+        with (self.package / module).open("a") as file:
+            file.write(f"\n\n{code}")
+
+    def edit(self, module: str, pattern: str, replacement: str) -> None:
+        """Replace what a regular expression finds in a module, once."""
+        text, count = re.subn(pattern, replacement, (self.package / module).read_text(), flags=re.M)
+        assert count == 1, f"{module} has {count} places like {pattern!r}: does the recipe still hold?"
+        (self.package / module).write_text(text)
+
+    def run(self, *arguments: str, code: str = "from nmt.cli.app import main; main()") -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=self.folder, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    write_pickle(tmp_path / "pairs.pkl", small_pairs())
+    return Copy(tmp_path)
+
+
+def test_a_normalization(copy: Copy) -> None:
+    (code,) = blocks("A normalization")
+    copy.append("tokenizers/normalization.py", code)
+    copy.edit("config/data.py", r"(normalization: Literal\[)", r'\1"lower", ')
+    copy.edit("tokenizers/registry.py", r"(normalization: Literal\[)", r'\1"lower", ')
+    copy.run("prepare", "pairs.pkl", "--set", "data.normalization=lower", "--set", "data.tokenizer=word")
+    encoding = "from nmt.tokenizers.registry import *; from pathlib import Path; " + (
+        "print(load_tokenizer(Path('data/pairs/tokenizer.source.json')).normalize('IM  Thirsty!'))"
+    )
+    assert copy.run(code=encoding) == "im thirsty!\n"
+
+
+def test_a_tokenizer(copy: Copy) -> None:
+    (code,) = blocks("A tokenizer")
+    copy.append("tokenizers/word.py", code)
+    copy.edit("config/data.py", r"(tokenizer: Literal\[)", r'\1"bigram", ')
+    copy.edit("tokenizers/registry.py", r'(kind: Literal\["word", )', r'\1"bigram", ')
+    copy.edit("tokenizers/registry.py", r"^(from nmt.tokenizers.word import )", r"\1BigramTokenizer, ")
+    copy.edit(
+        "tokenizers/registry.py", r'CharacterTokenizer if (\w+\.kind) == "char" else WordTokenizer',
+        r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
+    )  # fmt: skip
+    copy.edit(
+        "tokenizers/registry.py", r'CharacterTokenizer if (\w+\.tokenizer) == "char" else WordTokenizer',
+        r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
+    )  # fmt: skip
+    printed = copy.run("prepare", "pairs.pkl", "--set", "data.tokenizer=bigram")
+    assert "source character pairs" in printed
+    decoding = (
+        "from nmt.tokenizers.registry import *; from pathlib import Path; "
+        "tokenizer = load_tokenizer(Path('data/pairs/tokenizer.source.json')); "
+        "print(tokenizer.decode(tokenizer.encode('im one two')), tokenizer.unit)"
+    )
+    assert copy.run(code=decoding) == "im one two character pairs\n"
+
+
+def test_a_schedule(copy: Copy) -> None:
+    function, branch = blocks("A schedule")
+    module = "training/optimization/schedules.py"
+    copy.append(module, function)
+    place, _, lines = branch.partition("\n")
+    assert place == f"# nmt/{module}: learning_rate"
+    copy.edit(module, r'^    if training\.schedule == "inverse_sqrt":$', lines.replace("\\", r"\\") + r"\g<0>")
+    copy.edit("config/training.py", r"(schedule: Literal\[)", r'\1"constant", ')
+    rates = (
+        "from nmt.config.training import TrainingConfig as T; "
+        "from nmt.training.optimization.schedules import learning_rate as rate; "
+        "settings = T(schedule='constant', peak_learning_rate=0.5, warmup_steps=10); "
+        "print([rate(step, 64, settings) for step in (1, 10, 1000)])"
+    )
+    assert copy.run(code=rates) == "[0.05, 0.5, 0.5]\n"
+
+
+def test_a_figure(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "FIGURES", dict(figures.FIGURES))
+    (code,) = blocks("A figure")
+    names = {"Figure": figures.Figure, "Run": Run, "FIGURES": figures.FIGURES}
+    exec(code, names)
+    run = Run(project / "checkpoints" / "base")
+    figure = figures.draw("gap", run)
+    (line,) = figure.axes[0].lines
+    assert line.get_ydata().tolist() == [epoch.validation_loss - epoch.train_loss for epoch in run.epochs()]
+    figures.save(figure, project / "gap.png")
+    assert (project / "gap.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_export(project: Path) -> None:
+    (code,) = blocks("An export")
+    names: dict[str, object] = {}
+    exec(code, names)
+    run = Run(project / "checkpoints" / "base")
+    names["export_numpy"](run, project / "weights.npz")  # type: ignore[operator]
+    written, saved = np.load(project / "weights.npz"), read_arrays(run.weights_path(choose_epoch(run, None)))
+    assert written.files and set(written.files) == set(saved)
+    assert all(np.array_equal(written[name], array) for name, array in saved.items())
