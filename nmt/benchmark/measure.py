@@ -17,7 +17,8 @@ from nmt import runtime
 from nmt.benchmark.profiler import trace
 from nmt.config.record import DocumentedRecord
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, pad_rows, plan_epoch
+from nmt.data.batch_plan import pad_rows, plan_epoch
+from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Split
 from nmt.decoding.beam import beam
 from nmt.decoding.sampling import greedy

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nmt.data.cleaning import Sources
     from nmt.data.dataset import Dataset
     from nmt.data.manifest import Manifest
+    from nmt.data.prepare import TokenizerSource
     from nmt.data.sources.text_file import TextFile
-    from nmt.runs.directory import Run
 
 APART = "Pairs for {} alone, instead of a share of the others: one file, or the option twice for two sides."
 
@@ -54,29 +54,31 @@ def prepare(
 
     settings = load_config(find_config(config), overrides).data
     sources = Sources(_find(files, "FILE"), _find(validation or [], "--validation"), _find(test or [], "--test"))
-    lender = _lender(tokenizer_of, settings, overrides or []) if tokenizer_of else None
+    tokenizer_run = _tokenizer_source(tokenizer_of, settings, overrides or []) if tokenizer_of else None
     name = name or settings.dataset or sources.corpus[0].stem
-    run_prepare(sources, settings, name, overwrite=overwrite, tokenizer_of=lender)
+    run_prepare(sources, settings, name, overwrite=overwrite, tokenizer_source=tokenizer_run)
 
 
-def _lender(name: str, settings: "DataConfig", overrides: list[str]) -> "Run":
-    """The run whose tokenizers are taken, and a word about what that settles."""
-    from nmt.data.prepare import OF_TOKENIZERS, settings_of_tokenizers
+def _tokenizer_source(name: str, settings: "DataConfig", overrides: list[str]) -> "TokenizerSource":
+    """Return the tokenizers of a run, and print the settings that they fix."""
+    from nmt.data.manifest import read_manifest
+    from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
     from nmt.runs.directory import find_run
 
     run = find_run(name)
-    theirs = settings_of_tokenizers(run, settings)
-    said = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
-    for key in OF_TOKENIZERS:
-        asked, given = getattr(settings, key), getattr(theirs, key)
-        if key in said and asked not in ("auto", given):
+    fitted = read_manifest(run.dataset_path).settings
+    overridden = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
+    for key in TOKENIZER_KEYS:
+        received, required = getattr(settings, key), getattr(fitted, key)
+        if key in overridden and received not in ("auto", required):
             raise ConflictError(
-                f"With --tokenizer-of, text becomes ids as in the run; data.{key} of run {name!r} is {given!r}, "
-                f"received {asked!r}. Leave out --set data.{key}, or --tokenizer-of to fit new tokenizers."
+                f"--set data.{key} is {received!r}, but data.{key} of run {name!r} is {required!r}. With "
+                f"--tokenizer-of, text is tokenized as in the run. Leave out --set data.{key}, or leave out "
+                "--tokenizer-of to fit new tokenizers."
             )
-    in_force = (f"{key} {json.dumps(getattr(theirs, key))}" for key in OF_TOKENIZERS)
+    in_force = (f"{key} {json.dumps(getattr(fitted, key))}" for key in TOKENIZER_KEYS)
     typer.echo(f"Tokenizers of run {name}, whatever the configuration says: {', '.join(in_force)}")
-    return run
+    return TokenizerSource(name, run.folder, fitted)
 
 
 def _find(names: list[str], what: str) -> "list[TextFile]":
@@ -97,15 +99,15 @@ def run_prepare(
     name: str,
     *,
     overwrite: bool = False,
-    tokenizer_of: "Run | None" = None,
+    tokenizer_source: "TokenizerSource | None" = None,
 ) -> "Dataset":
     """Prepare a corpus with a bar on a terminal, and print what it is."""
-    from nmt.data.dataset import prepare as prepare_dataset
+    from nmt.data.prepare import prepare as prepare_dataset
 
     started = time.perf_counter()
     with _progress() as report:
         dataset, made = prepare_dataset(
-            sources, settings, name, overwrite=overwrite, report=report, tokenizer_of=tokenizer_of
+            sources, settings, name, overwrite=overwrite, report=report, tokenizer_source=tokenizer_source
         )
     seconds = time.perf_counter() - started
     typer.echo(describe(dataset.manifest))

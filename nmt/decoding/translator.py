@@ -12,7 +12,7 @@ import numpy as np
 from nmt import runtime
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.data.batching import pad_rows
+from nmt.data.batch_plan import pad_rows
 from nmt.data.token_arrays import Sequences
 from nmt.decoding.alignment import Attention
 from nmt.decoding.beam import beam
@@ -218,7 +218,7 @@ class Translator:
 
     def _rows(self, encoded: list[list[int]]) -> np.ndarray:
         """Ids as the encoder reads them: int32 [B, S]."""
-        rows = Sequences.pack(encoded, self.source.size)
+        rows = Sequences.from_rows(encoded, self.source.size)
         return pad_rows(rows, np.arange(len(encoded)), bos=self.config.model.source_bos)
 
     # --- search

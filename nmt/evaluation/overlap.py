@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.record import Record
-from nmt.data.dataset import Dataset
+from nmt.data.dataset import Dataset, dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.token_arrays import Sequences
 from nmt.errors import NmtError
-from nmt.evaluation.test_set import dataset_of
+from nmt.evaluation.test_set import SCORE_FILES
 from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.tokenizers.base import UNK
@@ -61,7 +61,7 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Overlap
         if manifest.fingerprint in looked_at:
             return
         looked_at.add(manifest.fingerprint)
-        found = find_overlap(sources, dataset_of(run.name, manifest))
+        found = find_overlap(sources, dataset_of_run(run.name, manifest, SCORE_FILES))
         known |= found.known
         name = str(manifest.settings.dataset)
         report.checked[name], report.undecided[name] = int(found.known.sum()), int(found.undecided.sum())

@@ -13,7 +13,8 @@ import numpy as np
 
 from nmt import runtime
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, plan_epoch
+from nmt.data.batch_plan import plan_epoch
+from nmt.data.batching import batch_dataset
 from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Split
 from nmt.models.build import build_model

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt import runtime
 from nmt.config.schema import Config
-from nmt.data.batching import grouped
+from nmt.data.batch_plan import grouped
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
 from nmt.models.weights import weights_of

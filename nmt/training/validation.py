@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, plan_epoch
+from nmt.data.batch_plan import plan_epoch
+from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Split
 from nmt.runtime import keras, tf
 from nmt.training.optimization.accumulators import Sums, Totals

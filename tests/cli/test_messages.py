@@ -351,22 +351,22 @@ $ nmt prepare pairs.tmx
 nmt: A TMX is in UTF-8, UTF-16 or an encoding of a byte a character; pairs.tmx is not: unknown encoding: klingon.
      Export it again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
 nmt: A unit of a TMX has at most 20 characters; pairs.tmx, line 2 goes on. Remove the unit.
 
-& nmt.data.sources.tmx._TmxReader.MAX_DEPTH = 2
+& nmt.data.sources.tmx.TmxReader.MAX_DEPTH = 2
 $ printf '<tmx><tu><tuv lang="en"></tuv></tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
 nmt: Elements of a TMX stand at most 2 deep inside each other; pairs.tmx, line 1 goes deeper. Export it again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_NAMES = 3
+& nmt.data.sources.tmx.TmxReader.MAX_NAMES = 3
 $ printf '<tmx><a/><b/><c/><d/></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
 nmt: A TMX has some fifty different tags and attributes; pairs.tmx, line 1 has seen more than 3. Export it again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
 $ python -c "open('pairs.tmx', 'w').write('<tmx><!--' + 200_000 * 'x')"
 $ nmt prepare pairs.tmx
 nmt: A tag or comment of a TMX has at most 20 bytes; pairs.tmx, line 1 begins one that goes on. Remove it.
@@ -1368,7 +1368,7 @@ Site = tuple[str, int]  # file and line
 
 def kinds() -> set[str]:
     """Names of what becomes a message: errors for the user, and parts of one."""
-    found, waiting = {"_RefusedError", "Fault"}, [errors.NmtError]
+    found, waiting = {"_RefusedError", "UnreadablePair"}, [errors.NmtError]
     while waiting:
         kind = waiting.pop()
         found.add(kind.__name__)
@@ -1428,11 +1428,11 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
     for kind in (errors.NmtError, safe_pickle._RefusedError):
         patch.setattr(kind, "__init__", noting(kind))
 
-    def fault(*arguments: str) -> readers.Fault:
+    def fault(*arguments: str) -> readers.UnreadablePair:
         note(reached, sys._getframe(1))
-        return corpus.Fault(*arguments)
+        return corpus.UnreadablePair(*arguments)
 
-    patch.setattr(readers, "Fault", fault)
+    patch.setattr(readers, "UnreadablePair", fault)
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------

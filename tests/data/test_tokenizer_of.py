@@ -9,8 +9,9 @@ from conftest import nmt, small_pairs
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.dataset import Dataset, prepare
-from nmt.data.encoding import SIDES
+from nmt.data.dataset import Dataset
+from nmt.data.manifest import SIDES, read_manifest
+from nmt.data.prepare import TokenizerSource, prepare
 from nmt.errors import ConflictError, DataError
 from nmt.runs.directory import Run, create_run
 
@@ -37,6 +38,11 @@ def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, 
     return create_run(name, Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files]), dataset
 
 
+def tokenizers_of(run: Run) -> TokenizerSource:
+    """Return the tokenizers of a run as the command line hands them over."""
+    return TokenizerSource(run.name, run.folder, read_manifest(run.dataset_path).settings)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -48,7 +54,8 @@ def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, 
 )
 def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
     run, theirs = a_run(**settings)
-    prepared, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(seed=5), "other", tokenizer_of=run)
+    file = write_tsv("other.tsv", LONGER)
+    prepared, _ = prepare(file, DataConfig(seed=5), "other", tokenizer_source=tokenizers_of(run))
     for file in theirs.tokenizer_files:
         assert (prepared.folder / file.name).read_bytes() == file.read_bytes()
     assert [file.name for file in prepared.tokenizer_files] == [file.name for file in theirs.tokenizer_files]
@@ -69,16 +76,16 @@ def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
 def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() -> None:
     (run, _), (other, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
     file, config = write_tsv("other.tsv", LONGER), DataConfig(tokenizer="word", normalization="nfkc")
-    assert prepare(file, config, "other", tokenizer_of=run)[1]
-    assert not prepare(file, config, "other", tokenizer_of=run)[1]
-    assert not prepare(file, config, "other", tokenizer_of=create_twin(run))[1]
+    assert prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(create_twin(run)))[1]
     with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, of run 'second' here"):
-        prepare(file, config, "other", tokenizer_of=other)
+        prepare(file, config, "other", tokenizer_source=tokenizers_of(other))
     with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, fitted on its training split here"):
         prepare(file, config, "other")
     assert prepare(file, config, "other", overwrite=True)[0].manifest.tokenizer_of is None
     with pytest.raises(ConflictError, match=r"tokenizers fitted on its training split there, of run 'first' here"):
-        prepare(file, config, "other", tokenizer_of=run)
+        prepare(file, config, "other", tokenizer_source=tokenizers_of(run))
 
 
 def create_twin(run: Run) -> Run:
@@ -87,9 +94,11 @@ def create_twin(run: Run) -> Run:
 
 def test_a_dataset_prepared_with_its_tokenizers_lends_them_on() -> None:
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
-    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
+    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
     heir = create_run("heir", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
-    third, _ = prepare(write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_of=heir)
+    third, _ = prepare(
+        write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_source=tokenizers_of(heir)
+    )
     for file in run.tokenizer_files:
         assert (third.folder / file.name).read_bytes() == file.read_bytes()
 
@@ -98,7 +107,7 @@ def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
     (run.folder / "tokenizer.target.model").write_bytes(b"damaged")
     with pytest.raises(DataError, match=r"tokenizer\.target\.model has changed"):
-        prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
+        prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
     assert [path.name for path in (folder / "data").iterdir()] == ["first-data"]
 
 
@@ -108,11 +117,14 @@ def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["data.tokenizer=subword"], "data.tokenizer of run 'first' is 'word', received 'subword'. Leave out --set"),
-        (["data.normalization=none"], "data.normalization of run 'first' is 'ascii-words', received 'none'."),
+        (["data.tokenizer=subword"], "--set data.tokenizer is 'subword', but data.tokenizer of run 'first' is 'word'."),
+        (
+            ["data.normalization=none"],
+            "--set data.normalization is 'none', but data.normalization of run 'first' is 'ascii-words'.",
+        ),
         (
             ["data.tokenizer=auto", "data.vocabulary_size=99"],
-            "data.vocabulary_size of run 'first' is None, received 99",
+            "--set data.vocabulary_size is 99, but data.vocabulary_size of run 'first' is None.",
         ),
     ],
 )

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.dataset import prepare
+from nmt.data.dataset import dataset_of_run
+from nmt.data.prepare import prepare
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.evaluation.overlap import OverlapReport, compare_with_training, find_overlap
@@ -33,7 +34,7 @@ from nmt.evaluation.scoring import (
     score,
     sentence_scores,
 )
-from nmt.evaluation.test_set import dataset_of, set_of_files, set_of_runs
+from nmt.evaluation.test_set import set_of_files, set_of_runs
 from nmt.runs.directory import Run, create_run
 
 REFERENCE = ["Der Hund läuft schnell.", "Ich mag keine Äpfel.", "Sie ist heute nicht da.", "Gut gemacht!", "Ja."]
@@ -159,7 +160,7 @@ def test_runs_are_scored_on_the_test_split_that_they_left_out(tmp_path: Path, mo
     with pytest.raises(ConflictError, match="test split of 'b'"):
         set_of_runs({"a": one.manifest, "b": other.manifest})
     with pytest.raises(ConflictError, match="may have been trained on"):
-        dataset_of("a", other.manifest.model_copy(update={"settings": one.manifest.settings}))
+        dataset_of_run("a", other.manifest.model_copy(update={"settings": one.manifest.settings}))
     one.text("test", "source").write_text("changed\n")
     with pytest.raises(DataError, match=r"test\.source\.txt is missing or has changed"):
         set_of_runs({"a": one.manifest})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nmt.config.data import DataConfig
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Undecodable, numbered_lines, open_bytes
-from nmt.data.sources.tmx import _TmxReader
+from nmt.data.sources.tmx import TmxReader
 from nmt.errors import DataError
 from nmt.storage.text import CONVERT
 
@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class Fault(NamedTuple):
+class UnreadablePair(NamedTuple):
     """A place in a file where a pair should be and none can be read."""
 
     reason: str
@@ -32,7 +32,7 @@ class Fault(NamedTuple):
     """For a refusal: the rule, what was received, the remedy."""
 
 
-Read = Iterator[tuple[int, Pair | Fault]]
+Read = Iterator[tuple[int, Pair | UnreadablePair]]
 """(line, row or unit from 1, what stands there)."""
 
 
@@ -100,7 +100,7 @@ def _read_tsv(file: TextFile, config: DataConfig) -> Read:
                 if needed == 2
                 else f"at least {needed} columns, a tab between each two"
             )
-            yield number, Fault("too few columns", (
+            yield number, UnreadablePair("too few columns", (
                 f"Each line of a TSV corpus is {rule}; {file}, line {number} has {found}: {line[:60]!r}. Mend or "
                 "remove the line"
             ))  # fmt: skip
@@ -119,8 +119,8 @@ def _column(file: TextFile, header: str | Undecodable, column: int | str) -> int
     return names.index(column) + 1
 
 
-def _not_utf8(what: str, file: TextFile, number: int, line: Undecodable) -> Fault:
-    return Fault("not UTF-8", (
+def _not_utf8(what: str, file: TextFile, number: int, line: Undecodable) -> UnreadablePair:
+    return UnreadablePair("not UTF-8", (
         f"{what} is UTF-8 text; {file}, line {number} holds the byte 0x{line.byte:02x}. {CONVERT}"
     ))  # fmt: skip
 
@@ -180,8 +180,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _bad_json(file: TextFile, number: int, fields: list[int | str], received: str) -> Fault:
-    return Fault("not JSON with both fields", (
+def _bad_json(file: TextFile, number: int, fields: list[int | str], received: str) -> UnreadablePair:
+    return UnreadablePair("not JSON with both fields", (
         f"Each line of a JSON Lines corpus is an object with the text fields {fields[0]!r} and {fields[1]!r}; {file}, "
         f"line {number} {received}. Mend or remove the line, or name other fields with --set data.source_column and "
         "data.target_column"
@@ -190,12 +190,12 @@ def _bad_json(file: TextFile, number: int, fields: list[int | str], received: st
 
 def _read_tmx(file: TextFile, config: DataConfig) -> Read:
     languages: tuple[str, str] | None = None
-    for number, unit in enumerate(_TmxReader(file).read(), start=1):
+    for number, unit in enumerate(TmxReader(file).read(), start=1):
         if languages is None:
             languages = _tmx_languages(file, unit, config)
         texts = [_segment(unit, language) for language in languages]
         if None in texts:
-            yield number, Fault("no such language", (
+            yield number, UnreadablePair("no such language", (
                 f"Each unit of a TMX has a segment in {languages[0]!r} and one in {languages[1]!r}; {file}, unit "
                 f"{number} has {', '.join(sorted(unit)) or 'none'}. Name two languages with --set data.source_column "
                 "and data.target_column"

@@ -9,7 +9,7 @@ from nmt.errors import DataError
 _WHITE_SPACE_OF_XML = " \t\r\n"
 
 
-class _TmxReader:
+class TmxReader:
     """Collects the segments of translation units as expat meets them, within bounds on all that expat keeps.
 
     Text of inline codes (bpt, ept, it, ph, ut) is formatting and left out; that of hi is kept. Declarations are

@@ -82,7 +82,7 @@ def steps_of_run(first_epoch_batches: int, training: TrainingConfig) -> int:
     Batches by tokens vary by a few from epoch to epoch; what the run takes beyond this number has the final rate.
 
     Args:
-        first_epoch_batches: length of the plan of epoch 1 (see ``nmt.data.batching``).
+        first_epoch_batches: length of the plan of epoch 1 (see ``nmt.data.batch_plan``).
         training: the training section.
     """
     return math.ceil(first_epoch_batches / training.accumulation_steps) * training.epochs

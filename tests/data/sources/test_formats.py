@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data.sources import text_file as text_files
-from nmt.data.sources.formats import Fault, Pair, read_pairs, unit_of
+from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.errors import DataError, NotFoundError
 
@@ -53,17 +53,17 @@ def corpus(tmp_path: Path) -> Writer:
     return write
 
 
-def read(*paths: Path, **config: object) -> list[tuple[int, Pair | Fault]]:
+def read(*paths: Path, **config: object) -> list[tuple[int, Pair | UnreadablePair]]:
     """Read one file, or two sides."""
     return list(read_pairs([TextFile(path) for path in paths], DataConfig.model_validate(config)))
 
 
-def pairs_of(*paths: Path, **config: object) -> list[Pair | Fault]:
+def pairs_of(*paths: Path, **config: object) -> list[Pair | UnreadablePair]:
     return [pair for _, pair in read(*paths, **config)]
 
 
 def faults(*paths: Path, **config: object) -> list[str]:
-    return [item.message for _, item in read(*paths, **config) if isinstance(item, Fault)]
+    return [item.message for _, item in read(*paths, **config) if isinstance(item, UnreadablePair)]
 
 
 # --- what is written is read
@@ -228,7 +228,7 @@ def test_a_side_that_is_not_utf_8_takes_its_partner_along(corpus: Writer) -> Non
     en, de = corpus("a.en", "go\nbig\nrun\n"), corpus("a.de", b"geh\ngro\xdf\nlauf\n")
     items = read(en, de)
     assert [items[0], items[2]] == [(1, Pair("go", "geh")), (3, Pair("run", "lauf"))]
-    assert isinstance(items[1][1], Fault)
+    assert isinstance(items[1][1], UnreadablePair)
     assert f"{de}, line 2 holds the byte 0xdf" in items[1][1].message
 
 
