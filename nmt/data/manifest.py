@@ -124,8 +124,9 @@ def read_manifest(path: Path) -> Manifest:
     number = values["format"] if isinstance(values, dict) and "format" in values else None
     if type(number) is int and number not in {1, MANIFEST_FORMAT}:
         raise DataError(
-            f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 and {MANIFEST_FORMAT}. "
-            "Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
+            f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 and "
+            f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "
+            "--overwrite."
         )
     try:
         return Manifest.model_validate(values)

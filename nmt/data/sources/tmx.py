@@ -22,6 +22,7 @@ class TmxReader:
     CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
     def __init__(self, file: TextFile) -> None:
+        """Take the file to read."""
         self.file = file
         self.parser = pyexpat.ParserCreate()
         self.parser.buffer_text = True
