@@ -141,7 +141,7 @@ def info(run: RunOption = None) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(help="A public corpus, such as english-german-both.", metavar="NAME")],
 ) -> None:
-    """Download a public corpus into data/: resumed where it stopped, checked, never half there."""
+    """Download a public corpus into data/, and verify its checksum."""
     from tqdm import tqdm
 
     from nmt.data.dataset import DATASETS
