@@ -145,9 +145,9 @@ def fetch(
     from tqdm import tqdm
 
     from nmt.data.dataset import DATASETS
-    from nmt.data.sources import download
+    from nmt.data.sources import download, public
 
-    file = download.public_file(name)
+    file = public.public_file(name)
     with tqdm(desc=file.name, unit="B", unit_scale=True, disable=None, leave=False) as bar:
 
         def report(done: int, total: int) -> None:

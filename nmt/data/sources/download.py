@@ -1,4 +1,4 @@
-"""Public corpora: their addresses and checksums, and their download.
+"""The download of a public corpus.
 
 A download gets its final name only when it is complete and its SHA-256 is checked. Where nobody has published a
 checksum, the first download is trusted: its SHA-256 is recorded in ``<name>.sha256``, and later downloads must match.
@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
@@ -18,71 +17,15 @@ from urllib.parse import urljoin, urlsplit
 import pooch
 import requests
 
+from nmt.data.sources.public import PublicFile
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.storage.atomic import sha256, sync_folder, write_text
-from nmt.storage.names import did_you_mean
 
 TIMEOUT = 30.0  # seconds without a byte
 BLOCK = 2**16  # bytes between two progress reports
-UNKNOWN_SIZE_LIMIT = 64 * 2**20  # largest download of a file without a published size, in bytes
 HEADERS = {"User-Agent": "nmt", "Accept-Encoding": "identity"}  # compressed, a body has another length than the file
 Report = Callable[[int, int], None]
 """Progress callback: (bytes received, total number of bytes or 0 where it is unknown)."""
-
-
-@dataclass(frozen=True)
-class PublicFile:
-    """A file for public download. Size and checksum are None where nobody has published them."""
-
-    name: str
-    address: str
-    credit: str
-    """Origin and licence, as printed after the download."""
-    size: int | None
-    """Number of bytes."""
-    sha256: str | None
-
-    @property
-    def size_limit(self) -> int:
-        """Largest number of bytes that a download may have."""
-        return UNKNOWN_SIZE_LIMIT if self.size is None else self.size
-
-
-_TATOEBA = "sentences of Tatoeba (tatoeba.org, CC BY 2.0 FR), paired by manythings.org/anki, cleaned and pickled in "
-CORPORA = {
-    # Size and checksum are those of the Git LFS pointer that stands for the file at this commit.
-    "english-german-both": PublicFile(
-        name="english-german-both.pkl",
-        address="https://media.githubusercontent.com/media/LSRAO/transformer-model-from-scratch/"
-        "777d22a9496feeab1002f7a95d23daedde6d975d/english-german-both.pkl",
-        credit=f"{_TATOEBA}github.com/LSRAO/transformer-model-from-scratch",
-        size=29_600_159,
-        sha256="52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca",
-    ),
-    # The copy that the lesson links to. Nobody has published its checksum.
-    "english-german-lesson": PublicFile(
-        name="english-german-lesson.pkl",
-        address="https://raw.githubusercontent.com/Rishav09/Neural-Machine-Translation-System/master/"
-        "english-german-both.pkl",
-        credit=f"{_TATOEBA}github.com/Rishav09/Neural-Machine-Translation-System",
-        size=None,
-        sha256=None,
-    ),
-}
-"""Public corpora, by the name that ``nmt fetch`` takes."""
-
-
-def public_file(name: str) -> PublicFile:
-    """Return the public corpus of that name.
-
-    Raises:
-        NotFoundError: if the name is unknown; the message suggests the nearest.
-    """
-    if name not in CORPORA:
-        raise NotFoundError(
-            f"There is no public corpus {name!r}{did_you_mean(name, CORPORA)}. Known: {', '.join(sorted(CORPORA))}."
-        )
-    return CORPORA[name]
 
 
 def fetch(file: PublicFile, folder: Path, report: Report | None = None) -> Path:
@@ -190,8 +133,8 @@ class _Download:
         """Write and count a block of the body."""
         if self.done + len(block) > (self.total or self.file.size_limit):
             raise DataError(
-                f"{self.file.address} sent more than {self.total or self.file.size_limit} bytes, the size of "
-                f"{self.file.name}. The download was removed. Look at the address in a browser."
+                f"{self.file.address} sent more than the {self.total or self.file.size_limit} bytes that "
+                f"{self.file.name} may have. The download was removed. Look at the address in a browser."
             )
         self.output.write(block)
         self.digest.update(block)
@@ -219,8 +162,8 @@ class _Download:
         if self.total > file.size_limit or (self.total and file.size and self.total != file.size):
             bound = f"{file.size} bytes" if file.size else f"at most {file.size_limit} bytes"
             raise DataError(
-                f"{file.address} announces {self.total} bytes. {file.name} has {bound}. Nothing was downloaded. Look "
-                "at the address in a browser."
+                f"{file.address} announces {self.total} bytes, but {file.name} has {bound}. Nothing was downloaded. "
+                "Look at the address in a browser."
             )
         if not self.total and file.size is None and file.sha256 is None:
             raise DataError(

@@ -165,7 +165,7 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
         else:
             invalid = [text for text in texts if not (isinstance(text, str) and _is_unicode(text))]
             if invalid:
-                yield number, _bad_json(file, number, fields, f"has {invalid[0]!r:.60} as a sentence")
+                yield number, _bad_json(file, number, fields, f"has {invalid[0]!r:.60} instead of text")
             else:
                 yield number, Pair(*texts)
 

@@ -98,8 +98,8 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     if len(data) != 1:
         remedy = f"Give for example {path}/{data[0]}" if data else "Give an archive with sentences."
         raise DataError(
-            f"{path} holds {_first_names(data) or 'no text file'}. An archive holds one text file, or you name the "
-            f"member. {remedy}"
+            f"{path} holds {_first_names(data) or 'no text file'}. An archive must hold one text file, unless you name "
+            f"the member. {remedy}"
         )
     return TextFile(path, data[0])
 

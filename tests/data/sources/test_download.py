@@ -15,7 +15,9 @@ import pytest
 import requests
 
 from nmt.data.sources import download as fetch_module
-from nmt.data.sources.download import CORPORA, PublicFile, checksum_path, fetch, public_file, verification
+from nmt.data.sources import public as public_module
+from nmt.data.sources.download import checksum_path, fetch, verification
+from nmt.data.sources.public import CORPORA, PublicFile, public_file
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 
 CONTENT = bytes(range(256)) * 800  # three blocks and a bit
@@ -274,7 +276,7 @@ def test_a_body_that_is_too_long(site: Site, tmp_path: Path, announce: int | Non
         nonlocal largest
         largest = done
 
-    with pytest.raises(DataError, match=rf"(corpus.pkl has|sent more than) {len(CONTENT)} bytes"):
+    with pytest.raises(DataError, match=rf"(corpus.pkl has|sent more than the) {len(CONTENT)} bytes"):
         fetch(site.file(), tmp_path, report)
     assert largest <= len(CONTENT)
     assert names(tmp_path) == set()
@@ -337,9 +339,9 @@ def test_a_damaged_record(site: Site, tmp_path: Path) -> None:
 def test_an_unpublished_size_is_bounded(
     site: Site, tmp_path: Path, announce: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_module, "UNKNOWN_SIZE_LIMIT", len(CONTENT) - 1)
+    monkeypatch.setattr(public_module, "UNKNOWN_SIZE_LIMIT", len(CONTENT) - 1)
     site.announce = announce
-    with pytest.raises(DataError, match=rf"(at most|more than) {len(CONTENT) - 1} bytes"):
+    with pytest.raises(DataError, match=rf"(at most|more than the) {len(CONTENT) - 1} bytes"):
         fetch(site.file(size=None), tmp_path)
     assert names(tmp_path) == set()
 
