@@ -177,15 +177,15 @@ def _differences(
 ) -> list[str]:
     """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
     differences = [
-        f"{key} {value!r} there, {getattr(settings, key)!r} here"
+        f"{key} {value!r} before, {getattr(settings, key)!r} now"
         for key, value in manifest.settings.model_dump().items()
         if getattr(settings, key) not in {value, "auto"}
     ]
     hashes = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
     if tokenizer_source and hashes != {file.name: sha256(file) for file in tokenizer_source.files}:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} there, {_origin(tokenizer_source.run)} here")
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(tokenizer_source.run)} now")
     elif manifest.tokenizer_of and not tokenizer_source:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} there, {_origin(None)} here")
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(None)} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]

@@ -128,7 +128,7 @@ nmt: The name of a dataset starts with a letter or digit and holds only letters,
      received 'my data'. Choose another name.
 
 $ nmt prepare english-german-both.pkl --set data.seed=7
-nmt: data/english-german-both was prepared from english-german-both.pkl with differences: seed 73 there, 7 here. A
+nmt: data/english-german-both was prepared from english-german-both.pkl with differences: seed 73 before, 7 now. A
      dataset is not overwritten unless you ask for it. Give another --name, or --overwrite.
 
 $ mkdir data/notes

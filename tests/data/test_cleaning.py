@@ -42,7 +42,7 @@ def clean(tmp_path: Path) -> Clean:
 
 
 def numbered(count: int) -> str:
-    """Return a TSV corpus of so many different pairs of words."""
+    """Return a TSV corpus of ``count`` distinct pairs of words."""
     return "".join(f"{'a' * n}\t{'b' * n}\n" for n in range(1, count + 1))
 
 
@@ -53,7 +53,7 @@ def test_the_first_pairs_are_taken_in_order(clean: Clean) -> None:
     assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
 
 
-def test_lines_after_the_first_so_many_are_not_looked_at(clean: Clean) -> None:
+def test_lines_after_the_first_n_are_not_read(clean: Clean) -> None:
     assert len(clean(numbered(4) + "no tab\n", n_sentences=4)[0]) == 4
 
 
@@ -81,7 +81,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clea
     }
 
 
-def test_dropped_pairs_count_among_the_first_so_many(clean: Clean) -> None:
+def test_dropped_pairs_count_among_the_first_n(clean: Clean) -> None:
     pairs, corpus = clean("1\tb\n" + numbered(9), drop_empty=True, n_sentences=5)
     assert (len(pairs), corpus.dropped.counts) == (4, {"empty side": 1})
 
@@ -183,11 +183,11 @@ def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
     assert resolve_auto(Sources.of(path), DataConfig()) == found
 
 
-def test_what_is_said_is_not_resolved(tmp_path: Path) -> None:
+def test_explicit_settings_are_not_resolved(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("im thirsty\tich bin durstig\n" * 5)
-    said = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
-    assert resolve_auto(Sources.of(path), said) == said
+    explicit = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
+    assert resolve_auto(Sources.of(path), explicit) == explicit
     assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
 
 

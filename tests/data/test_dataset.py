@@ -1,4 +1,4 @@
-"""A prepared dataset holds the pairs of its corpus as ids, says how it came about, and is whole or not there."""
+"""A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
 import errno
 import json
@@ -268,8 +268,8 @@ def test_other_settings_are_a_conflict_that_names_them() -> None:
     with pytest.raises(ConflictError) as caught:
         prepare(path, words_config(seed=2, split="random"), "small")
     assert str(caught.value) == (
-        "data/small was prepared from corpus.tsv with differences: split 'by_source' there, 'random' here; seed 73 "
-        "there, 2 here. A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite."
+        "data/small was prepared from corpus.tsv with differences: split 'by_source' before, 'random' now; seed 73 "
+        "before, 2 now. A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite."
     )
     assert content(dataset.folder) == before
 
@@ -556,9 +556,9 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("part", "forge", "said"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize(("part", "forge", "reason"), FORGED.values(), ids=FORGED)
 def test_an_array_that_was_forged_with_its_checksum_is_refused(
-    part: str, forge: Callable[[np.ndarray], Any], said: str
+    part: str, forge: Callable[[np.ndarray], Any], reason: str
 ) -> None:
     dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / f"train.source.{part}.npy"
@@ -567,7 +567,7 @@ def test_an_array_that_was_forged_with_its_checksum_is_refused(
         np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
     with pytest.raises(DataError, match="differs from the one in its manifest"):
         dataset.split("train")
-    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{said}"):
+    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{reason}"):
         sign(dataset, path.name).split("train")
     assert not Path("ran").exists()
 

@@ -90,7 +90,10 @@ def test_patterns_are_mixed() -> None:
 
 
 def test_order_does_not_depend_on_hashing() -> None:
-    program = "import hashlib, nmt.data.demo_corpus as d; print(hashlib.sha256(repr(d.sentence_pairs()).encode()).hexdigest())"
+    program = (
+        "import hashlib, nmt.data.demo_corpus as d\n"
+        "print(hashlib.sha256(repr(d.sentence_pairs()).encode()).hexdigest())"
+    )
     digests = {
         subprocess.run(
             [sys.executable, "-c", program],

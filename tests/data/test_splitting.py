@@ -44,14 +44,14 @@ def plainly_split(pairs: list[Pair], config: DataConfig, normalize: Normalizer) 
     groups = list(by_source.values())
     if config.split == "by_source":
         random.Random(config.seed).shuffle(groups)
-    wanted = {
+    sizes = {
         "test": max(1, round(config.test_share * len(pairs))),
         "validation": max(1, round(config.validation_share * len(pairs))),
         "train": len(pairs),
     }
     splits: dict[str, list[Pair]] = {name: [] for name in SPLITS}
     for group in groups:
-        splits[next(name for name in reversed(SPLITS) if len(splits[name]) < wanted[name])] += group
+        splits[next(name for name in reversed(SPLITS) if len(splits[name]) < sizes[name])] += group
     return splits
 
 
@@ -85,7 +85,7 @@ def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pa
 
 @QUICK
 @given(PAIRS, CONFIGS)
-def test_arrays_deal_out_as_lists_and_dictionaries_do(pairs: list[Pair], config: DataConfig) -> None:
+def test_arrays_split_as_lists_and_dictionaries_do(pairs: list[Pair], config: DataConfig) -> None:
     assert split_or_discard(pairs, config) == plainly_split(pairs, config, ASCII_WORDS)
 
 

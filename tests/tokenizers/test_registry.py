@@ -219,7 +219,7 @@ def test_a_file_that_repeats_a_word_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "word", "said"),
+    ("kind", "word", "reason"),
     [
         ("word", "", r"its vocabulary of words holds ''"),
         ("word", "a b", "its vocabulary of words holds 'a b'"),
@@ -230,10 +230,10 @@ def test_a_file_that_repeats_a_word_is_refused(tmp_path: Path) -> None:
         ("char", "\udfff", "holds half of a surrogate pair"),
     ],
 )
-def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: str, word: str, said: str) -> None:
+def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: str, word: str, reason: str) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({**GOOD, "kind": kind, "words": ["a", word]}))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=reason):
         load_tokenizer(path)
 
 

@@ -33,7 +33,7 @@ class Site:
     status: int = 200
     location: str = ""
     announce: int | None = len(CONTENT)  # the Content-Length of a whole answer
-    cut: int | None = None  # the connection closes after so many bytes
+    cut: int | None = None  # number of bytes after which the connection closes
     stall: threading.Event = field(default_factory=threading.Event)
     stalls: bool = False
     requests: list[dict[str, str]] = field(default_factory=list)

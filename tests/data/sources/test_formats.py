@@ -89,7 +89,9 @@ WRITERS: dict[str, Callable[[list[Pair]], bytes]] = {
 
 def in_xml(text: str) -> bool:
     """XML has no control characters, and no non-characters; white space at the ends of a segment is layout."""
-    return text == text.strip(" \t\r\n") and not any(ord(one) < 32 or ord(one) in {0xFFFE, 0xFFFF} for one in text)
+    return text == text.strip(" \t\r\n") and not any(
+        ord(character) < 32 or character in "\ufffe\uffff" for character in text
+    )
 
 
 def packed(path: Path, content: bytes, packing: str) -> TextFile:
