@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator, load, prepare
+    from nmt.api import RunTranslator, load, prepare, train
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
+    from nmt.evaluation.evaluate import evaluate
 
 __all__ = [
     "ConfigError",
@@ -18,8 +19,10 @@ __all__ = [
     "NmtError",
     "NotFoundError",
     "RunTranslator",
+    "evaluate",
     "load",
     "prepare",
+    "train",
 ]
 
 # Module of each name. A module is imported when one of its names is first used, so that the command line starts fast.
@@ -30,8 +33,10 @@ _MODULES = {
     "NmtError": "nmt.errors",
     "NotFoundError": "nmt.errors",
     "RunTranslator": "nmt.api",
+    "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",
+    "train": "nmt.api",
 }
 
 

@@ -1,4 +1,4 @@
-"""Python interface: prepare corpora, and translate with trained runs. ``import nmt`` gives these names too.
+"""Python interface: prepare, train, evaluate, translate. ``import nmt`` gives these names too.
 
 Paths are relative to the working directory: datasets are in ``data/``, runs in ``checkpoints/``, as for the command
 line. Every function raises ``nmt.NmtError``, or a subclass of it, with the message that the command line prints.
@@ -7,7 +7,9 @@ Example::
 
     import nmt
 
-    nmt.prepare("pairs.tsv")                     # then in a shell: nmt train --dataset pairs --run base
+    nmt.prepare("pairs.tsv")
+    nmt.train("base.yaml", dataset="pairs")
+    nmt.evaluate(["base"]).record.scores         # BLEU, chrF and TER of its test split
     translator = nmt.load("base")
     translator.translate(["im thirsty"])         # ['ich bin durstig']
 """
@@ -20,24 +22,28 @@ from typing import TYPE_CHECKING, Any
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding, find_config, load_config
+from nmt.config.schema import Config
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
-from nmt.data.dataset import prepare as prepare_dataset
-from nmt.data.prepare import OF_TOKENIZERS, settings_of_tokenizers
+from nmt.data.manifest import read_manifest
+from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
+from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.errors import ConflictError, NmtError
-from nmt.runs.directory import Run, find_run
+from nmt.runs.directory import Run, find_run, run_exists
 from nmt.runs.weights import WeightsFile, choose_epoch
 
 if TYPE_CHECKING:  # what loads TensorFlow
     from nmt.decoding.alignment import CrossAttention
     from nmt.decoding.translator import Translation, Translator
+    from nmt.training.listeners import Listener
 
 Files = str | Path | Sequence[str | Path]
 """A file of sentence pairs, or two files with a side each."""
 Overrides = Mapping[str, Any] | Sequence[str]
 """Keys of the configuration with their values, as {"data.seed": 7} or ["data.seed=7"]."""
 
+DEFAULT_CONFIG = "base.yaml"
 MOST_FILES = 2
 
 
@@ -113,8 +119,57 @@ def prepare_or_find(
         name or settings.dataset or sources.corpus[0].stem,
         overwrite=overwrite,
         report=progress,
-        tokenizer_of=_tokenizer_run(tokenizer_of, settings, overrides) if tokenizer_of else None,
+        tokenizer_source=_tokenizer_source(tokenizer_of, settings, overrides) if tokenizer_of else None,
     )
+
+
+def train(
+    config: str | Path | None = None,
+    *,
+    run: str | None = None,
+    dataset: str | None = None,
+    set: Overrides = (),
+    allow_changes: bool = False,
+    listeners: "Sequence[Listener]" = (),
+) -> Run:
+    """Train a run to its end, new or resumed, and return it.
+
+    Args:
+        config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt. Default: that
+            of ``run`` if it exists, else base.yaml.
+        run: name of the run. Default: the name of the configuration file.
+        dataset: name of the dataset. Default: that of the resumed run or of the configuration, else the one prepared
+            last.
+        set: keys of the configuration to override.
+        allow_changes: resume although configuration or dataset have changed.
+        listeners: observers of training, such as ``nmt.training.console.Console``.
+
+    Raises:
+        NmtError: for all that keeps the run from training, and if training diverges or the disk refuses.
+
+    >>> run = nmt.train("small.yaml", run="short", dataset="pairs", set={"training.epochs": 1})
+    >>> run.name, len(run.epochs())
+    ('short', 1)
+    """
+    name, settings = training_configuration(config, run, _overrides(set))
+
+    from nmt.evaluation.validation_decoder import ValidationDecoder
+    from nmt.training.session import TrainingSession
+
+    with TrainingSession(name, settings, dataset or settings.data.dataset) as session:
+        session.open(ValidationDecoder, allow_changes=allow_changes)
+        if not session.trainer.is_finished:
+            session.train(listeners)
+    return session.run
+
+
+def training_configuration(config: str | Path | None, run: str | None, overrides: list[str]) -> tuple[str, Config]:
+    """Return the name and the configuration of a run to train. Args, Raises: as of ``train``."""
+    if config is None and run and run_exists(run):
+        path = find_run(run).config_path
+    else:
+        path = find_config(str(config or DEFAULT_CONFIG))
+    return run or path.stem, load_config(path, overrides)
 
 
 def load(
@@ -301,17 +356,17 @@ def _find(files: Files, argument: str) -> list[TextFile]:
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
-def _tokenizer_run(name: str, settings: DataConfig, overrides: list[str]) -> Run:
-    """Return the run whose tokenizers are taken.
+def _tokenizer_source(name: str, settings: DataConfig, overrides: list[str]) -> TokenizerSource:
+    """Return the tokenizers of a run.
 
     Raises:
         NotFoundError: if there is no such run.
         ConflictError: if an override asks for other tokenizers.
     """
     run = find_run(name)
-    fitted = settings_of_tokenizers(run, settings)
+    fitted = read_manifest(run.dataset_path).settings
     overridden = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
-    for key in OF_TOKENIZERS:
+    for key in TOKENIZER_KEYS:
         received, required = getattr(settings, key), getattr(fitted, key)
         if key in overridden and received not in ("auto", required):
             raise ConflictError(
@@ -319,7 +374,7 @@ def _tokenizer_run(name: str, settings: DataConfig, overrides: list[str]) -> Run
                 f"--tokenizer-of, text is tokenized as in the run. Leave out --set data.{key}, or leave out "
                 "--tokenizer-of to fit new tokenizers."
             )
-    return run
+    return TokenizerSource(name, run.folder, fitted)
 
 
 def _texts(texts: Sequence[str]) -> list[str]:

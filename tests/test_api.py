@@ -44,7 +44,7 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
             with_examples.add(test.name.removeprefix("nmt.api."))
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
-    public = {"prepare", "load"} | {
+    public = {"prepare", "load", "train"} | {
         f"RunTranslator.{name}"
         for name, member in vars(api.RunTranslator).items()
         if not name.startswith("_") and callable(member)

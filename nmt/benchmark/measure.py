@@ -16,7 +16,7 @@ from nmt import runtime
 from nmt.benchmark.profiler import trace
 from nmt.config.record import DocumentedRecord
 from nmt.config.schema import Config
-from nmt.data.batching import length_batches, pad_rows
+from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Split
 from nmt.decoding.model_search import ModelSearch
 from nmt.models.accounting import Flops

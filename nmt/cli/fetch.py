@@ -20,8 +20,9 @@ def fetch(
 
     from nmt.data.dataset import DATASETS
     from nmt.data.sources import download
+    from nmt.data.sources.public import public_file
 
-    file = download.public_file(name)
+    file = public_file(name)
     with tqdm(desc=file.name, unit="B", unit_scale=True, disable=None, leave=False) as bar:
 
         def report(done: int, total: int) -> None:

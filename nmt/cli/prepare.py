@@ -158,9 +158,9 @@ def describe(manifest: "Manifest") -> str:
 
 
 def _describe_tokenizers(manifest: "Manifest") -> str:
-    from nmt.data.prepare import OF_TOKENIZERS
+    from nmt.data.prepare import TOKENIZER_KEYS
 
-    in_force = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in OF_TOKENIZERS)
+    in_force = ", ".join(f"{key} {json.dumps(getattr(manifest.settings, key))}" for key in TOKENIZER_KEYS)
     return f"Tokenizers of run {manifest.tokenizer_of}, with the settings that they were fitted with: {in_force}"
 
 

@@ -74,13 +74,10 @@ def train(
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
     """  # fmt: skip
-    from nmt.config.loading import find_config, load_config
-    from nmt.runs.directory import find_run, run_exists
+    from nmt.api import training_configuration
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
-    path = find_run(run).config_path if config is None and run and run_exists(run) else find_config(config or BASE)
-    settings = load_config(path, all_overrides)
-    name = run or path.stem
+    name, settings = training_configuration(config, run, all_overrides)
     run_training(name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run)
 
 

@@ -28,7 +28,7 @@ CURRENT_FORMAT = 2
 FIRST_FORMAT = 1  # its files hold no number
 
 # PyYAML's constructors raise these for text that does not fit its tag: "!!int ''", "!!bool x".
-_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError)
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
 Places = dict[tuple[str, ...], str]
 """Place of each section and key: "line 3", or "--set ..."."""
 

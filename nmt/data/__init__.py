@@ -1,1 +1,1 @@
-"""From files of sentence pairs to a prepared dataset on disk, and from there to batches."""
+"""Data: from files of sentence pairs to a prepared dataset on disk, and from a dataset to batches."""

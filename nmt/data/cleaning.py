@@ -1,39 +1,41 @@
-"""A corpus as it comes: read, checked pair by pair, and what is left out counted by reason. Memory: 16 bytes a pair."""
+"""Corpus reading and cleaning: every pair is checked, and what is dropped is counted by reason.
+
+Memory: 16 bytes per pair; the pairs themselves are in a pair store on disk.
+"""
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.pair_store import SpoolWriter
-from nmt.data.sources.formats import Fault, Pair, read_pairs, unit_of
+from nmt.data.manifest import SplitName
+from nmt.data.pair_store import PairStore, PairStoreWriter
+from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import DataError, printable
 from nmt.tokenizers.normalization import NORMALIZERS, Normalizer, ascii_words, collapse_white_space
 
-SPLITS: tuple["SplitName", ...] = ("train", "validation", "test")
-SplitName = Literal["train", "validation", "test"]
-EXAMPLES = 3  # places named for each reason
-LOOKED_AT = 10_000  # pairs that decide what "auto" is
-LOOKED_AT_CHARACTERS = 10_000_000  # of their texts, or fewer pairs
-# What Unicode calls control characters, white space apart: never part of a sentence, often of a broken encoding.
+EXAMPLES = 3  # places recorded for each reason
+AUTO_SAMPLE_PAIRS = 10_000  # pairs that decide what "auto" becomes
+AUTO_SAMPLE_CHARACTERS = 10_000_000  # characters that decide it, where pairs are long
+# Unicode control characters but white space: never part of a sentence, often a sign of a broken encoding.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 Progress = Callable[[str, int, int | None], None]
-"""Told what is being done, how much of it is done, and of how much (None: unknown)."""
+"""Progress callback: (step, pairs done, total number of pairs or None where it is unknown)."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The files of a corpus: one, or two with a side each; validation and test apart, or to be split off."""
+    """The files of a corpus. Each role has one file of pairs, or two files with a side each."""
 
     corpus: list[TextFile]
+    """Pairs that are divided among training and the splits without files of their own."""
     validation: list[TextFile] = field(default_factory=list)
     test: list[TextFile] = field(default_factory=list)
 
@@ -43,7 +45,7 @@ class Sources:
         return cls([TextFile(path)])
 
     def roles(self) -> Iterator[tuple[SplitName, list[TextFile]]]:
-        """Yield the files of each role; those of "train" are split where a role has none of its own."""
+        """Yield each role that has files, with its files; the role of ``corpus`` is "train"."""
         yield "train", self.corpus
         if self.validation:
             yield "validation", self.validation
@@ -53,66 +55,100 @@ class Sources:
 
 @dataclass
 class Findings:
-    """What the rules found, by reason: how often, and the first places with their text."""
+    """Pairs that a rule applies to, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
+    """Number of pairs, by reason."""
     places: dict[str, list[str]] = field(default_factory=dict)
+    """Places of the first pairs, with their text, by reason."""
 
-    def add(self, reason: str, place: str, count: int = 1) -> None:
-        """Count a finding, and keep its place if it is among the first."""
-        self.counts[reason] += count
+    def add(self, reason: str, place: str) -> None:
+        """Count one pair, and record its place if it is among the first."""
+        self.counts[reason] += 1
         places = self.places.setdefault(reason, [])
         if len(places) < EXAMPLES:
             places.append(place)
 
+    def add_all(self, reason: str, indices: Sequence[int] | np.ndarray, place: Callable[[int], str]) -> None:
+        """Count the stored pairs at ``indices``, and record the first places, which ``place`` names."""
+        if len(indices):
+            self.counts[reason] += len(indices)
+            self.places.setdefault(reason, []).extend(place(int(index)) for index in indices[:EXAMPLES])
+
+    @classmethod
+    def merged(cls, parts: "Iterable[Findings]") -> "Findings":
+        """Return the sum of several findings; the parts stay as they are."""
+        total = cls()
+        for part in parts:
+            total.counts.update(part.counts)
+            for reason, places in part.places.items():
+                total.places.setdefault(reason, []).extend(places)
+        return total
+
 
 @dataclass(frozen=True)
 class Corpus:
-    """The pairs that are kept, in a spool, those of each role together and in the order of their file."""
+    """The N cleaned pairs of a corpus, in a pair store: grouped by role, in the order of their files."""
 
     roles: dict[SplitName, range]
-    """Which pairs of the spool came from the files of a role."""
+    """Indices of the pairs that came from the files of each role."""
     sources: np.ndarray
-    """A hash of each normalized source, uint64 [N]: equal for equal sources."""
+    """Hash of each normalized source, uint64 [N]: equal for equal sources."""
     targets: np.ndarray
-    """The same for targets, uint64 [N]."""
+    """Hash of each normalized target, uint64 [N]."""
     read: int
+    """Number of pairs read, the dropped ones included."""
     dropped: Findings
+    """Pairs left out by the rules about a single pair."""
     noticed: Findings
-    """What is odd and was kept."""
+    """Suspicious pairs that were kept."""
 
 
 def text_hash(text: str) -> bytes:
-    """Return 8 bytes that two texts share, for all that will ever be met, if and only if they are equal."""
+    """Return a hash of 8 bytes: equal for equal texts, and in practice for no others."""
     return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
 
 def place_of(files: list[TextFile], number: int) -> str:
-    """Return "file, line 7", or the like."""
+    """Return the place of a pair, such as "corpus.tsv, line 7"."""
     return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}")
 
 
-def show(pair: Pair) -> str:
-    """Return the beginnings of both sides for a message."""
+def excerpt(pair: Pair) -> str:
+    """Return the beginnings of both sides, for a message."""
     return f"{pair.source[:60]!r} | {pair.target[:60]!r}"
 
 
-def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
-    """Return the configuration with tokenizer, normalization and joint vocabulary decided by a look at the text.
+@dataclass(frozen=True)
+class PairLocator:
+    """Names the place and the text of a stored pair."""
 
-    Lower-case ASCII words without punctuation, as lessons use, are taken as the words they are; anything else becomes
-    subwords of text in NFKC. One pair in a hundred may differ.
+    sources: Sources
+    roles: dict[SplitName, range]
+    store: PairStore
+
+    def __call__(self, index: int) -> str:
+        """Return file, line and beginning of pair ``index``."""
+        role = next(role for role, indices in self.roles.items() if index in indices)
+        return f"{place_of(dict(self.sources.roles())[role], self.store.number(index))}: {excerpt(self.store[index])}"
+
+
+def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
+    """Return the configuration with "auto" replaced: tokenizer, normalization and joint vocabulary.
+
+    The first pairs decide. Lower-case ASCII words without punctuation, as in lesson corpora, become word tokens. Any
+    other text becomes subwords after NFKC normalization. One pair in a hundred may differ.
     """
     if "auto" not in {config.tokenizer, config.normalization, config.joint_vocabulary}:
         return config
-    first = itertools.islice(read_pairs(sources.corpus, config), min(config.n_sentences or LOOKED_AT, LOOKED_AT))
+    limit = min(config.n_sentences or AUTO_SAMPLE_PAIRS, AUTO_SAMPLE_PAIRS)
     texts: list[str] = []
     characters = 0
-    for _, pair in first:
+    for _, pair in itertools.islice(read_pairs(sources.corpus, config), limit):
         if isinstance(pair, Pair):
             texts += map(collapse_white_space, pair)
             characters += sum(map(len, pair))
-        if characters > LOOKED_AT_CHARACTERS:
+        if characters > AUTO_SAMPLE_CHARACTERS:
             break
     cleaned = sum(text == ascii_words(text) for text in texts) >= 0.99 * len(texts)
     tokenizer = ("word" if cleaned else "subword") if config.tokenizer == "auto" else config.tokenizer
@@ -121,25 +157,29 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
 
-class _Checker:
-    """The rules that look at one pair."""
+class _PairChecker:
+    """The rules about a single pair."""
 
     def __init__(self, config: DataConfig) -> None:
         self.config = config
         self.normalize: Normalizer = NORMALIZERS[config.normalization]
         self.dropped, self.noticed = Findings(), Findings()
 
-    def judge(self, files: list[TextFile], number: int, item: Pair | Fault, *, strict: bool) -> tuple[str, str] | None:
-        """Return the normalized pair, or None if it is dropped. ``strict`` is false for files that are kept whole.
+    def check(
+        self, files: list[TextFile], number: int, item: Pair | UnreadablePair, *, may_drop: bool
+    ) -> tuple[str, str] | None:
+        """Return the normalized sides of a pair, or None if it is dropped.
+
+        Without ``may_drop``, for files of validation and test, usable pairs are kept even if a rule would drop them.
 
         Raises:
-            DataError: for what is neither kept nor to be dropped.
+            DataError: for an unusable pair that no setting allows to drop.
         """
         config = self.config
-        if isinstance(item, Fault):
+        if isinstance(item, UnreadablePair):
             if not config.drop_unreadable:
                 raise DataError(
-                    f"{item.message}, or leave such places out and count them with --set data.drop_unreadable=true"
+                    f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true"
                 )
             self.dropped.add(item.reason, place_of(files, number))
             return None
@@ -148,64 +188,55 @@ class _Checker:
             if not config.drop_empty:
                 side = "target" if source else "source"
                 raise DataError(
-                    f"Both sides of a pair must hold words; {' and '.join(map(str, files))}, {unit_of(files)} "
-                    f"{number}: the {side} is empty after "
-                    f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Mend the pair, or leave "
-                    "such pairs out and count them with --set data.drop_empty=true"
+                    f"{' and '.join(map(str, files))}, {unit_of(files)} {number}: the {side} is empty after "
+                    f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must "
+                    "hold words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
                 )
-            self.dropped.add("empty side", f"{place_of(files, number)}: {show(item)}")
+            self.dropped.add("empty side", f"{place_of(files, number)}: {excerpt(item)}")
             return None
         if _CONTROL.search(item.source) or _CONTROL.search(item.target):
-            dropping = config.drop_control and strict
-            self._found("control characters", files, number, item, dropping=dropping)
-            if dropping:
+            drops = config.drop_control and may_drop
+            self._record("control characters", files, number, item, drops=drops)
+            if drops:
                 return None
         if source == target:
-            dropping = config.drop_identical and strict
-            self._found("identical sides", files, number, item, dropping=dropping)
-            if dropping:
+            drops = config.drop_identical and may_drop
+            self._record("identical sides", files, number, item, drops=drops)
+            if drops:
                 return None
         return source, target
 
-    def _found(self, reason: str, files: list[TextFile], number: int, pair: Pair, *, dropping: bool) -> None:
-        findings = self.dropped if dropping else self.noticed
-        findings.add(reason, f"{place_of(files, number)}: {show(pair)}")
+    def _record(self, reason: str, files: list[TextFile], number: int, pair: Pair, *, drops: bool) -> None:
+        findings = self.dropped if drops else self.noticed
+        findings.add(reason, f"{place_of(files, number)}: {excerpt(pair)}")
 
 
 def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
-    """Read every file, apply the rules that look at one pair, and write what is kept to a spool in ``folder``.
+    """Read every file, apply the rules about a single pair, and write the kept pairs to a pair store in ``folder``.
 
-    Only the first ``n_sentences`` of the corpus are read. Validation and test files are kept whole: of the rules, only
-    those against pairs that cannot be used apply to them.
+    Of ``sources.corpus`` only the first ``n_sentences`` pairs are read. Validation and test files are kept whole, but
+    for pairs that cannot be used.
 
     Raises:
-        DataError: for a file that cannot be read, and a pair that is neither kept nor to be dropped.
+        DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
     """
-    checker = _Checker(config)
+    checker = _PairChecker(config)
     source_hashes, target_hashes = bytearray(), bytearray()
     roles: dict[SplitName, range] = {}
     read = 0
-    with SpoolWriter(folder) as spool:
+    with PairStoreWriter(folder) as store:
         for role, files in sources.roles():
-            start = spool.count
+            start = store.count
             items = itertools.islice(read_pairs(files, config), config.n_sentences if role == "train" else None)
             for number, item in items:
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
-                normal = checker.judge(files, number, item, strict=role == "train")
-                if normal is not None and isinstance(item, Pair):
-                    spool.append(number, item)
-                    source_hashes += text_hash(normal[0])
-                    target_hashes += text_hash(normal[1])
-            roles[role] = range(start, spool.count)
+                normalized = checker.check(files, number, item, may_drop=role == "train")
+                if normalized is not None and isinstance(item, Pair):
+                    store.append(number, item)
+                    source_hashes += text_hash(normalized[0])
+                    target_hashes += text_hash(normalized[1])
+            roles[role] = range(start, store.count)
     hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes)]
     return Corpus(roles, hashes[0], hashes[1], read, checker.dropped, checker.noticed)
-
-
-def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the indices of pairs that stood before, in order: int64. Takes hashes, uint64 [N] each."""
-    pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # odd: no two sources are mapped to one number
-    order = np.argsort(pairs, kind="stable")
-    again = pairs[order[1:]] == pairs[order[:-1]]
-    return np.sort(order[1:][again])

@@ -1,4 +1,4 @@
-"""The whole chain on a bundled corpus: generate, prepare, train, translate, score, plot."""
+"""The demonstration's corpus file and configuration."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ NAME = "demo"
 
 
 def write_corpus() -> Path:
-    """Write the generated pairs to ``data/demo.tsv`` and return its path; what is already there is left alone."""
+    """Write the generated pairs to ``data/demo.tsv``, unless it exists, and return its path."""
     path = DATASETS / f"{NAME}.tsv"
     if not path.exists():
         write_text(path, "".join(f"{source}\t{target}\n" for source, target in sentence_pairs()))

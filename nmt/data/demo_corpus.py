@@ -50,7 +50,7 @@ class Subject(NamedTuple):
 
 
 class Complement(NamedTuple):
-    """What follows the finite verb. German needs two versions: "kein" and "nicht" have their places inside it."""
+    """The words after the finite verb. German needs two versions: "kein" and "nicht" have their places inside."""
 
     english: str = ""
     german: str = ""
@@ -130,7 +130,7 @@ IN, TO, WITH, ON, UNDER = _words("in/in, to/in, with/mit, on/auf, under/unter")
 
 # --- Grammar ----------------------------------------------------------------------------------------------------------
 
-# The stem before the endings of "du" and "er"; schlafen and fahren only take an umlaut there, which is not written.
+# The stem before the endings of "du" and "er"; schlafen and fahren take only an umlaut, which is not written.
 CHANGED_STEMS = {"essen": "iss", "lesen": "lies", "sehen": "sieh", "nehmen": "nimm", "helfen": "hilf", "haben": "ha"}
 IRREGULAR_FORMS = {
     "sein": ("bin", "bist", "ist", "sind"),
@@ -324,7 +324,7 @@ def clauses(make: MakeClause, actions: Iterable[Action], subjects: Iterable[Subj
 
 
 def all_moods(make: MakeClause, actions: Iterable[Action], subjects: Iterable[Subject] = SUBJECTS) -> list[Pair]:
-    """Return statements, negated statements and questions, save questions that one would only ask oneself."""
+    """Return statements, negated statements and questions, except questions about the speaker."""
     pairs = [pair for clause in clauses(make, actions, subjects) for pair in clause]
     return [pair for pair in pairs if not pair[0].startswith(("do i ", "am i "))]
 
@@ -338,25 +338,27 @@ def asking(word: Word, make: MakeClause, actions: Iterable[Action], subjects: It
 def time_first(actions: Iterable[Action], subjects: Iterable[Subject]) -> list[Pair]:
     """Return statements that begin with a time, after which German puts the verb before the subject."""
     timed = product(TIMES, clauses(simple, actions, subjects))
-    return [(f"{time.english} {said[0]}", f"{time.german} {asked[1]}") for time, (said, _, asked) in timed]
+    return [
+        (f"{time.english} {statement[0]}", f"{time.german} {question[1]}") for time, (statement, _, question) in timed
+    ]
 
 
 def patterns() -> dict[str, list[Pair]]:
     """Return every pair that the lexicon allows, by sentence pattern."""
-    others = [subject for subject in SUBJECTS if subject.person is not Person.FIRST]
+    not_first = [subject for subject in SUBJECTS if subject.person is not Person.FIRST]
     movable = [noun_subject(owner, noun) for owner, noun in product(OWNERS, [*ANIMALS[:3], *PORTABLE_THINGS])]
     supports = [(BE, prepositional(where, noun)) for where, noun in product((ON, UNDER), (TABLE, CHAIR))]
-    wanted = [noun_subject(owner, noun) for owner, noun in product(OWNERS, [*OBJECTS, *map(plural, OBJECTS)])]
-    wanted += [noun_subject(owner, *pair) for owner, pair in product(("the", "my"), DESCRIBED)]
+    sought = [noun_subject(owner, noun) for owner, noun in product(OWNERS, [*OBJECTS, *map(plural, OBJECTS)])]
+    sought += [noun_subject(owner, *pair) for owner, pair in product(("the", "my"), DESCRIBED)]
     owned = [(BE, after_nicht(*noun_subject(owner, noun)[:2])) for owner, noun in product(POSSESSIVES, OBJECTS)]
-    owned_plural = [(BE, after_nicht(*noun[:2])) for noun in wanted if noun.person is Person.PLURAL]
+    owned_plural = [(BE, after_nicht(*noun[:2])) for noun in sought if noun.person is Person.PLURAL]
     descriptions = [
         (noun_subject(owner, number), (BE, after_nicht(*adjective)))
         for owner, (noun, adjective) in product(OWNERS, DESCRIBED)
         for number in (noun, plural(noun))
     ]
-    questions = asking(WHY, simple, FEELING, others) + asking(WHY, progressive, ACTING, others)
-    questions += asking(WHERE, simple, ACTING[:5], others) + asking(WHEN, simple, ACTING[:5], others)
+    questions = asking(WHY, simple, FEELING, not_first) + asking(WHY, progressive, ACTING, not_first)
+    questions += asking(WHERE, simple, ACTING[:5], not_first) + asking(WHEN, simple, ACTING[:5], not_first)
     asked_what = [(verb, Complement()) for verb in (DRINK, EAT, READ, SEE, BUY, HAVE)]
     return {
         "state": all_moods(simple, FEELING + [(BE, after_nicht(*trait)) for trait in TRAITS]),
@@ -390,8 +392,8 @@ def patterns() -> dict[str, list[Pair]]:
         "description": [pair for subject, action in descriptions for pair in simple(subject, *action)],
         "whereabouts": all_moods(simple, product([BE], LOCATIONS), SUBJECTS),
         "position": all_moods(simple, supports + list(product([BE], LOCATIONS[:2])), movable),
-        "search": asking(WHERE, simple, [(BE, Complement())], wanted),
-        "question word": questions + asking(WHAT, simple, asked_what, others),
+        "search": asking(WHERE, simple, [(BE, Complement())], sought),
+        "question word": questions + asking(WHAT, simple, asked_what, not_first),
         "who": [clause.statement for clause in clauses(simple, FEELING + DOABLE, [WHO])],
     }
 
@@ -408,13 +410,13 @@ def sentence_pairs(seed: int = 1) -> list[Pair]:
         [pair for pair in group if pair != ALWAYS_INCLUDED and len(pair[0].split()) <= MAX_ENGLISH_WORDS]
         for group in patterns().values()
     ]
-    # The smallest first: what a small pattern leaves of its share goes to the others.
+    # Smallest patterns first: the unused part of their share goes to the larger ones.
     for patterns_left, group in zip(range(len(usable), 0, -1), sorted(usable, key=len), strict=True):
         share = min(len(group), (CORPUS_SIZE - len(chosen)) // patterns_left)
-        # Of ten subjects only "i" and "you" take a first or second person, yet those are half of the verb forms.
-        spoken = [pair for pair in group if _with_i_or_you(pair)]
-        others = [pair for pair in group if not _with_i_or_you(pair)]
-        spoken_share = min(len(spoken), max(share // 2, share - len(others)))
-        chosen += rng.sample(spoken, spoken_share) + rng.sample(others, share - spoken_share)
+        # Only "i" and "you" of ten subjects take a first or second person, yet those are half of the verb forms.
+        first_or_second = [pair for pair in group if _with_i_or_you(pair)]
+        third = [pair for pair in group if not _with_i_or_you(pair)]
+        count = min(len(first_or_second), max(share // 2, share - len(third)))
+        chosen += rng.sample(first_or_second, count) + rng.sample(third, share - count)
     rng.shuffle(chosen)
     return chosen

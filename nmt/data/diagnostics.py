@@ -1,4 +1,4 @@
-"""What a person should know about a corpus before training on it: hints found cheaply, none of them acted upon."""
+"""Diagnostics of a corpus for its data report: cheap hints for a person, none of which changes the data."""
 
 from array import array
 
@@ -6,19 +6,23 @@ import numpy as np
 
 from nmt.data.sources.formats import Pair
 
-SURE = 10.0  # nats: a side counts as of the other language if it is exp(10), 22,000, times as likely there
-LOOKED_AT = 50_000  # pairs
-LOOKED_AT_BYTES = 16 * 2**20  # of their texts, or fewer pairs
-_SMOOTHING = 0.5
+MIN_LOG_RATIO = 10.0  # nats: a side counts as foreign if the other column's language is exp(10), 22,000, times likelier
+SAMPLE_PAIRS = 50_000  # training pairs whose languages are compared
+SAMPLE_BYTES = 16 * 2**20  # bytes of their text, where pairs are long
+_SMOOTHING = 0.5  # added to each trigram count
 
 
-def many_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
-    """Return how many sources have more than one translation, and the most that one has. Takes hashes, uint64 [N]."""
+def count_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, int]:
+    """Count distinct translations. Takes hashes of sources and targets, uint64 [N] each.
+
+    Returns:
+        Number of distinct sources with more than one translation; largest number of translations of one source.
+    """
     if not len(sources):
         return 0, 0
     order = np.argsort(sources)
-    same = sources[order[1:]] == sources[order[:-1]]
-    repeated = order[np.concatenate([[False], same]) | np.concatenate([same, [False]])]
+    equals_previous = sources[order[1:]] == sources[order[:-1]]
+    repeated = order[np.concatenate([[False], equals_previous]) | np.concatenate([equals_previous, [False]])]
     if not len(repeated):
         return 0, 1
     sources, targets = sources[repeated], targets[repeated]
@@ -30,52 +34,54 @@ def many_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, in
     return int((translations > 1).sum()), int(translations.max())
 
 
-class _Column:
-    """The character trigrams of the sentences of a column, as numbers."""
+class _TrigramColumn:
+    """Character trigrams of the N sentences of one column, as ids."""
 
     def __init__(self) -> None:
-        self.flat, self.starts = array("I"), array("Q")
+        self.trigrams, self.starts = array("I"), array("Q")
 
-    def add(self, text: str, numbers: dict[str, int]) -> None:
+    def add(self, text: str, ids: dict[str, int]) -> None:
+        """Append a sentence; ``ids`` maps trigrams to ids and grows."""
         padded = f" {text.lower()} "
-        self.starts.append(len(self.flat))
+        self.starts.append(len(self.trigrams))
         for start in range(len(padded) - 2):
-            self.flat.append(numbers.setdefault(padded[start : start + 3], len(numbers)))
+            self.trigrams.append(ids.setdefault(padded[start : start + 3], len(ids)))
 
-    def likeness(self, own: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """How much likelier each sentence is in its own column than in the other, in nats: float64 [N].
+    def log_likelihood_ratios(self, own: np.ndarray, opposite: np.ndarray) -> np.ndarray:
+        """Return log P(sentence | own column) - log P(sentence | opposite column) in nats, float64 [N].
 
-        The sentence itself is left out of its column's counts, or a foreign one would vouch for itself.
+        Takes trigram counts of both columns. A sentence is left out of its own column's counts, or a foreign sentence
+        would raise its own likelihood.
         """
-        flat = np.frombuffer(self.flat, np.uint32)
-        own_total, other_total = own.sum() + _SMOOTHING * len(own), other.sum() + _SMOOTHING * len(own)
+        trigrams = np.frombuffer(self.trigrams, np.uint32)
+        own_total, opposite_total = own.sum() + _SMOOTHING * len(own), opposite.sum() + _SMOOTHING * len(own)
         log_own = np.log((own - 1 + _SMOOTHING).clip(_SMOOTHING) / own_total)
-        log_other = np.log((other + _SMOOTHING) / other_total)
-        return np.add.reduceat((log_own - log_other)[flat], np.frombuffer(self.starts, np.int64))
+        log_opposite = np.log((opposite + _SMOOTHING) / opposite_total)
+        return np.add.reduceat((log_own - log_opposite)[trigrams], np.frombuffer(self.starts, np.int64))
 
 
-def foreign_columns(pairs: list[Pair]) -> dict[str, list[int]]:
-    """Return the positions of pairs whose sides look swapped, or one of whose sides looks like the other's language.
+def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
+    """Return the indices of pairs with swapped sides, or with one side in the other column's language, by reason.
 
-    Each column's own majority says what its language looks like, by counts of character trigrams: a naive Bayes
-    classifier that needs no knowledge of languages and is useless where the columns are mixed half and half.
+    The majority of a column defines its language: a naive Bayes classifier over character trigrams, which needs no
+    knowledge of languages. It finds nothing where a column mixes both languages half and half.
     """
     pairs = [Pair(source or " ", target or " ") for source, target in pairs]
-    numbers: dict[str, int] = {}
-    columns = _Column(), _Column()
+    ids: dict[str, int] = {}
+    columns = _TrigramColumn(), _TrigramColumn()
     for pair in pairs:
         for column, text in zip(columns, pair, strict=True):
-            column.add(text, numbers)
-    if not numbers:
+            column.add(text, ids)
+    if not ids:
         return {}
     counts = [
-        np.bincount(np.frombuffer(column.flat, np.uint32), minlength=len(numbers)).astype(float) for column in columns
+        np.bincount(np.frombuffer(column.trigrams, np.uint32), minlength=len(ids)).astype(float) for column in columns
     ]
-    source = columns[0].likeness(counts[0], counts[1])
-    target = columns[1].likeness(counts[1], counts[0])
-    found = {
-        "sides look swapped": (source < -SURE) & (target < -SURE),
-        "source looks like the target language": (source < -SURE) & (target > SURE),
-        "target looks like the source language": (source > SURE) & (target < -SURE),
+    source = columns[0].log_likelihood_ratios(counts[0], counts[1])
+    target = columns[1].log_likelihood_ratios(counts[1], counts[0])
+    suspects = {
+        "sides look swapped": (source < -MIN_LOG_RATIO) & (target < -MIN_LOG_RATIO),
+        "source looks like the target language": (source < -MIN_LOG_RATIO) & (target > MIN_LOG_RATIO),
+        "target looks like the source language": (source > MIN_LOG_RATIO) & (target < -MIN_LOG_RATIO),
     }
-    return {reason: np.flatnonzero(where).tolist() for reason, where in found.items() if where.any()}
+    return {reason: np.flatnonzero(mask).tolist() for reason, mask in suspects.items() if mask.any()}

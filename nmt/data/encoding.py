@@ -1,4 +1,4 @@
-"""Spooled pairs to token ids on disk, on all processors, in memory that does not grow with the corpus."""
+"""Encoding: stored pairs to token ids on disk, on all processors, in memory that does not grow with the corpus."""
 
 import contextlib
 import itertools
@@ -13,13 +13,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Progress
-from nmt.data.pair_store import Spool
+from nmt.data.manifest import SIDES, Side, SplitName
+from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences
@@ -27,22 +28,20 @@ from nmt.errors import DataError, NmtError
 from nmt.tokenizers.base import UNK, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
-Side = Literal["source", "target"]
-SIDES: tuple[Side, ...] = ("source", "target")
-CHUNK = 2_000  # pairs encoded at a time
-CHUNK_BYTES = 8 * 2**20  # of their texts, or fewer pairs
-WORTH_WORKERS = 50_000  # pairs from which starting processes pays
+CHUNK_PAIRS = 2_000  # pairs encoded at a time
+CHUNK_BYTES = 8 * 2**20  # bytes of their text, where pairs are long
+PARALLEL_PAIRS = 50_000  # number of pairs from which worker processes save time
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
 
-class Limits(NamedTuple):
-    """Which pairs are left out for their length."""
+class LengthLimits(NamedTuple):
+    """The limits ``data.max_tokens`` and ``data.max_length_ratio``; None stands for no limit."""
 
     max_tokens: int | None
     max_length_ratio: float | None
 
-    def broken(self, source: int, target: int) -> str | None:
-        """Return the reason to leave out a pair of so many tokens a side, if there is one."""
+    def violation(self, source: int, target: int) -> str | None:
+        """Return the reason to drop a pair with these numbers of tokens, or None."""
         if self.max_tokens is not None and max(source, target) > self.max_tokens:
             return "too long"
         shorter, longer = sorted((source + 1, target + 1))  # with eos
@@ -52,189 +51,191 @@ class Limits(NamedTuple):
 
 
 @dataclass
-class Encoded:
-    """Some pairs as ids, in order, those left out gone from all but ``left_out``."""
+class EncodedChunk:
+    """N encoded pairs, and the pairs of the same chunk that were dropped for their length."""
 
     kept: np.ndarray
-    """Indices of the pairs in the spool, int64."""
+    """Index of each pair in the pair store, int64 [N]."""
     tokens: dict[Side, np.ndarray]
-    """Ids end to end."""
+    """Token ids of all sentences, concatenated, by side."""
     lengths: dict[Side, np.ndarray]
-    """Tokens of each sentence, int64."""
+    """Number of tokens of each sentence, int64 [N], by side."""
     texts: list[Pair]
-    """As they stood in the file."""
-    left_out: list[tuple[str, int]]
-    """Reasons and indices in the spool."""
+    """Raw text of each pair."""
+    dropped: list[tuple[str, int]]
+    """Reason and index in the pair store of each dropped pair."""
 
 
 class Encoder:
-    """Encodes pairs of a spool."""
+    """Encodes pairs of a pair store."""
 
-    def __init__(self, spool: Path, tokenizers: dict[Side, Path]) -> None:
-        """Open the spool and load the tokenizers, in the process that is to work with them."""
-        self.spool = Spool(spool)
+    def __init__(self, store: Path, tokenizers: dict[Side, Path]) -> None:
+        """Open the store and load the tokenizers, in the process that encodes."""
+        self.store = PairStore(store)
         self.tokenizers: dict[Side, Tokenizer] = {side: load_tokenizer(path) for side, path in tokenizers.items()}
 
-    def encode(self, indices: np.ndarray, limits: Limits) -> Encoded:
-        """Return the pairs at ``indices`` of the spool as ids."""
+    def encode(self, indices: np.ndarray, limits: LengthLimits) -> EncodedChunk:
+        """Return the pairs at ``indices`` of the store as token ids."""
         rows: dict[Side, list[list[int]]] = {side: [] for side in SIDES}
-        kept, texts, left_out = [], [], []
+        kept, texts, dropped = [], [], []
         for index in indices.tolist():
-            pair = self.spool[index]
+            pair = self.store[index]
             source = self.tokenizers["source"].encode(pair.source)
             target = self.tokenizers["target"].encode(pair.target)
-            if reason := limits.broken(len(source), len(target)):
-                left_out.append((reason, index))
+            if reason := limits.violation(len(source), len(target)):
+                dropped.append((reason, index))
                 continue
             kept.append(index)
             texts.append(pair)
             rows["source"].append(source)
             rows["target"].append(target)
-        return Encoded(
+        return EncodedChunk(
             np.array(kept, np.int64),
-            {side: _flat(rows[side], self.tokenizers[side].size) for side in SIDES},
+            {side: _concatenated(rows[side], self.tokenizers[side].size) for side in SIDES},
             {side: np.array([len(row) for row in rows[side]], np.int64) for side in SIDES},
             texts,
-            left_out,
+            dropped,
         )
 
 
-def _flat(rows: list[list[int]], vocabulary: int) -> np.ndarray:
+def _concatenated(rows: list[list[int]], vocabulary: int) -> np.ndarray:
     return np.array([id_ for row in rows for id_ in row], np.min_scalar_type(vocabulary - 1))
 
 
-_worker: Encoder  # one in each process of a pool
+_worker_encoder: Encoder  # the encoder of a worker process
 
 
-def _start_worker(spool: Path, tokenizers: dict[Side, Path]) -> None:
-    global _worker  # noqa: PLW0603 - what an initializer leaves for the calls that follow it
-    _worker = Encoder(spool, tokenizers)
+def _start_worker(store: Path, tokenizers: dict[Side, Path]) -> None:
+    global _worker_encoder  # noqa: PLW0603 - an initializer can hand over nothing but a global
+    _worker_encoder = Encoder(store, tokenizers)
 
 
-def _work(indices: np.ndarray, limits: Limits) -> Encoded:
-    return _worker.encode(indices, limits)
+def _encode_in_worker(indices: np.ndarray, limits: LengthLimits) -> EncodedChunk:
+    return _worker_encoder.encode(indices, limits)
 
 
-def processors() -> int:
-    """Return how many processors this process may use."""
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Encode = Callable[[Iterable[np.ndarray], Limits], Iterator[Encoded]]
+Encode = Callable[[Iterable[np.ndarray], LengthLimits], Iterator[EncodedChunk]]
+"""Function from chunks of indices and length limits to encoded chunks, in order."""
 
 
 @contextlib.contextmanager
-def encoding(spool: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[Encode]:
-    """Yield a function that encodes chunks of indices in order: here, or for many pairs on every processor.
+def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[Encode]:
+    """Yield a function that encodes stored pairs: in this process, or for many pairs on every processor.
 
-    Processes are spawned, not forked, so that whatever runs in this one cannot hang them; they load no TensorFlow.
+    Workers are spawned rather than forked, so that threads of this process cannot hang them. They load no TensorFlow.
     """
-    workers = processors()
-    if pairs < WORTH_WORKERS or workers == 1:
-        encoder = Encoder(spool, tokenizers)
-        with encoder.spool:
+    workers = available_processors()
+    if pairs < PARALLEL_PAIRS or workers == 1:
+        encoder = Encoder(store, tokenizers)
+        with encoder.store:
             yield lambda chunks, limits: (
-                encoder.encode(portion, limits)
-                for chunk in chunks
-                for portion in encoder.spool.portions(chunk, CHUNK_BYTES)
+                encoder.encode(part, limits) for chunk in chunks for part in encoder.store.chunks(chunk, CHUNK_BYTES)
             )
         return
     pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(spool, tokenizers)
+        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(store, tokenizers)
     )
 
-    def submit(chunk: np.ndarray, limits: Limits) -> Future[Encoded]:
-        # The first call starts the processes, which inherit what is blocked: Ctrl-C is for this process alone.
+    def submit(chunk: np.ndarray, limits: LengthLimits) -> Future[EncodedChunk]:
+        # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return pool.submit(_work, chunk, limits)
+            return pool.submit(_encode_in_worker, chunk, limits)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
-    def encode(chunks: Iterable[np.ndarray], limits: Limits) -> Iterator[Encoded]:
-        waiting: deque[Future[Encoded]] = deque()
-        for portion in (portion for chunk in chunks for portion in pairs_of.portions(chunk, CHUNK_BYTES)):
-            waiting.append(submit(portion, limits))
-            if len(waiting) > 4 * workers:  # no more than that is ever in memory
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    def encode(chunks: Iterable[np.ndarray], limits: LengthLimits) -> Iterator[EncodedChunk]:
+        pending: deque[Future[EncodedChunk]] = deque()
+        for part in (part for chunk in chunks for part in reader.chunks(chunk, CHUNK_BYTES)):
+            pending.append(submit(part, limits))
+            if len(pending) > 4 * workers:  # bounds the chunks in memory
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
     try:
-        with Spool(spool) as pairs_of:
+        with PairStore(store) as reader:
             yield encode
     except BrokenProcessPool:
         raise NmtError(
-            "A process that tokenizes was ended by the system, most likely for want of memory; nothing was written. "
+            "The system ended a process that was tokenizing, most likely for lack of memory. Nothing was written. "
             "Close other programs, or repeat with fewer processors: taskset -c 0 nmt prepare ..."
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-class GrowingArray:
-    """A one-dimensional .npy file that is written piece by piece."""
+class NpyWriter:
+    """Writes a one-dimensional .npy file piece by piece."""
 
-    def __init__(self, path: Path, kind: np.dtype) -> None:
-        """Begin an empty array."""
+    def __init__(self, path: Path, dtype: np.dtype) -> None:
+        """Create a file with an empty array."""
         self._file = path.open("wb")
-        self.kind = kind
+        self.dtype = dtype
         self.count = 0
         self._write_header()
 
     def _write_header(self) -> None:
-        header = {"descr": np.lib.format.dtype_to_descr(self.kind), "fortran_order": False, "shape": (self.count,)}
-        np.lib.format.write_array_header_1_0(self._file, header)  # leaves room for the shape to grow
+        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self.count,)}
+        np.lib.format.write_array_header_1_0(self._file, header)  # padded, so that the shape can grow in place
 
     def append(self, piece: np.ndarray) -> None:
-        """Write more elements."""
-        self._file.write(piece.astype(self.kind, copy=False).tobytes())
+        """Write further elements."""
+        self._file.write(piece.astype(self.dtype, copy=False).tobytes())
         self.count += len(piece)
 
     def __enter__(self) -> Self:
-        """Return the array."""
+        """Return the writer."""
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Put the final shape into the header and close the file."""
+        """Write the final shape into the header and close the file."""
         self._file.seek(0)
         self._write_header()
         self._file.close()
 
 
 @dataclass
-class Written:
-    """What was written of a split, for its counts."""
+class WrittenSplit:
+    """The N pairs of a split as they were written, and the pairs that were dropped for their length."""
 
     kept: np.ndarray
-    """Indices in the spool, int64 [N]."""
+    """Index of each pair in the pair store, int64 [N]."""
     lengths: dict[Side, np.ndarray]
-    """Tokens of each sentence, int32 [N]."""
+    """Number of tokens of each sentence, int32 [N], by side."""
     unknown: dict[Side, int]
+    """Number of tokens that are unk, by side."""
     characters: dict[Side, int]
-    left_out: list[tuple[str, int]]
+    """Number of characters of the raw text, by side."""
+    dropped: list[tuple[str, int]]
+    """Reason and index in the pair store of each dropped pair."""
 
 
 def write_split(
-    folder: Path, name: str, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int], config: DataConfig,
-    report: Progress,
-) -> Written:  # fmt: skip
-    """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and the raw text where it is needed again.
+    folder: Path, name: SplitName, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int],
+    config: DataConfig, report: Progress,
+) -> WrittenSplit:  # fmt: skip
+    """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and the raw text of the splits that need it later.
 
-    Pairs against the limits of ``config`` are left out, of the test none.
+    Pairs beyond the length limits of ``config`` are dropped from training and validation, never from the test.
     """
-    limits = Limits(None, None) if name == "test" else Limits(config.max_tokens, config.max_length_ratio)
-    chunks = (indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK))
-    kept, left_out, lengths = [np.zeros(0, np.int64)], [], {side: [np.zeros(0, np.int32)] for side in SIDES}
+    limits = LengthLimits(None, None) if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
+    chunks = (indices[start : start + CHUNK_PAIRS] for start in range(0, len(indices), CHUNK_PAIRS))
+    kept, dropped, lengths = [np.zeros(0, np.int64)], [], {side: [np.zeros(0, np.int32)] for side in SIDES}
     unknown, characters = dict.fromkeys(SIDES, 0), dict.fromkeys(SIDES, 0)
     done = 0
     with contextlib.ExitStack() as files:
         arrays = {
             side: (
                 files.enter_context(
-                    GrowingArray(folder / f"{name}.{side}.tokens.npy", np.min_scalar_type(vocabulary[side] - 1))
+                    NpyWriter(folder / f"{name}.{side}.tokens.npy", np.min_scalar_type(vocabulary[side] - 1))
                 ),
-                files.enter_context(GrowingArray(folder / f"{name}.{side}.offsets.npy", np.dtype(np.int64))),
+                files.enter_context(NpyWriter(folder / f"{name}.{side}.offsets.npy", np.dtype(np.int64))),
             )
             for side in SIDES
         }
@@ -246,9 +247,9 @@ def write_split(
         for _, offsets in arrays.values():
             offsets.append(np.zeros(1, np.int64))
         for encoded in encode(chunks, limits):
-            done += len(encoded.kept) + len(encoded.left_out)
+            done += len(encoded.kept) + len(encoded.dropped)
             kept.append(encoded.kept)
-            left_out += encoded.left_out
+            dropped += encoded.dropped
             for column, side in enumerate(SIDES):
                 tokens, offsets = arrays[side]
                 offsets.append(tokens.count + np.cumsum(encoded.lengths[side]))
@@ -261,25 +262,31 @@ def write_split(
                     texts[side].write("".join(lines).encode("utf-8"))
             report(f"tokenizing {name}", done, len(indices))
     joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
-    return Written(np.concatenate(kept), joined, unknown, characters, left_out)
+    return WrittenSplit(np.concatenate(kept), joined, unknown, characters, dropped)
 
 
-def resample(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: list[int]) -> Sequences:
-    """Return the sentences of a prepared side, whose raw text is given, in subwords drawn at random."""
+def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: list[int]) -> Sequences:
+    """Return the sentences of a prepared side, re-encoded from their raw text with sampled segmentations.
+
+    A sentence that becomes longer than the longest in ``prepared`` keeps its prepared tokens.
+
+    Raises:
+        DataError: if the text has fewer lines than ``prepared`` has sentences.
+    """
     longest = int(prepared.lengths.max())
     pieces, lengths = [], []
     lines = (line for _, line in numbered_lines(text) if isinstance(line, str))
-    for start in range(0, len(prepared), CHUNK):
-        texts = list(itertools.islice(lines, min(CHUNK, len(prepared) - start)))
-        if start + len(texts) < min(start + CHUNK, len(prepared)):
+    for start in range(0, len(prepared), CHUNK_PAIRS):
+        texts = list(itertools.islice(lines, min(CHUNK_PAIRS, len(prepared) - start)))
+        if start + len(texts) < min(start + CHUNK_PAIRS, len(prepared)):
             raise DataError(
-                f"The text of a split has a line for each of its {len(prepared):,} sentences; {text} ends after "
-                f"{start + len(texts):,}. Prepare the corpus again with --overwrite."
+                f"{text} ends after {start + len(texts):,} lines. The split has {len(prepared):,} sentences, one per "
+                "line. Prepare the corpus again with --overwrite."
             )
-        drawn = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
+        chunk_seed = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
         rows = [
-            np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + place]
-            for place, ids in enumerate(tokenizer.sample(texts, drawn))
+            np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + offset]
+            for offset, ids in enumerate(tokenizer.sample(texts, chunk_seed))
         ]
         pieces.append(np.concatenate(rows))
         lengths.append(np.array([len(row) for row in rows], np.int64))

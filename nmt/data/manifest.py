@@ -1,9 +1,9 @@
-"""What a prepared dataset is: token ids end to end, and a manifest that says whence they come."""
+"""The manifest of a prepared dataset: what was read, with which settings, and what each file holds."""
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -12,111 +12,126 @@ from nmt.config.record import Record
 from nmt.errors import DataError
 from nmt.storage.json_file import RESTORE, read_json
 
+SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+Side = Literal["source", "target"]
+SIDES: tuple[Side, ...] = get_args(Side)
+
+MANIFEST_FORMAT: Literal[2] = 2
+"""Number of the format that is written. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
+
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-SPLIT_NAMES, SIDE_NAMES = {"train", "validation", "test"}, {"source", "target"}
 
 
 class SourceFile(Record):
-    """A file that was prepared."""
+    """A corpus file that the dataset was prepared from."""
 
     name: str
     bytes: Count
     sha256: Sha256
-    role: Literal["train", "validation", "test"] = "train"
-    """What it was given for; pairs given for "train" alone are split."""
+    role: SplitName = "train"
+    """Split that the file was given for. Pairs given for "train" are divided among the splits that have no file."""
 
 
 class SplitCounts(Record):
-    """What a split holds. Tokens are counted without bos and eos."""
+    """Statistics of one split. Token counts leave out bos and eos; dictionaries are keyed by side."""
 
     pairs: Count
     tokens: dict[str, Count]
-    """By side."""
+    """Number of tokens, by side."""
     longest: dict[str, Count]
-    """Tokens of the longest sentence, by side."""
+    """Number of tokens of the longest sentence, by side."""
     unknown: dict[str, Count]
-    """Tokens that are unk, by side."""
+    """Number of tokens that are unk, by side."""
     sources_in_training: Count
-    """Pairs whose source sentence stands in the training split too (the training split itself: 0)."""
+    """Number of pairs whose source sentence also occurs in the training split; 0 for the training split itself."""
     characters: dict[str, Count] = Field(default_factory=dict)
-    """Of the raw text, by side."""
+    """Number of characters of the raw text, by side."""
     percentiles: dict[str, dict[str, Count]] = Field(default_factory=dict)
-    """By side: so many percent of the sentences have at most so many tokens."""
+    """Sentence length in tokens at each percentile ("50", "90", "99"), by side."""
 
 
-class Report(Record):
-    """What preparation found that a person should know, beyond the counts."""
+class DataReport(Record):
+    """Findings about the corpus that a person should know before training."""
 
     noticed: dict[str, Count] = Field(default_factory=dict)
-    """Pairs that are odd and were kept, by what is odd."""
+    """Number of suspicious pairs that were kept, by reason."""
     places: dict[str, list[str]] = Field(default_factory=dict)
-    """The first places of what was dropped or noticed, by reason."""
+    """First places, with their text, of pairs that were dropped or noticed, by reason."""
     sources_translated_often: Count = 0
-    """Different sources with more than one translation in the corpus."""
+    """Number of distinct sources with more than one translation in the corpus."""
     most_translations: Count = 0
-    """Of one source."""
+    """Largest number of distinct translations of one source."""
     columns_looked_at: Count = 0
-    """Pairs whose languages were compared with those of their columns."""
+    """Number of training pairs whose sides were compared with the language of their column."""
 
 
 class Manifest(Record):
-    """What ``prepare`` read, decided and wrote: ``manifest.json``."""
+    """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
 
-    format: Literal[1]
+    format: Literal[1, 2]
     prepared_at: str
+    """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
-    """The first of the files."""
+    """First corpus file."""
     more_files: list[SourceFile] = Field(default_factory=list)
-    """Those beside it: the other side, validation, test."""
+    """Further corpus files: the second side, and the files of validation and test."""
     settings: DataConfig
-    """As resolved: nothing in them is "auto"."""
+    """Settings in force; none of them is "auto"."""
     read: Count
+    """Number of pairs read, the dropped ones included."""
     dropped: dict[str, Count]
+    """Number of pairs left out, by reason."""
     vocabulary: dict[str, Annotated[int, Field(gt=4, le=2**31)]]
-    """Ids by side, the four special ones included."""
+    """Number of ids, the four special ones included, by side."""
     splits: dict[str, SplitCounts]
-    report: Report = Report()
+    report: DataReport = DataReport()
     tokenizer_of: str | None = None
-    """The run whose tokenizers were taken; None: they were fitted on the training split."""
+    """Name of the run whose tokenizers were used; None if tokenizers were fitted on the training split."""
     unit: str = "words"
-    """What a token is: "words", "characters" or "subwords"."""
+    """What a token stands for: "words", "characters" or "subwords"."""
     files: dict[str, Sha256]
-    """SHA-256 of every other file of the dataset, by its name."""
+    """SHA-256 of every other file of the dataset, by file name."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if set(self.splits) != SPLIT_NAMES:
-            raise ValueError(
-                f"splits are {', '.join(sorted(SPLIT_NAMES))}; there are {', '.join(self.splits) or 'none'}"
-            )
+        if set(self.splits) != set(SPLITS):
+            raise ValueError(f"splits has the keys {', '.join(self.splits) or 'none'} instead of {', '.join(SPLITS)}")
         by_side: list[dict[str, Any]] = [self.vocabulary]
         for split in self.splits.values():
             by_side += [split.tokens, split.longest, split.unknown]
-            by_side += [part for part in (split.characters, split.percentiles) if part]
-        if any(set(part) != SIDE_NAMES for part in by_side):
-            raise ValueError(f"what is counted by side has {' and '.join(sorted(SIDE_NAMES))}")
+            by_side += [counts for counts in (split.characters, split.percentiles) if counts]
+        for counts in by_side:
+            if set(counts) != set(SIDES):
+                raise ValueError(f"counts have the keys {', '.join(counts) or 'none'} instead of {', '.join(SIDES)}")
         return self
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 that two datasets share if and only if they hold the same tokens, tokenizers and texts."""
+        """SHA-256 over the dataset's files: equal for equal tokens, tokenizers and texts, and only then."""
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file.
+    """Return the manifest in a file, of format 1 or 2.
 
     Raises:
-        DataError: if it is not a manifest of this format.
+        NotFoundError: if there is no such file.
+        DataError: if it is damaged or has another format.
     """
+    values = read_json(path, "A dataset's manifest")
+    number = values["format"] if isinstance(values, dict) and "format" in values else None
+    if type(number) is int and number not in {1, MANIFEST_FORMAT}:
+        raise DataError(
+            f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 and "
+            f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "
+            "--overwrite."
+        )
     try:
-        return Manifest.model_validate(read_json(path, "A dataset's manifest"))
+        return Manifest.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))[:200]
-        said = problem["msg"].removeprefix("Value error, ")[:200]
-        raise DataError(
-            f"A dataset's manifest is as nmt prepare writes it; {path} is damaged: "
-            f"{where}{': ' if where else ''}{said}. {RESTORE}"
-        ) from None
+        key = ".".join(map(str, problem["loc"]))[:200]
+        reason = problem["msg"].removeprefix("Value error, ")[:200]
+        raise DataError(f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. {RESTORE}") from None

@@ -1,225 +1,327 @@
-"""The steps from a corpus that was read to a dataset: who is in which split, the vocabulary, the ids, the findings."""
+"""Preparation: the pipeline from corpus files to a prepared dataset."""
 
 import contextlib
+import datetime
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import (
-    EXAMPLES,
+from nmt.data.cleaning import Corpus, Findings, PairLocator, Progress, Sources, read_corpus, resolve_auto
+from nmt.data.dataset import DATASETS, Dataset, open_dataset
+from nmt.data.diagnostics import SAMPLE_BYTES, SAMPLE_PAIRS, count_translations, find_foreign_sides
+from nmt.data.encoding import WrittenSplit, open_encoder, write_split
+from nmt.data.manifest import (
+    MANIFEST_FORMAT,
+    SIDES,
     SPLITS,
-    Corpus,
-    Findings,
-    Progress,
-    Sources,
+    DataReport,
+    Manifest,
+    Side,
+    SourceFile,
+    SplitCounts,
     SplitName,
-    duplicates,
-    place_of,
-    show,
 )
-from nmt.data.diagnostics import LOOKED_AT, LOOKED_AT_BYTES, foreign_columns, many_translations
-from nmt.data.encoding import SIDES, Side, Written, encoding, write_split
-from nmt.data.manifest import Report, SplitCounts, read_manifest
-from nmt.data.pair_store import Spool
-from nmt.data.splitting import deal_out
-from nmt.errors import DataError
-from nmt.runs.directory import Run
+from nmt.data.pair_store import PairStore
+from nmt.data.splitting import assign_splits
+from nmt.errors import ConflictError, DataError, printable
+from nmt.storage.atomic import atomic_folder, sha256
+from nmt.storage.json_file import write_json
+from nmt.storage.names import check_name
 from nmt.tokenizers.base import Tokenizer
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
-SAMPLE = 30_000_000  # characters that a subword vocabulary is found in, which takes less than a GB of memory
+FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
 PERCENTILES = (50, 90, 99)
-# Of the section data: what tokenizers are fitted by, and so no choice any more where those of a run are taken.
-OF_TOKENIZERS = (
+# Keys of the section data that the tokenizers of a run fix.
+TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
 )  # fmt: skip
 
 
-@contextlib.contextmanager
-def workshop(parent: Path) -> Iterator[Path]:
-    """Yield a folder in ``parent`` for what is needed only while preparing.
+class TokenizerSource(NamedTuple):
+    """The tokenizers of a run, for a dataset that another run is to be fine-tuned on."""
 
-    Afterwards it is gone, and so is ``parent`` if it was not there and nothing came of it.
+    run: str
+    """Name of the run."""
+    folder: Path
+    """Folder of the run, which holds its tokenizers."""
+    settings: DataConfig
+    """Settings that its tokenizers were fitted with."""
+
+    @property
+    def files(self) -> list[Path]:
+        """The tokenizer files, sorted by name."""
+        return sorted(self.folder.glob("tokenizer.*"))
+
+    def load(self) -> dict[Side, Tokenizer]:
+        """Return the tokenizer of each side.
+
+        Raises:
+            NotFoundError, DataError: if a file is missing or damaged.
+        """
+        return {side: load_tokenizer(self.folder / f"tokenizer.{side}.json") for side in SIDES}
+
+    def applied_to(self, config: DataConfig) -> DataConfig:
+        """Return the configuration with the tokenizer settings of the run."""
+        return config.model_copy(update={key: getattr(self.settings, key) for key in TOKENIZER_KEYS})
+
+
+def prepare(
+    corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
+    tokenizer_source: TokenizerSource | None = None,
+) -> tuple[Dataset, bool]:  # fmt: skip
+    """Prepare a corpus as ``data/<name>``, unless it is already prepared from the same files with the same settings.
+
+    Args:
+        corpus: one file of pairs, or all files with their roles.
+        config: the section data.
+        name: name of the dataset.
+        overwrite: whether to replace a different dataset of that name.
+        report: progress callback.
+        tokenizer_source: tokenizers to use instead of fitting new ones on the training split.
+
+    Returns:
+        The dataset, and whether this call wrote it.
+
+    Raises:
+        ConflictError: if a different dataset has that name and ``overwrite`` is false.
+        DataError: if a file cannot be used; nothing is written then.
     """
-    was_there = parent.exists()
+    sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
+    report = report or _no_progress
+    folder = DATASETS / check_name(name, "dataset")
+    files = _source_files(sources)
+    settings = config.model_copy(update={"dataset": name})
+    if tokenizer_source:
+        settings = tokenizer_source.applied_to(settings)
+    if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
+        return existing, False
+    settings = resolve_auto(sources, settings)
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(scratch_folder(DATASETS))
+        cleaned = read_corpus(sources, settings, scratch, report)
+        store = stack.enter_context(PairStore(scratch))
+        locate = PairLocator(sources, cleaned.roles, store)
+        assigned = assign_splits(cleaned, sources, settings, locate)
+        report("fitting tokenizers", 0, None)
+        tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, assigned.splits["train"], settings)
+        with atomic_folder(folder, replace=overwrite) as temporary:
+            _save(tokenizers, tokenizer_source, temporary)
+            written = write_splits(temporary, scratch, assigned.splits, tokenizers, settings, report)
+            dropped = Findings.merged([cleaned.dropped, assigned.dropped, _length_findings(written, locate)])
+            report("comparing languages", 0, None)
+            compared, language_findings = _compare_languages(written["train"].kept, store, locate)
+            noticed = Findings.merged([cleaned.noticed, assigned.noticed, language_findings])
+            manifest = Manifest(
+                format=MANIFEST_FORMAT,
+                prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+                corpus=files[0],
+                more_files=files[1:],
+                settings=settings,
+                read=cleaned.read,
+                dropped=dict(dropped.counts),
+                vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
+                splits={name: _split_counts(name, written, cleaned.sources) for name in written},
+                report=_data_report(cleaned, written, dropped, noticed, compared),
+                tokenizer_of=tokenizer_source.run if tokenizer_source else None,
+                unit=tokenizers["source"].unit,
+                files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
+            )
+            write_json(temporary / "manifest.json", manifest.model_dump())
+    return Dataset(folder, manifest), True
+
+
+def _no_progress(step: str, done: int, total: int | None) -> None:
+    """Report nothing."""
+
+
+def _source_files(sources: Sources) -> list[SourceFile]:
+    return [
+        SourceFile(name=printable(file.name), bytes=file.path.stat().st_size, sha256=sha256(file.path), role=role)
+        for role, role_files in sources.roles()
+        for file in role_files
+    ]
+
+
+# --- a dataset of that name
+
+
+def _already_prepared(
+    folder: Path, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None, *,
+    overwrite: bool,
+) -> Dataset | None:  # fmt: skip
+    """Return the dataset in ``folder`` if it is the one to prepare, or None if it is to be written."""
+    if folder.exists() and not (folder / "manifest.json").is_file():
+        raise ConflictError(
+            f"{folder} exists and is not a dataset. nmt prepare writes a folder of its own. Give another --name."
+        )
+    if not folder.exists() or overwrite:
+        return None
+    existing = open_dataset(folder.name)
+    differences = _differences(existing.manifest, files, settings, tokenizer_source)
+    if differences:
+        raise ConflictError(
+            f"{folder} was prepared from {existing.manifest.corpus.name} with differences: {'; '.join(differences)}. "
+            "A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite."
+        )
+    return existing
+
+
+def _differences(
+    manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None
+) -> list[str]:
+    """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
+    differences = [
+        f"{key} {value!r} before, {getattr(settings, key)!r} now"
+        for key, value in manifest.settings.model_dump().items()
+        if getattr(settings, key) not in {value, "auto"}
+    ]
+    hashes = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
+    if tokenizer_source and hashes != {file.name: sha256(file) for file in tokenizer_source.files}:
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(tokenizer_source.run)} now")
+    elif manifest.tokenizer_of and not tokenizer_source:
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(None)} now")
+    existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
+    same_files = existing_files == [(file.role, file.sha256) for file in files]
+    return differences if same_files else ["other content", *differences]
+
+
+def _origin(run: str | None) -> str:
+    return f"of run {run!r}" if run else "fitted on its training split"
+
+
+# --- the steps
+
+
+@contextlib.contextmanager
+def scratch_folder(parent: Path) -> Iterator[Path]:
+    """Yield a temporary folder in ``parent``, and remove it afterwards.
+
+    Removes ``parent`` too if this call created it and it ends empty.
+    """
+    existed = parent.exists()
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".preparing-", dir=parent))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        if not was_there:
+        if not existed:
             with contextlib.suppress(OSError):  # not empty: the dataset is in it
                 parent.rmdir()
 
 
-def _place(sources: Sources, corpus: Corpus, spool: Spool, index: int) -> str:
-    """Where a pair of the spool stood, and its text."""
-    role = next(role for role, indices in corpus.roles.items() if index in indices)
-    return f"{place_of(dict(sources.roles())[role], spool.number(index))}: {show(spool[index])}"
+def _fit(store: PairStore, train: np.ndarray, config: DataConfig) -> dict[Side, Tokenizer]:
+    """Return a tokenizer for each side, fitted on the training pairs; a joint vocabulary is fitted on both sides.
 
-
-def _add(findings: Findings, reason: str, indices: np.ndarray, place: Callable[[int], str]) -> None:
-    if len(indices):
-        findings.counts[reason] += len(indices)
-        findings.places.setdefault(reason, []).extend(place(int(index)) for index in indices[:EXAMPLES])
-
-
-def assign(corpus: Corpus, sources: Sources, config: DataConfig, spool: Spool) -> dict[SplitName, np.ndarray]:
-    """Return which pairs of the spool are in which split; count in ``corpus`` what rules about several pairs drop.
-
-    Raises:
-        DataError: if a split would be empty.
-    """
-
-    def place(index: int) -> str:
-        return _place(sources, corpus, spool, index)
-
-    given = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
-    rest = given.pop("train")
-    again = rest[duplicates(corpus.sources[rest], corpus.targets[rest])]
-    _add(corpus.dropped if config.drop_duplicates else corpus.noticed, "duplicates", again, place)
-    if config.drop_duplicates:
-        rest = np.setdiff1d(rest, again, assume_unique=True)
-    if config.split == "by_source":
-        if "validation" in given and "test" in given:
-            leaking = np.isin(corpus.sources[given["validation"]], corpus.sources[given["test"]])
-            _add(corpus.dropped, "validation source that is in the test", given["validation"][leaking], place)
-            given["validation"] = given["validation"][~leaking]
-        if given:
-            held = np.concatenate([corpus.sources[indices] for indices in given.values()])
-            leaking = np.isin(corpus.sources[rest], held)
-            _add(corpus.dropped, "training source that is in validation or test", rest[leaking], place)
-            rest = rest[~leaking]
-    names = tuple(name for name in SPLITS if name not in given)
-    if len(rest) < len(names):
-        raise DataError(
-            f"A corpus needs at least {len(names)} pairs, one for each of {', '.join(names)}; "
-            f"{' and '.join(map(str, sources.corpus))} holds {len(rest)}. Give a file with more."
-        )
-    for name, indices in given.items():
-        if not len(indices):
-            raise DataError(
-                f"Each of {', '.join(SPLITS)} needs a pair; of {' and '.join(map(str, dict(sources.roles())[name]))}, "
-                f"given for {name}, none is left. Give another file."
-            )
-    dealt = {name: rest[indices] for name, indices in deal_out(corpus.sources[rest], config, names).items()}
-    return {name: dealt[name] if name in dealt else given[name] for name in SPLITS}
-
-
-def fit_tokenizers(spool: Spool, train: np.ndarray, config: DataConfig) -> dict[Side, Tokenizer]:
-    """Return the tokenizer of each side, one for both if the vocabulary is joint.
-
-    Words and characters are counted in all training pairs; subwords are found in the first, which are a random sample.
+    Words and characters are counted in all training pairs. Subwords are fitted on the first, a random sample.
     """
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
-    fitted = [fit_tokenizer(_texts(spool, train, wanted, config), config, len(train)) for wanted in columns]
+    fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
     return {"source": fitted[0], "target": fitted[-1]}
 
 
-def settings_of_tokenizers(run: Run, config: DataConfig) -> DataConfig:
-    """Return the configuration with the settings that a run's tokenizers were fitted with.
-
-    Raises:
-        DataError: if the run's copy of its dataset's manifest is damaged.
-    """
-    theirs = read_manifest(run.dataset_path).settings
-    return config.model_copy(update={key: getattr(theirs, key) for key in OF_TOKENIZERS})
-
-
-def copy_tokenizers(run: Run, folder: Path) -> dict[Side, Tokenizer]:
-    """Copy the tokenizers of a run to ``folder``, byte for byte, so that its weights know the ids they give.
-
-    Raises:
-        NotFoundError, DataError: if one is missing or damaged.
-    """
-    tokenizers: dict[Side, Tokenizer] = {side: load_tokenizer(run.tokenizer_path(side)) for side in SIDES}
-    for file in run.tokenizer_files:
-        shutil.copyfile(file, folder / file.name)
-    return tokenizers
-
-
-def _texts(spool: Spool, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:
+def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:
     characters = 0
     for index in train:
-        pair = spool[int(index)]
+        pair = store[int(index)]
         for column in columns:
             yield pair[column]
             characters += len(pair[column])
-        if config.tokenizer == "subword" and characters > SAMPLE:
+        if config.tokenizer == "subword" and characters > FIT_CHARACTERS:
             return
 
 
+def _save(tokenizers: dict[Side, Tokenizer], source: TokenizerSource | None, folder: Path) -> None:
+    """Write the tokenizers; those of a run are copied byte for byte, so that both datasets have equal files."""
+    if source:
+        for file in source.files:
+            shutil.copyfile(file, folder / file.name)
+    else:
+        for side, tokenizer in tokenizers.items():
+            tokenizer.save(folder / f"tokenizer.{side}.json")
+
+
 def write_splits(
-    folder: Path, spool: Path, splits: dict[SplitName, np.ndarray], tokenizers: dict[Side, Tokenizer],
+    folder: Path, store: Path, splits: dict[SplitName, np.ndarray], tokenizers: dict[Side, Tokenizer],
     config: DataConfig, report: Progress,
-) -> dict[SplitName, Written]:  # fmt: skip
+) -> dict[SplitName, WrittenSplit]:  # fmt: skip
     """Encode and write every split with the tokenizers saved in ``folder``.
 
     Raises:
-        DataError: if the limits on length leave a split empty.
+        DataError: if the length limits leave a split empty.
     """
     paths: dict[Side, Path] = {side: folder / f"tokenizer.{side}.json" for side in SIDES}
     vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
-    with encoding(spool, paths, sum(map(len, splits.values()))) as encode:
+    with open_encoder(store, paths, sum(map(len, splits.values()))) as encode:
         written = {
             name: write_split(folder, name, indices, encode, vocabulary, config, report)
             for name, indices in splits.items()
         }
-    for name, one in written.items():
-        if not len(one.kept):
+    for name, split in written.items():
+        if not len(split.kept):
             raise DataError(
-                f"Each of {', '.join(SPLITS)} needs a pair; all of {name} are longer than data.max_tokens "
-                f"{config.max_tokens} or more uneven than data.max_length_ratio {config.max_length_ratio} allows. "
-                "Raise them, or set them to null."
+                f"The {name} split would be empty: all of its pairs exceed data.max_tokens {config.max_tokens} or "
+                f"data.max_length_ratio {config.max_length_ratio}. Each of {', '.join(SPLITS)} needs at least one "
+                "pair. Raise the limits, or set them to null."
             )
     return written
 
 
-def examine(
-    corpus: Corpus, sources: Sources, written: dict[SplitName, Written], spool: Spool, report: Progress
-) -> Report:
-    """Count what was left out for its length, and look for what is odd in the rest."""
+def _length_findings(written: dict[SplitName, WrittenSplit], locate: PairLocator) -> Findings:
+    """Return the pairs that were dropped for their length."""
+    findings = Findings()
+    for split in written.values():
+        for reason in dict.fromkeys(reason for reason, _ in split.dropped):
+            findings.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
+    return findings
 
-    def place(index: int) -> str:
-        return _place(sources, corpus, spool, index)
 
-    for one in written.values():
-        for reason in dict.fromkeys(reason for reason, _ in one.left_out):
-            _add(corpus.dropped, reason, np.array([index for said, index in one.left_out if said == reason]), place)
-    report("looking at the languages", 0, None)
-    train = written["train"].kept
-    looked_at = next(spool.portions(train[:LOOKED_AT], LOOKED_AT_BYTES), train)
-    for reason, positions in foreign_columns(spool.read(looked_at)).items():
-        _add(corpus.noticed, reason, np.sort(looked_at[positions]), place)
-    kept = np.concatenate([one.kept for one in written.values()])
-    often, most = many_translations(corpus.sources[kept], corpus.targets[kept])
-    return Report(
-        noticed=dict(corpus.noticed.counts),
-        places=corpus.dropped.places | corpus.noticed.places,
-        sources_translated_often=often,
-        most_translations=most,
-        columns_looked_at=len(looked_at),
+def _compare_languages(train: np.ndarray, store: PairStore, locate: PairLocator) -> tuple[int, Findings]:
+    """Compare a sample of the training pairs with the languages of their columns.
+
+    Returns:
+        Number of pairs compared; pairs with a side that looks foreign to its column.
+    """
+    findings = Findings()
+    sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
+    for reason, positions in find_foreign_sides(store.read(sample)).items():
+        findings.add_all(reason, np.sort(sample[positions]), locate)
+    return len(sample), findings
+
+
+def _split_counts(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
+    """Return the statistics of a split. ``sources``: source hash of every stored pair, uint64."""
+    split = written[name]
+    leaked = 0 if name == "train" else int(np.isin(sources[split.kept], sources[written["train"].kept]).sum())
+    return SplitCounts(
+        pairs=len(split.kept),
+        tokens={side: int(lengths.sum(dtype=np.int64)) for side, lengths in split.lengths.items()},
+        longest={side: int(lengths.max()) for side, lengths in split.lengths.items()},
+        unknown={side: split.unknown[side] for side in SIDES},
+        sources_in_training=leaked,
+        characters={side: split.characters[side] for side in SIDES},
+        percentiles={
+            side: {str(percent): int(np.percentile(lengths, percent, method="higher")) for percent in PERCENTILES}
+            for side, lengths in split.lengths.items()
+        },
     )
 
 
-def count(name: SplitName, written: dict[SplitName, Written], sources: np.ndarray) -> SplitCounts:
-    """Return the counts of a split for the manifest. ``sources``: the hash of each pair's source in the spool."""
-    one = written[name]
-    seen = 0 if name == "train" else int(np.isin(sources[one.kept], sources[written["train"].kept]).sum())
-    return SplitCounts(
-        pairs=len(one.kept),
-        tokens={side: int(lengths.sum(dtype=np.int64)) for side, lengths in one.lengths.items()},
-        longest={side: int(lengths.max()) for side, lengths in one.lengths.items()},
-        unknown={side: one.unknown[side] for side in SIDES},
-        sources_in_training=seen,
-        characters={side: one.characters[side] for side in SIDES},
-        percentiles={
-            side: {str(percent): int(np.percentile(lengths, percent, method="higher")) for percent in PERCENTILES}
-            for side, lengths in one.lengths.items()
-        },
+def _data_report(
+    corpus: Corpus, written: dict[SplitName, WrittenSplit], dropped: Findings, noticed: Findings, compared: int
+) -> DataReport:
+    kept = np.concatenate([split.kept for split in written.values()])
+    ambiguous, most = count_translations(corpus.sources[kept], corpus.targets[kept])
+    return DataReport(
+        noticed=dict(noticed.counts),
+        places=dropped.places | noticed.places,
+        sources_translated_often=ambiguous,
+        most_translations=most,
+        columns_looked_at=compared,
     )

@@ -1,66 +1,99 @@
-"""Who goes where: pairs dealt out to training, validation and test so that no source is on two sides."""
+"""The split into training, validation and test, and the rules about several pairs: duplicates and leakage."""
 
 import random
 from array import array
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import SPLITS, SplitName
+from nmt.data.cleaning import Corpus, Findings, PairLocator, Sources
+from nmt.data.manifest import SPLITS, SplitName
 from nmt.errors import DataError
 
 
-def _shuffled(count: int, seed: int) -> np.ndarray:
-    """The numbers below ``count`` in the order that ``random.Random(seed)`` shuffles a list of them into."""
-    order = array("I", range(count))
-    random.Random(seed).shuffle(order)
-    return np.frombuffer(order, np.uint32)
+class Assignment(NamedTuple):
+    """The pairs of each split, and what the rules about several pairs found."""
+
+    splits: dict[SplitName, np.ndarray]
+    """Indices into the pair store, by split."""
+    dropped: Findings
+    noticed: Findings
 
 
-def _places_of_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the group of each pair comes once groups are shuffled, uint32 [N]; the sizes of the groups there, int64.
+def assign_splits(corpus: Corpus, sources: Sources, config: DataConfig, locate: PairLocator) -> Assignment:
+    """Return which stored pairs are in which split.
 
-    Written so that little is in memory at a time: ten million pairs take some 400 MB here.
+    A split with files of its own takes their pairs; the pairs of ``sources.corpus`` are divided among the others.
+
+    Raises:
+        DataError: if a split would be empty.
     """
-    by_source = np.argsort(sources, kind="stable").astype(np.uint32)
-    in_order = sources[by_source]
-    begins = np.concatenate([[True], in_order[1:] != in_order[:-1]])
-    del in_order
-    first = by_source[begins]  # the sort is stable, so the first of a group's pairs
-    group = (np.cumsum(begins, dtype=np.uint32) - np.uint32(1)).astype(np.uint32, copy=False)
-    # Groups are numbered in the order of their first pairs, then shuffled: unshuffled, large groups would come early.
-    place_of_group = np.empty(len(first), np.uint32)
-    place_of_group[np.argsort(first, kind="stable")[_shuffled(len(first), seed)]] = np.arange(
-        len(first), dtype=np.uint32
-    )
-    place = np.empty(len(sources), np.uint32)
-    place[by_source] = place_of_group[group]
-    return place, np.bincount(place, minlength=len(first))
+    dropped, noticed = Findings(), Findings()
+    separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
+    divisible = separate.pop("train")
+    repeated = divisible[duplicates(corpus.sources[divisible], corpus.targets[divisible])]
+    (dropped if config.drop_duplicates else noticed).add_all("duplicates", repeated, locate)
+    if config.drop_duplicates:
+        divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
+    if config.split == "by_source":
+        if "validation" in separate and "test" in separate:
+            leaking = np.isin(corpus.sources[separate["validation"]], corpus.sources[separate["test"]])
+            dropped.add_all("validation source that is in the test", separate["validation"][leaking], locate)
+            separate["validation"] = separate["validation"][~leaking]
+        if separate:
+            held_out = np.concatenate([corpus.sources[indices] for indices in separate.values()])
+            leaking = np.isin(corpus.sources[divisible], held_out)
+            dropped.add_all("training source that is in validation or test", divisible[leaking], locate)
+            divisible = divisible[~leaking]
+    names = tuple(name for name in SPLITS if name not in separate)
+    if len(divisible) < len(names):
+        raise DataError(
+            f"{' and '.join(map(str, sources.corpus))} has {_count(len(divisible), 'usable pair')}. Each of "
+            f"{', '.join(names)} needs at least one. Give a file with more pairs."
+        )
+    for name, indices in separate.items():
+        if not len(indices):
+            raise DataError(
+                f"{' and '.join(map(str, dict(sources.roles())[name]))} leaves the {name} split empty. Each of "
+                f"{', '.join(SPLITS)} needs at least one pair. Give another file."
+            )
+    divided = split_pairs(corpus.sources[divisible], config, names)
+    assigned = separate | {name: divisible[indices] for name, indices in divided.items()}
+    return Assignment({name: assigned[name] for name in SPLITS}, dropped, noticed)
 
 
-def deal_out(
+def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the indices of pairs that repeat an earlier pair, rising, int64. Takes hashes, uint64 [N] each."""
+    pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # an odd factor maps no two sources to one number
+    order = np.argsort(pairs, kind="stable")
+    repeats = pairs[order[1:]] == pairs[order[:-1]]
+    return np.sort(order[1:][repeats])
+
+
+def split_pairs(
     sources: np.ndarray, config: DataConfig, names: tuple[SplitName, ...] = SPLITS
 ) -> dict[SplitName, np.ndarray]:
-    """Shuffle by seed and deal the pairs out by the configured shares.
+    """Shuffle pairs by seed and divide them by the configured shares.
 
-    ``by_source`` deals out whole groups of pairs whose source is the same; ``random`` deals out pairs. Test and
-    validation get their share first, rounded, and training the rest.
+    ``by_source`` divides groups of pairs with equal sources, so that no source is in two splits; ``random`` divides
+    single pairs. Test and validation take their rounded shares first, and training the remainder.
 
     Args:
-        sources: a hash of each pair's normalized source, uint64 [N].
-        config: says split, shares and seed.
+        sources: hash of each pair's normalized source, uint64 [N].
+        config: split, shares and seed.
         names: the splits to make, "train" among them.
 
     Returns:
-        The indices of each split's pairs, uint32, in an order that a prefix of is a random sample.
+        Indices of each split's pairs, uint32. Every prefix of them is a random sample of the split.
 
     Raises:
         DataError: if a split would be empty.
     """
     order = _shuffled(len(sources), config.seed)
     if config.split == "by_source":
-        place, sizes = _places_of_groups(sources[order], config.seed)
-        order = order[np.argsort(place, kind="stable")]
+        positions, sizes = _shuffled_groups(sources[order], config.seed)
+        order = order[np.argsort(positions, kind="stable")]
     else:
         sizes = np.ones(len(order), np.int64)
     ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -68,19 +101,50 @@ def deal_out(
     splits: dict[SplitName, np.ndarray] = {}
     start = 0
     for name in reversed(names):
-        wanted = max(1, round(shares[name] * len(order))) if name in shares else len(order)
-        end = int(ends[min(int(np.searchsorted(ends, start + wanted)), len(ends) - 1)])
+        count = max(1, round(shares[name] * len(order))) if name in shares else len(order)
+        end = int(ends[min(int(np.searchsorted(ends, start + count)), len(ends) - 1)])
         splits[name] = order[start:end]
         start = end
     for name in names:
         if not len(splits[name]):
             raise DataError(
-                f"Each of {', '.join(names)} needs a pair of its own; {len(order)} pairs with "
-                f"{_sources(len(sizes))} leave the {name} split empty. Give more pairs"
-                + (", or set data.split=random." if config.split == "by_source" else ".")
+                f"The {name} split would be empty: the corpus has {_count(len(order), 'pair')} with "
+                f"{_count(len(sizes), 'distinct source')}. Each of {', '.join(names)} needs at least one. Give more "
+                "pairs" + (", or set data.split=random." if config.split == "by_source" else ".")
             )
     return {name: splits[name] for name in names}
 
 
-def _sources(count: int) -> str:
-    return "one source" if count == 1 else f"{count} different sources"
+def _shuffled(count: int, seed: int) -> np.ndarray:
+    """Return the numbers below ``count`` in the order of ``random.Random(seed).shuffle``, uint32 [count]."""
+    order = array("I", range(count))
+    random.Random(seed).shuffle(order)
+    return np.frombuffer(order, np.uint32)
+
+
+def _shuffled_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Group pairs by source hash [N] and shuffle the G groups.
+
+    Large temporary arrays are freed early: ten million pairs take some 400 MB here.
+
+    Returns:
+        Position of each pair's group after the shuffle, uint32 [N]; sizes of the groups in that order, int64 [G].
+    """
+    by_source = np.argsort(sources, kind="stable").astype(np.uint32)
+    in_order = sources[by_source]
+    is_first = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    del in_order
+    first = by_source[is_first]  # the first pair of each group, as the sort is stable
+    group = (np.cumsum(is_first, dtype=np.uint32) - np.uint32(1)).astype(np.uint32, copy=False)
+    # Groups are numbered by their first pairs and then shuffled: without the shuffle, large groups would come early.
+    position_of_group = np.empty(len(first), np.uint32)
+    position_of_group[np.argsort(first, kind="stable")[_shuffled(len(first), seed)]] = np.arange(
+        len(first), dtype=np.uint32
+    )
+    positions = np.empty(len(sources), np.uint32)
+    positions[by_source] = position_of_group[group]
+    return positions, np.bincount(positions, minlength=len(first))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,25 +1,25 @@
-"""Pairs of made-up ids with the lengths of real sentences: enough to measure speed, with nothing in them to learn."""
+"""Synthetic token ids with the length distribution of a real corpus, for measuring speed."""
 
 import numpy as np
 
 from nmt.data.token_arrays import Sequences, Split
 from nmt.tokenizers.base import FIRST_WORD
 
-# Fitted to the 29,000 English-German training pairs of Multi30k in 8,000 joint subwords: lengths are log-normal, 14.7
-# source and 15.2 target tokens on average, and those of a pair go together.
+# Fitted to the 29,000 English-German training pairs of Multi30k in 8,000 joint subwords. Lengths are log-normal, 14.7
+# source and 15.2 target tokens on average, and correlated within a pair.
 LOG_SOURCE_LENGTH = (2.63, 0.32)  # mean and standard deviation
-LOG_LENGTH_RATIO = (0.02, 0.20)  # of target to source
-LONGEST = 100
+LOG_LENGTH_RATIO = (0.02, 0.20)  # mean and standard deviation of log(target length / source length)
+LONGEST = 100  # tokens
 
 
 def generate_split(pairs: int, vocabulary: int, *, seed: int, longest: int = LONGEST) -> Split:
-    """Return pairs of sequences without bos and eos, id r being 1/r times as frequent as the commonest (Zipf's law).
+    """Return pairs of sequences without bos and eos, whose ids follow Zipf's law: id of rank r has frequency ~ 1 / r.
 
     Args:
-        pairs: how many.
-        vocabulary: ids of either side, the special ones included, of which none is generated.
-        seed: equal arguments give equal pairs.
-        longest: most tokens of a sequence.
+        pairs: number of pairs.
+        vocabulary: number of ids of each side, the special ones included, which do not occur.
+        seed: seed of the generator; equal arguments give equal pairs.
+        longest: largest number of tokens of a sequence.
     """
     random = np.random.default_rng(seed)
     source = np.exp(random.normal(*LOG_SOURCE_LENGTH, pairs))

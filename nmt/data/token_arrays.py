@@ -1,4 +1,4 @@
-"""TODO."""
+"""Token ids of one split as flat arrays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,34 +8,44 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sequences:
-    """Sequences of different lengths end to end: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
+    """N token sequences, concatenated: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
 
     tokens: np.ndarray
-    """Unsigned integers, the smallest kind that holds the vocabulary [total tokens]."""
+    """Token ids without bos and eos, in the smallest unsigned type that holds the vocabulary [total tokens]."""
     offsets: np.ndarray
-    """int64 [N + 1]."""
+    """Start of each sequence in ``tokens``, and the end of the last, int64 [N + 1]."""
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens in each sequence, int64 [N]."""
+        """Number of tokens of each sequence, int64 [N]."""
         return np.diff(self.offsets)
 
     def check(self, sequences: int, tokens: int, longest: int, vocabulary: int) -> None:
-        """Raise ValueError unless these are so many sequences and tokens, with ids below ``vocabulary``."""
-        kinds = {
+        """Compare the arrays with what a manifest states about them.
+
+        Args:
+            sequences: N.
+            tokens: total number of tokens.
+            longest: number of tokens of the longest sequence.
+            vocabulary: number of ids; every token is below it.
+
+        Raises:
+            ValueError: if the arrays have another type, shape or content.
+        """
+        dtypes = {
             "tokens": (self.tokens, np.min_scalar_type(vocabulary - 1)),
             "offsets": (self.offsets, np.dtype(np.int64)),
         }
-        for name, (array, kind) in kinds.items():
-            if array.ndim != 1 or array.dtype != kind:
-                raise ValueError(f"{name} are {array.dtype} of shape {array.shape} instead of {kind} in a row")
+        for name, (array, dtype) in dtypes.items():
+            if array.ndim != 1 or array.dtype != dtype:
+                raise ValueError(f"{name} are {array.dtype} of shape {array.shape} instead of one-dimensional {dtype}")
         if len(self) != sequences or len(self.tokens) != tokens:
             raise ValueError(f"{len(self)} sequences of {len(self.tokens)} tokens instead of {sequences} of {tokens}")
         lengths = self.lengths
         if self.offsets[0] != 0 or self.offsets[-1] != tokens or lengths.min() < 0 or lengths.max() != longest:
-            raise ValueError("offsets do not rise from 0 to the end of the tokens by the lengths that were counted")
+            raise ValueError("offsets do not rise from 0 to the number of tokens, or not by the recorded lengths")
         if self.tokens.max() >= vocabulary:
-            raise ValueError(f"an id {self.tokens.max()} where {vocabulary} ids are known")
+            raise ValueError(f"an id {self.tokens.max()} in a vocabulary of {vocabulary} ids")
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -46,8 +56,8 @@ class Sequences:
         return self.tokens[self.offsets[index] : self.offsets[index + 1]]
 
     @classmethod
-    def pack(cls, rows: Iterable[list[int]], vocabulary: int) -> "Sequences":
-        """Lay rows of ids below ``vocabulary`` end to end."""
+    def from_rows(cls, rows: Iterable[list[int]], vocabulary: int) -> "Sequences":
+        """Concatenate rows of ids, each below ``vocabulary``."""
         rows = list(rows)
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         tokens = np.fromiter((id_ for row in rows for id_ in row), np.min_scalar_type(vocabulary - 1), offsets[-1])
@@ -56,7 +66,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Split:
-    """The token ids of one split, pair i being ``source[i]`` and ``target[i]``."""
+    """Token ids of one split: pair i is ``source[i]`` and ``target[i]``."""
 
     source: Sequences
     target: Sequences

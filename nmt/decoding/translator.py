@@ -11,7 +11,7 @@ import numpy as np
 from nmt import runtime
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.data.batching import length_batches, pad_rows
+from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Sequences
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.model_search import FEW_STEPS, GREEDY, ModelSearch, SearchOptions
@@ -209,7 +209,7 @@ class Translator:
 
     def _rows(self, encoded: list[list[int]], batch: list[int]) -> np.ndarray:
         """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
-        rows = Sequences.pack([encoded[index] for index in batch], self.source.size)
+        rows = Sequences.from_rows([encoded[index] for index in batch], self.source.size)
         return pad_rows(rows, np.arange(len(batch)), bos=self.config.model.reads_bos)
 
     def _max_lengths(self, source: np.ndarray, prefix_length: int) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.record import Record
-from nmt.data.dataset import Dataset
+from nmt.data.dataset import Dataset, dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.token_arrays import Sequences
 from nmt.errors import NmtError
-from nmt.evaluation.test_set import dataset_of
+from nmt.evaluation.test_set import SCORE_FILES
 from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.tokenizers.base import UNK
@@ -64,7 +64,7 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
                 if manifest.fingerprint in fingerprints:
                     continue
                 fingerprints.add(manifest.fingerprint)
-                masks = find_overlap(sources, dataset_of(ancestor.name, manifest))
+                masks = find_overlap(sources, dataset_of_run(ancestor.name, manifest, SCORE_FILES))
             except NmtError as error:
                 unchecked.append(str(error))
                 continue

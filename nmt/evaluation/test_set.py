@@ -6,14 +6,15 @@ N sentences, R references of each.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt.data.dataset import DATASETS, Dataset, open_dataset
+from nmt.data.dataset import DATASETS, dataset_of_run
 from nmt.data.manifest import Manifest
 from nmt.data.sources.text_file import TextFile, Undecodable, find_text_file, numbered_lines
-from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.errors import ConflictError, DataError
 from nmt.storage.atomic import sha256
 from nmt.storage.text import CONVERT
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
+SCORE_FILES = "Or score on files: --source FILE --reference FILE."
 
 
 @dataclass(frozen=True)
@@ -95,31 +96,6 @@ def _check_equal_lengths(reference: TextFile, reference_count: int, file: TextFi
         )
 
 
-def dataset_of(run: str, manifest: Manifest) -> Dataset:
-    """Return the prepared dataset that a run was trained on, given the copy of its manifest that the run keeps.
-
-    Raises:
-        NotFoundError: if it is not in ``data/``.
-        ConflictError: if another stands there under its name.
-    """
-    name = str(manifest.settings.dataset)
-    remedy = "Or score on files: --source FILE --reference FILE."
-    try:
-        dataset = open_dataset(name)
-    except NotFoundError:
-        raise NotFoundError(
-            f"Run {run!r} was trained on the dataset {name!r}, and {DATASETS / name} is not there. Restore it, or "
-            f"prepare it again: nmt prepare {manifest.corpus.name} --name {name}, with the same settings. {remedy}"
-        ) from None
-    if dataset.manifest.fingerprint != manifest.fingerprint:
-        raise ConflictError(
-            f"A run is scored on the dataset that it was trained on; {dataset.folder} holds other sentences or another "
-            f"split than when run {run!r} was trained, so that its test sentences may have been trained on. Restore "
-            f"the dataset of the run. {remedy}"
-        )
-    return dataset
-
-
 def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
     """Return the test split that runs left out of training.
 
@@ -127,7 +103,7 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
         manifests: the dataset manifest of each run, by the name of the run.
 
     Raises:
-        NotFoundError, ConflictError: as ``dataset_of``; also for runs with different test splits.
+        NotFoundError, ConflictError: as ``dataset_of_run``; also for runs with different test splits.
         DataError: if the text has changed since it was prepared.
     """
     first = next(iter(manifests))
@@ -139,7 +115,7 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
                 f"(dataset {manifest.settings.dataset}). Runs are compared on the same sentences. Give sentences for "
                 "both: --source FILE --reference FILE."
             )
-    dataset = dataset_of(first, manifest)
+    dataset = dataset_of_run(first, manifest, SCORE_FILES)
     files = [dataset.text("test", side) for side in ("source", "target")]
     for file in files:
         if not file.is_file() or sha256(file) != manifest.files[file.name]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sacrebleu.metrics import BLEU, CHRF
 
 from nmt.config.schema import Config
-from nmt.data.batching import length_batches
+from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
 from nmt.decoding.translator import Translator
 from nmt.models.build import build_model

@@ -1,1 +1,1 @@
-"""Text to token ids and back: normalization, words, characters, subwords."""
+"""Tokenizers: normalization, words, characters and subwords to ids and back."""

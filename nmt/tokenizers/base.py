@@ -1,13 +1,16 @@
-"""The ids that no text produces, and what the rest of the house knows of a tokenizer."""
+"""Special token ids, and the interface of every tokenizer."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# No text encodes to PAD, BOS or EOS: pieces of text get the ids from FIRST_WORD on, whatever their spelling.
+# No text encodes to PAD, BOS or EOS: pieces of text have the ids from FIRST_WORD on, whatever their spelling.
 PAD, UNK, BOS, EOS = range(4)
 FIRST_WORD = 4
-UNKNOWN = "<unk>"
+UNKNOWN = "<unk>"  # text that UNK decodes to
+
+TOKENIZER_FORMAT = 2
+"""Number of the file format that is written. Files of format 1 have no number and spell the key ``normalisation``."""
 
 
 class Tokenizer(Protocol):
@@ -17,7 +20,7 @@ class Tokenizer(Protocol):
     """What an id stands for: "words", "characters" or "subwords"."""
 
     def normalize(self, text: str, /) -> str:
-        """Return what ``encode`` makes of raw text first."""
+        """Return raw text in the normalized form that ``encode`` tokenizes."""
 
     @property
     def size(self) -> int:
@@ -27,17 +30,17 @@ class Tokenizer(Protocol):
         """Return the ids of raw text, without bos and eos."""
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
-        """Return for each text ids that decode to it, cut in another way where there are several: for training.
+        """Return a random segmentation of each raw text, for subword regularization in training.
 
-        A pure function of texts and seed, an integer from 0 below 2**32 - 1. Words and characters are cut in one way
-        only.
+        The ids decode to the same text and depend on ``texts`` and ``seed`` alone, an integer in [0, 2**32 - 1).
+        Words and characters have a single segmentation.
         """
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ids up to the first eos; pad and bos are left out."""
+        """Return the text of ids up to the first eos, without pad and bos."""
 
     def unknown(self, text: str) -> list[str]:
-        """Return the pieces of ``text`` that become unk."""
+        """Return the pieces of raw text that become unk, in order."""
 
     def save(self, path: Path) -> None:
-        """Write the tokenizer as JSON, and whatever it needs beside that under names that begin like ``path``."""
+        """Write the tokenizer as JSON, and any further file beside it under the same name with another suffix."""

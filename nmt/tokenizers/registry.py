@@ -1,38 +1,32 @@
-"""Text to ids and back: the kinds of tokenizers, fitted by configuration and loaded from what they saved."""
+"""The kinds of tokenizers: fitted by configuration, loaded from the files that ``save`` writes."""
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt.config.data import DataConfig
-from nmt.config.record import RenamedRecord
+from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import RESTORE, read_json
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK, UNKNOWN, Tokenizer
+from nmt.tokenizers.base import TOKENIZER_FORMAT, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
-__all__ = [
-    "BOS", "EOS", "FIRST_WORD", "PAD", "UNK", "UNKNOWN", "CharacterTokenizer", "SubwordTokenizer", "Tokenizer",
-    "WordTokenizer", "fit_tokenizer", "load_tokenizer",
-]  # fmt: skip
 
-
-class _Stored(RenamedRecord):
-    renamed = {"normalisation": "normalization"}  # noqa: RUF012 - a ClassVar of Record
-
+class _TokenizerFile(Record):
+    format: Literal[2]
     normalization: Literal["none", "nfkc", "ascii-words"]
 
 
-class _WordFile(_Stored):
+class _WordFile(_TokenizerFile):
     kind: Literal["word", "char"]
     words: list[str]
 
 
-class _SubwordFile(_Stored):
+class _SubwordFile(_TokenizerFile):
     kind: Literal["subword"]
     algorithm: Literal["unigram", "bpe"]
     model_sha256: str
@@ -44,45 +38,70 @@ _FILE: TypeAdapter[_WordFile | _SubwordFile] = TypeAdapter(
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer that ``save`` wrote.
+    """Return the tokenizer that ``save`` wrote, in format 1 or 2.
 
     Raises:
-        NotFoundError, DataError: if the file, or the model beside it, is missing or damaged.
+        NotFoundError: if the file, or the model beside it, is missing.
+        DataError: if one of them is damaged, or has another format.
     """
+    values = _in_format_2(read_json(path, "A tokenizer"), path)
     try:
-        stored = _FILE.validate_python(read_json(path, "A tokenizer"))
+        stored = _FILE.validate_python(values)
     except ValidationError as error:
-        raise DataError(
-            f"A tokenizer file holds kind, normalization and vocabulary; {path} is damaged: "
-            f"{error.errors()[0]['msg'][:200]}. {RESTORE}"
-        ) from None
+        raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
     if isinstance(stored, _SubwordFile):
-        model = path.with_suffix(".model")
-        if not model.is_file():
-            raise NotFoundError(f"A subword tokenizer is two files; {model} is missing beside {path}. Restore a copy.")
-        if sha256(model) != stored.model_sha256:
-            raise DataError(f"A tokenizer's model is as nmt prepare wrote it; {model} has changed. Restore a copy.")
-        try:
-            return SubwordTokenizer(model.read_bytes(), stored.normalization, stored.algorithm)
-        except DataError as error:
-            raise DataError(f"{model} cannot be used: {error} Restore a copy.") from None
+        return _load_subwords(path, stored)
     kind = CharacterTokenizer if stored.kind == "char" else WordTokenizer
     if len(set(stored.words)) < len(stored.words):
-        raise DataError(f"Each word of a tokenizer stands in it once; {path} repeats some. Restore a copy.")
-    if (wrong := next((word for word in stored.words if not kind.is_piece(word)), None)) is not None:
-        raise DataError(f"A tokenizer of {kind.unit} holds {kind.unit}; {path} holds {wrong[:60]!r}. Restore a copy.")
+        raise DataError(f"Tokenizer {path} is damaged: its vocabulary holds a word twice. Restore a copy.")
+    if (invalid := next((word for word in stored.words if not kind.is_piece(word)), None)) is not None:
+        raise DataError(
+            f"Tokenizer {path} is damaged: its vocabulary of {kind.unit} holds {invalid[:60]!r}. Restore a copy."
+        )
     try:
         "".join(stored.words).encode("utf-8")
-    except UnicodeEncodeError:  # JSON can write half of a surrogate pair
-        raise DataError(f"The words of a tokenizer are text; {path} holds what is none. Restore a copy.") from None
+    except UnicodeEncodeError:  # JSON can escape half of a surrogate pair
+        raise DataError(
+            f"Tokenizer {path} is damaged: its vocabulary holds half of a surrogate pair. Restore a copy."
+        ) from None
     return kind(stored.words, stored.normalization)
 
 
-def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = None) -> Tokenizer:
-    """Return a tokenizer of the configured kind, fitted on ``texts`` (the training split of one side or of both).
+def _in_format_2(values: Any, path: Path) -> Any:
+    """Return the content of a tokenizer file with the keys of format 2."""
+    if not isinstance(values, dict):
+        return values
+    if "format" not in values:  # format 1
+        values = {"normalization" if key == "normalisation" else key: value for key, value in values.items()}
+        return {"format": TOKENIZER_FORMAT, **values}
+    number = values["format"]
+    if type(number) is int and number != TOKENIZER_FORMAT:
+        raise DataError(
+            f"Tokenizer {path} has format {number}. This version of nmt reads tokenizers of formats 1 and "
+            f"{TOKENIZER_FORMAT}. Use the version of nmt that wrote it, or prepare the corpus again with --overwrite."
+        )
+    return values
 
-    ``pairs`` says how many training pairs the texts are a sample of; the default size of a subword vocabulary goes by
-    it.
+
+def _load_subwords(path: Path, stored: _SubwordFile) -> SubwordTokenizer:
+    model = path.with_suffix(".model")
+    if not model.is_file():
+        raise NotFoundError(f"{model} is missing. The subword tokenizer {path} needs it. Restore a copy.")
+    if sha256(model) != stored.model_sha256:
+        raise DataError(f"{model} has changed: its SHA-256 differs from the one in {path}. Restore a copy.")
+    try:
+        return SubwordTokenizer(model.read_bytes(), stored.normalization, stored.algorithm)
+    except DataError as error:
+        raise DataError(f"{model} cannot be used: {error} Restore a copy.") from None
+
+
+def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = None) -> Tokenizer:
+    """Return a tokenizer of the configured kind, fitted on raw text.
+
+    Args:
+        texts: sentences of the training split, of one side or of both.
+        config: kind, normalization and size.
+        pairs: number of training pairs that ``texts`` are a sample of; it determines the default subword vocabulary.
     """
     if config.tokenizer == "subword":
         return SubwordTokenizer.fit(texts, config, pairs)

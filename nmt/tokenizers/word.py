@@ -1,4 +1,4 @@
-"""One id for each word, or for each character."""
+"""Word and character tokenizers: one id per word, or one per character."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,19 +7,19 @@ from typing import ClassVar
 
 from nmt.config.data import DataConfig
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import EOS, FIRST_WORD, UNK, UNKNOWN
+from nmt.tokenizers.base import EOS, FIRST_WORD, TOKENIZER_FORMAT, UNK, UNKNOWN
 from nmt.tokenizers.normalization import NORMALIZERS
 
 
 class WordTokenizer:
-    """One id a word. Words are what white space separates after normalization."""
+    """One id per word. White space separates words after normalization."""
 
     kind: ClassVar = "word"
     unit: str = "words"
-    joint: ClassVar = " "  # what stands between two words
+    separator: ClassVar = " "  # text between two words
 
     def __init__(self, words: list[str], normalization: str) -> None:
-        """Take the vocabulary in the order of its ids, the first getting ``FIRST_WORD``."""
+        """Take the vocabulary in the order of its ids; the first word gets ``FIRST_WORD``."""
         self.words = words
         self.normalization = normalization
         self.normalize = NORMALIZERS[normalization]
@@ -27,7 +27,7 @@ class WordTokenizer:
 
     @classmethod
     def fit(cls, texts: Iterable[str], config: DataConfig) -> "WordTokenizer":
-        """Build the vocabulary of ``texts``: most frequent first, equals in alphabetical order."""
+        """Build the vocabulary of ``texts``: most frequent words first, equally frequent ones alphabetically."""
         normalize = NORMALIZERS[config.normalization]
         counts: Counter[str] = Counter()
         for text in texts:
@@ -38,7 +38,7 @@ class WordTokenizer:
 
     @staticmethod
     def is_piece(text: str) -> bool:
-        """Return whether text can stand in the vocabulary: a word is not empty and holds no white space."""
+        """Return whether text can be in the vocabulary: a word is not empty and holds no white space."""
         return text.split() == [text]
 
     @property
@@ -47,19 +47,19 @@ class WordTokenizer:
         return FIRST_WORD + len(self.words)
 
     @staticmethod
-    def _split(normal: str) -> Iterable[str]:
-        return normal.split(" ") if normal else []
+    def _split(normalized: str) -> Iterable[str]:
+        return normalized.split(" ") if normalized else []
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of raw text, without bos and eos; unknown words become unk."""
         return [self._ids.get(word, UNK) for word in self._split(self.normalize(text))]
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
-        """Return the ids of each raw text: there is one way alone to cut it."""
+        """Return the ids of each raw text; words have a single segmentation."""
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the words of ids, up to the first eos; pad and bos are left out, unk is shown as such."""
+        """Return the words of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
         words = []
         for id_ in ids:
             if id_ == EOS:
@@ -68,29 +68,31 @@ class WordTokenizer:
                 words.append(self.words[id_ - FIRST_WORD])
             elif id_ == UNK:
                 words.append(UNKNOWN)
-        return self.joint.join(words)
+        return self.separator.join(words)
 
     def unknown(self, text: str) -> list[str]:
-        """Return the words of ``text`` that become unk, in order."""
+        """Return the words of raw text that become unk, in order."""
         return [word for word in self._split(self.normalize(text)) if word not in self._ids]
 
     def save(self, path: Path) -> None:
         """Write the vocabulary and the name of the normalization as JSON."""
-        write_json(path, {"kind": self.kind, "normalization": self.normalization, "words": self.words})
+        write_json(path, {
+            "format": TOKENIZER_FORMAT, "kind": self.kind, "normalization": self.normalization, "words": self.words,
+        })  # fmt: skip
 
 
 class CharacterTokenizer(WordTokenizer):
-    """One id a character, the space included."""
+    """One id per character, the space included."""
 
     kind: ClassVar = "char"
     unit: str = "characters"
-    joint: ClassVar = ""
+    separator: ClassVar = ""
 
     @staticmethod
     def is_piece(text: str) -> bool:
-        """Return whether text can stand in the vocabulary: one character, and of white space the space alone."""
+        """Return whether text can be in the vocabulary: one character, and no white space but the space."""
         return len(text) == 1 and (text == " " or not text.isspace())
 
     @staticmethod
-    def _split(normal: str) -> Iterable[str]:
-        return normal
+    def _split(normalized: str) -> Iterable[str]:
+        return normalized

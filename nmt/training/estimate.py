@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt import runtime
-from nmt.data.batching import padded_sizes
+from nmt.data.batch_plan import padded_sizes
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.models.weights import weights_of

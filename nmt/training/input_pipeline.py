@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, grouped, plan_epoch
+from nmt.data.batch_plan import grouped, plan_epoch
+from nmt.data.batching import batch_dataset
 from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Split
 from nmt.runtime import tf

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.data.batching import batch_dataset, plan_epoch
+from nmt.data.batch_plan import plan_epoch
+from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Split
 from nmt.models.base import Seq2SeqModel
 from nmt.models.weights import swapped_weights

@@ -31,9 +31,9 @@ from pydantic import ValidationError
 from nmt import errors
 from nmt.cli import app as cli
 from nmt.data import cleaning as corpus
-from nmt.data.sources import download as downloads
 from nmt.data.sources import formats as readers
 from nmt.data.sources import pickled_array as safe_pickle
+from nmt.data.sources import public as downloads
 
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
@@ -128,255 +128,254 @@ nmt: 'my data' cannot be the name of a dataset. A name starts with a letter or d
      and . _ - (at most 100 characters). Choose another name.
 
 $ nmt prepare english-german-both.pkl --set data.seed=7
-nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (seed 73
-     there, 7 here). Give another --name, or --overwrite.
+nmt: data/english-german-both was prepared from english-german-both.pkl with differences: seed 73 before, 7 now. A
+     dataset is not overwritten unless you ask for it. Give another --name, or --overwrite.
 
 $ mkdir data/notes
 $ nmt prepare english-german-both.pkl --name notes
-nmt: A dataset is written to a folder of its own; data/notes exists and is no dataset. Give another --name.
+nmt: data/notes exists and is not a dataset. nmt prepare writes a folder of its own. Give another --name.
 
 $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --name english-german-both
-nmt: A dataset is never overwritten unasked; data/english-german-both was made from english-german-both.pkl (other
-     content). Give another --name, or --overwrite.
+nmt: data/english-german-both was prepared from english-german-both.pkl with differences: other content. A dataset is
+     not overwritten unless you ask for it. Give another --name, or --overwrite.
 
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-nmt: --set data.tokenizer is 'char', but data.tokenizer of run 'base' is 'word'. With --tokenizer-of, text is tokenized
-     as in the run. Leave out --set data.tokenizer, or leave out --tokenizer-of to fit new tokenizers.
+nmt: --set data.tokenizer is 'char', but data.tokenizer of run 'base' is 'word'. With --tokenizer-of, text is
+     tokenized as in the run. Leave out --set data.tokenizer, or leave out --tokenizer-of to fit new tokenizers.
 
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 
 $ touch empty.pkl
 $ nmt prepare empty.pkl
-nmt: A pickled corpus holds one NumPy array of strings; empty.pkl is empty. Save the pairs with
-     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
-     whose name ends in .tsv or .txt.
+nmt: empty.pkl is empty. A pickled corpus holds one NumPy array of strings. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns, in a file whose name
+     ends in .tsv or .txt.
 
 $ printf 'one\teins\n' > text.pkl
 $ nmt prepare text.pkl
-nmt: A pickled corpus holds one NumPy array of strings; text.pkl looks like text. Two-column text is read when its
+nmt: text.pkl looks like text. A pickled corpus holds one NumPy array of strings. Two-column text is read when its
      name ends in .tsv or .txt.
 
 $ echo '<!DOCTYPE html>' > page.pkl
 $ nmt prepare page.pkl
-nmt: A pickled corpus holds one NumPy array of strings; page.pkl is a web page. Download the raw file rather than the
+nmt: page.pkl is a web page. A pickled corpus holds one NumPy array of strings. Download the raw file rather than the
      page that shows it.
 
 $ gzip -c data/english-german-both.pkl > packed.pkl
 $ nmt prepare packed.pkl
-nmt: A pickled corpus holds one NumPy array of strings; packed.pkl is gzip data. Unpack it with gunzip first.
+nmt: packed.pkl is gzip data. A pickled corpus holds one NumPy array of strings. Unpack it with gunzip first.
 
 $ head -c 2000 data/english-german-both.pkl > half.pkl
 $ nmt prepare half.pkl
-nmt: A pickled corpus holds one NumPy array of strings; half.pkl is damaged or cut off (2000 bytes). Copy it anew.
+nmt: half.pkl is damaged or cut off (2000 bytes). A pickled corpus holds one NumPy array of strings. Copy it again.
 
 $ (cat data/english-german-both.pkl; echo more) > longer.pkl
 $ nmt prepare longer.pkl
-nmt: A pickled corpus holds one NumPy array of strings; longer.pkl goes on after the end of the pickle, at byte 64954.
-     Copy it anew.
+nmt: longer.pkl has further bytes after the end of the pickle, at byte 64954. A pickled corpus holds one NumPy array
+     of strings. Copy it again.
 
 $ printf 'cos\nsystem\n(S"touch executed"\ntR.' > hostile.pkl
 $ nmt prepare hostile.pkl
-nmt: A pickled corpus holds one NumPy array of strings; hostile.pkl asks to load os.system, which could run code;
-     refused, and nothing was run. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as
-     two-column text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+nmt: hostile.pkl asks to load os.system, which could run code; nothing was run. A pickled corpus holds one NumPy array
+     of strings. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two
+     tab-separated columns, in a file whose name ends in .tsv or .txt.
 
 $ printf '\x80\x04]\x94.' > list.pkl
 $ nmt prepare list.pkl
-nmt: A pickled corpus holds one NumPy array of strings; list.pkl holds a list. Save the pairs with
-     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
-     whose name ends in .tsv or .txt.
+nmt: list.pkl holds a list. A pickled corpus holds one NumPy array of strings. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns, in a file whose name
+     ends in .tsv or .txt.
 
 $ printf '\x80\x04N\x92.' > odd.pkl
 $ nmt prepare odd.pkl
-nmt: A pickled corpus holds one NumPy array of strings; odd.pkl uses the pickle instruction NEWOBJ_EX, which such an
-     array never needs; nothing was run. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as
-     two-column text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+nmt: odd.pkl uses the pickle instruction NEWOBJ_EX, which an array never needs; nothing was run. A pickled corpus
+     holds one NumPy array of strings. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as
+     text with two tab-separated columns, in a file whose name ends in .tsv or .txt.
 
 $ printf '\x80\x04K\x07.' > number.pkl
 $ nmt prepare number.pkl
-nmt: A pickled corpus holds one NumPy array of strings; number.pkl holds a value of type int. Save the pairs with
-     pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the columns, in a file
-     whose name ends in .tsv or .txt.
+nmt: number.pkl holds a value of type int. A pickled corpus holds one NumPy array of strings. Save the pairs with
+     pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns, in a file whose name
+     ends in .tsv or .txt.
 
 $ python -c "open('long.pkl', 'wb').write(b'\x80\x04' + b'N' * 200 + b'.')"
 $ nmt prepare long.pkl
-nmt: A pickled corpus holds one NumPy array of strings; long.pkl has more than the 100 instructions that such an array
-     can need. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab
-     between the columns, in a file whose name ends in .tsv or .txt.
+nmt: long.pkl has more than 100 pickle instructions; an array needs fewer. A pickled corpus holds one NumPy array of
+     strings. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated
+     columns, in a file whose name ends in .tsv or .txt.
 
 $ python -c "import numpy as np, pickle; pickle.dump(np.ones((5, 2)), open('floats.pkl', 'wb'))"
 $ nmt prepare floats.pkl
-nmt: A pickled corpus holds one NumPy array of strings; floats.pkl holds an array of dtype 'f8' instead of strings.
-     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the
-     columns, in a file whose name ends in .tsv or .txt.
+nmt: floats.pkl holds an array of dtype 'f8' instead of strings. A pickled corpus holds one NumPy array of strings.
+     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns,
+     in a file whose name ends in .tsv or .txt.
 
 $ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b']], object), open('objects.pkl', 'wb'))"
 $ nmt prepare objects.pkl
-nmt: A pickled corpus holds one NumPy array of strings; objects.pkl holds an array of Python objects (dtype 'O8').
-     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, a tab between the
-     columns, in a file whose name ends in .tsv or .txt.
+nmt: objects.pkl holds an array of Python objects (dtype 'O8'). A pickled corpus holds one NumPy array of strings.
+     Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns,
+     in a file whose name ends in .tsv or .txt.
 
 $ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b', 'c']] * 5), open('columns.pkl', 'wb'))"
 $ nmt prepare columns.pkl
-nmt: A pickled corpus is an array of shape (N, 2), a pair a row; columns.pkl holds one of shape (5, 3). Keep the two
-     columns with the sentences.
+nmt: columns.pkl holds an array of shape (5, 3). A pickled corpus is an array of shape (N, 2), one pair per row. Keep
+     the two columns with the sentences.
 
 $ python -c "import numpy as np, pickle; pickle.dump(np.array([['\ud800', 'b']]), open('surrogate.pkl', 'wb'))"
 $ nmt prepare surrogate.pkl
-nmt: A pickled corpus holds one NumPy array of strings; surrogate.pkl holds a character that Unicode does not have,
-     with the code 0xd800. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column
-     text, a tab between the columns, in a file whose name ends in .tsv or .txt.
+nmt: surrogate.pkl holds 0xd800, which is not the code of a Unicode character. A pickled corpus holds one NumPy array
+     of strings. Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two
+     tab-separated columns, in a file whose name ends in .tsv or .txt.
 
 $ sed 's/M,\x01K\x02/M,\x02K\x02/' data/english-german-both.pkl > shape.pkl
 $ nmt prepare shape.pkl
-nmt: A pickled corpus holds one NumPy array of strings; shape.pkl is damaged: 64800 bytes of text do not make the
-     shape it states. Copy it anew.
+nmt: shape.pkl is damaged: its 64800 bytes of text do not fill its shape. A pickled corpus holds one NumPy array of
+     strings. Copy it again.
 
 $ gzip data/english-german-both.pkl
 & nmt.data.sources.pickled_array.MAX_BYTES = 1000
 $ nmt prepare english-german-both.pkl.gz --name again
-nmt: A pickled corpus holds one NumPy array of strings in at most 1000 bytes; data/english-german-both.pkl.gz has more
-     than 1000. Give the pairs as a .tsv file.
+nmt: data/english-german-both.pkl.gz has more than 1000 bytes. A pickled corpus has at most 1000. Give the pairs as a
+     .tsv file.
 
 & nmt.data.sources.pickled_array.MAX_BYTES = 1000
 $ nmt prepare english-german-both.pkl --name again
-nmt: A pickled corpus holds one NumPy array of strings in at most 1000 bytes; data/english-german-both.pkl has 64955.
-     Give the pairs as a .tsv file.
+nmt: data/english-german-both.pkl has 64955 bytes. A pickled corpus has at most 1000. Give the pairs as a .tsv file.
 
 # --- nmt prepare: text -----------------------------------------------------------------------------------------------
 
 $ printf 'one\teins\ntwo zwei\nthree\tdrei\n' > pairs.tsv
 $ nmt prepare pairs.tsv
-nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; pairs.tsv, line 2 has no tab: 'two
-     zwei'. Mend or remove the line, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: pairs.tsv, line 2 has no tab: 'two zwei'. Each line of a TSV corpus has a source sentence, a tab and its
+     translation. Correct or remove the line, or drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf 'one\teins\tx\ntwo\tzwei\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.target_column=3
-nmt: Each line of a TSV corpus is at least 3 columns, a tab between each two; pairs.tsv, line 2 has 2 columns:
-     'two\tzwei'. Mend or remove the line, or leave such places out and count them with --set
-     data.drop_unreadable=true
+nmt: pairs.tsv, line 2 has 2 columns: 'two\tzwei'. Each line of a TSV corpus has at least 3 columns, separated by
+     tabs. Correct or remove the line, or drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf 'one\teins\nfive\tf\xfcnf\n' > pairs.tsv
 $ nmt prepare pairs.tsv
-nmt: A TSV corpus is UTF-8 text; pairs.tsv, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1
-     -t utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: pairs.tsv, line 2 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8, or
+     drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf 'english\tgerman\none\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.source_column=english --set data.target_column=deutsch
-nmt: A column called by name stands in the first line of a TSV corpus; pairs.tsv, line 1 names 'english, german', not
-     'deutsch'. Set data.source_column and data.target_column to two of these, or to numbers from 1.
+nmt: pairs.tsv, line 1 names the columns 'english, german', not 'deutsch'. Set data.source_column and
+     data.target_column to two of these names, or to numbers from 1.
 
 $ printf 'one\teins\n?!\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.normalization=ascii-words
-nmt: Both sides of a pair must hold words; pairs.tsv, line 2: the source is empty after 'ascii-words' normalization:
-     '?!'. Mend the pair, or leave such pairs out and count them with --set data.drop_empty=true
+nmt: pairs.tsv, line 2: the source is empty after 'ascii-words' normalization: '?!'. Both sides of a pair must hold
+     words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true
 
 & nmt.data.sources.text_file.MAX_LINE = 20
 $ printf 'one\teins\nthe longest line that was ever seen\tzwei\n' > pairs.tsv
 $ nmt prepare pairs.tsv
-nmt: A line of a corpus has at most 20 bytes; pairs.tsv, line 2 has more. Give a text file with a sentence or a pair a
-     line.
+nmt: pairs.tsv, line 2 is longer than 20 bytes. A corpus has one sentence or one pair per line. Give another text
+     file.
 
 $ printf 'one\ntwo\n' > few.en; printf 'eins\nzwei\ndrei\n' > few.de
 $ nmt prepare few.en few.de
-nmt: Two files make pairs line by line, so they have as many lines; few.en ends after 2, few.de has 3. Give two files
+nmt: few.en has 2 lines, few.de has 3. Two files are paired line by line, so they need equally many. Give two files
      that belong together.
 
 $ printf 'one\nf\xfcnf\n' > few.en; printf 'eins\nzwei\n' > few.de
 $ nmt prepare few.en few.de
-nmt: A corpus is UTF-8 text; few.en, line 2 holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t
-     utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: few.en, line 2 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8, or
+     drop and count unreadable lines with --set data.drop_unreadable=true
 
 # JSON Lines
 
 $ printf '{"source": "one", "target": "eins"}\n{"source": "two"\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl
-nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 2 is
-     not JSON (Expecting ',' delimiter: line 1 column 17 (char 16)). Mend or remove the line, or name other fields
-     with --set data.source_column and data.target_column, or leave such places out and count them with --set
+nmt: pairs.jsonl, line 2 is not JSON (Expecting ',' delimiter: line 1 column 17 (char 16)). Each line of a JSON Lines
+     corpus is an object with the text fields 'source' and 'target'. Correct or remove the line, or name other fields
+     with --set data.source_column and data.target_column, or drop and count unreadable lines with --set
      data.drop_unreadable=true
 
 $ printf '{"en": "one", "de": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl
-nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 1 has
-     en, de. Mend or remove the line, or name other fields with --set data.source_column and data.target_column, or
-     leave such places out and count them with --set data.drop_unreadable=true
+nmt: pairs.jsonl, line 1 has the fields en, de. Each line of a JSON Lines corpus is an object with the text fields
+     'source' and 'target'. Correct or remove the line, or name other fields with --set data.source_column and
+     data.target_column, or drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf '{"source": "one", "target": 1}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl
-nmt: Each line of a JSON Lines corpus is an object with the text fields 'source' and 'target'; pairs.jsonl, line 1
-     holds 1 in one of them. Mend or remove the line, or name other fields with --set data.source_column and
-     data.target_column, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: pairs.jsonl, line 1 has 1 instead of text. Each line of a JSON Lines corpus is an object with the text fields
+     'source' and 'target'. Correct or remove the line, or name other fields with --set data.source_column and
+     data.target_column, or drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf '{"source": "one", "target": "f\xfcnf"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl
-nmt: A JSON Lines corpus is UTF-8 text; pairs.jsonl, line 1 holds the byte 0xfc. Convert it, for example with iconv -f
-     latin1 -t utf-8, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: pairs.jsonl, line 1 is not UTF-8: it holds the byte 0xfc. Convert it, for example with iconv -f latin1 -t utf-8,
+     or drop and count unreadable lines with --set data.drop_unreadable=true
 
 $ printf '{"source": "one", "target": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl --set data.source_column=1 --set data.target_column=2
-nmt: The fields of JSON Lines are called by name; received data.source_column 1 and data.target_column 2 for
-     pairs.jsonl. Set them to the names of two fields.
+nmt: data.source_column is 1 and data.target_column 2, but pairs.jsonl is JSON Lines, whose fields have names. Set
+     both to the names of fields.
 
 # TMX
 
 $ printf '<tmx>\n<tu>\n</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: A TMX is well-formed XML; pairs.tmx, line 3 is not: mismatched tag. Export it again.
+nmt: pairs.tmx, line 3 is not well-formed XML: mismatched tag. Export it again.
 
 $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="de"><seg>eins</seg></tuv></tu>' > unit
 $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="fr"><seg>un</seg></tuv></tu>' > other
 $ (echo '<tmx>'; cat unit other; echo '</tmx>') > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: Each unit of a TMX has a segment in 'en' and one in 'de'; pairs.tmx, unit 2 has en, fr. Name two languages with
-     --set data.source_column and data.target_column, or leave such places out and count them with --set
+nmt: pairs.tmx, unit 2 has segments in en, fr. Each unit needs one in 'en' and one in 'de'. Name two other languages
+     with --set data.source_column and data.target_column, or drop and count unreadable lines with --set
      data.drop_unreadable=true
 
 $ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv></tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: The languages of a TMX are called by name, unless its first unit has two; pairs.tmx has en there. Name them, for
-     example with --set data.source_column=en --set data.target_column=de
+nmt: pairs.tmx has segments in en in its first unit. Without the names of two languages, the first unit must have
+     exactly two. Name them, for example with --set data.source_column=en --set data.target_column=de
 
 $ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: A TMX declares no entities or attributes of its own, which could grow without bound or read other files;
-     pairs.tmx, line 1 has 'DOCTYPE tmx'. Remove the declaration, and write the text instead.
+nmt: pairs.tmx, line 1 has 'DOCTYPE tmx'. A TMX file must declare no entities or attributes: they could grow without
+     bound or read other files. Remove the declaration, and write the text instead.
 
 $ printf '<?xml version="1.0" encoding="klingon"?>\n<tmx></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: A TMX is in UTF-8, UTF-16 or an encoding of a byte a character; pairs.tmx is not: unknown encoding: klingon.
-     Export it again.
+nmt: pairs.tmx has an encoding that nmt does not read: unknown encoding: klingon. A TMX file is in UTF-8, UTF-16 or a
+     single-byte encoding. Export it again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: A unit of a TMX has at most 20 characters; pairs.tmx, line 2 goes on. Remove the unit.
+nmt: pairs.tmx, line 2: the unit is longer than 20 characters, the limit of a TMX unit. Remove it.
 
-& nmt.data.sources.tmx._TmxReader.MAX_DEPTH = 2
+& nmt.data.sources.tmx.TmxReader.MAX_DEPTH = 2
 $ printf '<tmx><tu><tuv lang="en"></tuv></tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: Elements of a TMX stand at most 2 deep inside each other; pairs.tmx, line 1 goes deeper. Export it again.
+nmt: pairs.tmx, line 1 nests more than 2 elements. A TMX file nests about six. Export it again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_NAMES = 3
+& nmt.data.sources.tmx.TmxReader.MAX_NAMES = 3
 $ printf '<tmx><a/><b/><c/><d/></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx
-nmt: A TMX has some fifty different tags and attributes; pairs.tmx, line 1 has seen more than 3. Export it again.
+nmt: pairs.tmx, line 1: the file has more than 3 distinct tags and attributes. A TMX file has about fifty. Export it
+     again.
 
-& nmt.data.sources.tmx._TmxReader.MAX_UNIT = 20
+& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
 $ python -c "open('pairs.tmx', 'w').write('<tmx><!--' + 200_000 * 'x')"
 $ nmt prepare pairs.tmx
-nmt: A tag or comment of a TMX has at most 20 bytes; pairs.tmx, line 1 begins one that goes on. Remove it.
+nmt: pairs.tmx, line 1 begins a tag or comment longer than 20 bytes, the limit of a TMX file. Remove it.
 
 # Archives
 
 $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip
-nmt: An archive holds one file of sentences, or one is named, as in archive.zip/member; two.zip holds a.txt, b.txt.
-     Give for example two.zip/a.txt
+nmt: two.zip holds a.txt, b.txt. An archive must hold one text file, unless you name the member. Give for example
+     two.zip/a.txt
 
 $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip/c.txt
@@ -384,58 +383,58 @@ nmt: There is no member 'c.txt' in two.zip (did you mean 'b.txt'?). It holds: a.
 
 $ python -m zipfile -c none.zip
 $ nmt prepare none.zip
-nmt: An archive holds one file of sentences, or one is named, as in archive.zip/member; none.zip holds none. Give one
-     that holds sentences.
+nmt: none.zip holds no text file. An archive must hold one text file, unless you name the member. Give an archive with
+     sentences.
 
 $ python -c "import zipfile; zipfile.ZipFile('rare.zip', 'w', zipfile.ZIP_LZMA).writestr('a.txt', 'one')"
 $ nmt prepare rare.zip
-nmt: Zip members are stored or deflated; rare.zip/a.txt is packed in another way. Unpack it first.
+nmt: rare.zip/a.txt is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack
+     it first.
 
 $ echo one > a.txt; zip -qP secret s.zip a.txt
 $ nmt prepare s.zip
-nmt: s.zip/a.txt cannot be unpacked here: File 'a.txt' is encrypted, password required for extraction. Unpack it
-     first.
+nmt: s.zip/a.txt cannot be unpacked: File 'a.txt' is encrypted, password required for extraction. Unpack it first.
 
 $ echo 'not packed' > pairs.tsv.gz
 $ nmt prepare pairs.tsv.gz
-nmt: A packed file must be whole; pairs.tsv.gz is damaged or cut off (Not a gzipped file (b'no')). Copy it anew.
+nmt: pairs.tsv.gz is damaged or cut off (Not a gzipped file (b'no')). Copy it again.
 
 $ python -c "import gzip; open('trap.tsv.gz', 'wb').write(gzip.compress(bytes(1_000_000)))"
 & nmt.data.sources.text_file.FREE_EXPANSION = 100_000
 $ nmt prepare trap.tsv.gz
-nmt: A packed corpus grows to at most 200 times its size, as no text grows more; trap.tsv.gz has 1,003 bytes and goes
-     on after 262,144. If it is no trap, unpack it and give the plain file.
+nmt: trap.tsv.gz has 1,003 bytes and unpacks to more than 262,144. A packed corpus grows to at most 200 times its
+     size; real text grows less. If you trust the file, unpack it and give the plain file.
 
 # --- nmt prepare: too little, too long -------------------------------------------------------------------------------
 
 $ rm -r data; printf 'one\teins\ntwo\tzwei\n' > pairs.tsv
 $ nmt prepare pairs.tsv
-nmt: A corpus needs at least 3 pairs, one for each of train, validation, test; pairs.tsv holds 2. Give a file with
-     more.
+nmt: pairs.tsv has 2 usable pairs. Each of train, validation, test needs at least one. Give a file with more pairs.
 
 $ printf 'one\teins\none\tein\none\teine\n' > pairs.tsv
 $ nmt prepare pairs.tsv
-nmt: Each of train, validation, test needs a pair of its own; 3 pairs with one source leave the train split empty.
-     Give more pairs, or set data.split=random.
+nmt: The train split would be empty: the corpus has 3 pairs with 1 distinct source. Each of train, validation, test
+     needs at least one. Give more pairs, or set data.split=random.
 
 $ printf 'one\teins\ntwo\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv; touch none.tsv
 $ nmt prepare pairs.tsv --test none.tsv
-nmt: Each of train, validation, test needs a pair; of none.tsv, given for test, none is left. Give another file.
+nmt: none.tsv leaves the test split empty. Each of train, validation, test needs at least one pair. Give another file.
 
 $ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.max_tokens=1
-nmt: Each of train, validation, test needs a pair; all of train are longer than data.max_tokens 1 or more uneven than
-     data.max_length_ratio 9.0 allows. Raise them, or set them to null.
+nmt: The train split would be empty: all of its pairs exceed data.max_tokens 1 or data.max_length_ratio 9.0. Each of
+     train, validation, test needs at least one pair. Raise the limits, or set them to null.
 
 $ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.tokenizer=subword --set data.vocabulary_size=20
-nmt: A subword vocabulary holds at least every character of the corpus and the 256 bytes, here 273 ids with the
-     special ones; 20 are too few. Set data.vocabulary_size=548 or so, or data.tokenizer=char.
+nmt: A subword vocabulary of 20 ids is too small. It must hold every character of the corpus and the 256 bytes: 273
+     ids with the special ones. Set data.vocabulary_size=548 or more, or data.tokenizer=char.
 
 & nmt.data.pair_store.shutil.disk_usage = lambda folder: shutil._ntuple_diskusage(0, 0, 10)
 $ nmt prepare english-german-both.pkl --name again
-nmt: Preparing takes twice the disk space of the unpacked corpus; in data, after 11,814 bytes of text, 10 bytes are
-     free. Nothing was kept. Free some space, or take the first pairs alone with --set data.n_sentences=1000000
+nmt: The disk of data is too small: 10 bytes are free after 11,814 bytes of text. Preparing takes twice the size of
+     the unpacked corpus. Nothing was kept. Free some space, or prepare the first pairs alone with --set
+     data.n_sentences=1000000
 
 # --- configurations --------------------------------------------------------------------------------------------------
 
@@ -697,8 +696,8 @@ nmt: A run goes on from a state; run 'base' has weights, but checkpoints/base/st
 
 $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new
-nmt: Dataset 'english-german-both' is damaged: the SHA-256 of data/english-german-both/train.source.tokens.npy is not
-     the one in its manifest. Prepare it again with nmt prepare --overwrite.
+nmt: Dataset 'english-german-both' is damaged: the SHA-256 of data/english-german-both/train.source.tokens.npy differs
+     from the one in its manifest. Prepare it again with nmt prepare --overwrite.
 
 $ rm data/english-german-both/train.source.tokens.npy
 $ nmt train --run new
@@ -712,19 +711,23 @@ nmt: data/english-german-both/manifest.json is damaged: Expecting value: line 2 
 
 $ sed -i s/prepared_at/prepared_on/ data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: prepared_at:
-     Field required. Restore a copy, or prepare the corpus again with --overwrite.
+nmt: Manifest data/english-german-both/manifest.json is damaged: prepared_at: Field required. Restore a copy, or
+     prepare the corpus again with --overwrite.
+
+$ sed -i 's/"format": 2/"format": 3/' data/english-german-both/manifest.json
+$ nmt train --run new
+nmt: Manifest data/english-german-both/manifest.json has format 3. This version of nmt reads manifests of formats 1
+     and 2. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite.
 
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: splits are
-     test, train, validation; there are train, trial, test. Restore a copy, or prepare the corpus again with
-     --overwrite.
+nmt: Manifest data/english-german-both/manifest.json is damaged: splits has the keys train, trial, test instead of
+     train, validation, test. Restore a copy, or prepare the corpus again with --overwrite.
 
 $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: A dataset's manifest is as nmt prepare writes it; data/english-german-both/manifest.json is damaged: what is
-     counted by side has source and target. Restore a copy, or prepare the corpus again with --overwrite.
+nmt: Manifest data/english-german-both/manifest.json is damaged: counts have the keys english, target instead of
+     source, target. Restore a copy, or prepare the corpus again with --overwrite.
 
 & nmt.storage.json_file.MAX_JSON = 1000
 $ nmt train --run new
@@ -736,8 +739,8 @@ $ sha256sum data/*/train.source.tokens.npy | cut -c-64 > sum
 $ sed -i "/train.source.tokens/ s/: \".*\"/: \"$(cat sum)\"/" data/*/manifest.json
 $ nmt train --run new
 nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.source.tokens.npy and
-     train.source.offsets.npy hold no sentences (tokens are float64 of shape (3,) instead of uint8 in a row). Prepare
-     it again with nmt prepare --overwrite.
+     train.source.offsets.npy hold no sentences (tokens are float64 of shape (3,) instead of one-dimensional uint8).
+     Prepare it again with nmt prepare --overwrite.
 
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
 $ nmt train --run new --from base --dataset characters
@@ -981,42 +984,48 @@ nmt: A tokenizer is missing: checkpoints/base/tokenizer.source.json does not exi
 
 $ sed -i 's/"word"/"wort"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: A tokenizer file holds kind, normalization and vocabulary; checkpoints/base/tokenizer.source.json is damaged:
-     Input tag 'wort' found using 'kind' does not match any of the expected tags: 'word', 'char', 'subword'. Restore a
-     copy, or prepare the corpus again with --overwrite.
+nmt: Tokenizer checkpoints/base/tokenizer.source.json is damaged: Input tag 'wort' found using 'kind' does not match
+     any of the expected tags: 'word', 'char', 'subword'. Restore a copy, or prepare the corpus again with
+     --overwrite.
+
+$ sed -i 's/"format": 2/"format": 3/' checkpoints/base/tokenizer.source.json
+$ nmt translate 'im thirsty'
+nmt: Tokenizer checkpoints/base/tokenizer.source.json has format 3. This version of nmt reads tokenizers of formats 1
+     and 2. Use the version of nmt that wrote it, or prepare the corpus again with --overwrite.
 
 $ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: Each word of a tokenizer stands in it once; checkpoints/base/tokenizer.source.json repeats some. Restore a copy.
+nmt: Tokenizer checkpoints/base/tokenizer.source.json is damaged: its vocabulary holds a word twice. Restore a copy.
 
 $ sed -i 's/"im"/"i m"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: A tokenizer of words holds words; checkpoints/base/tokenizer.source.json holds 'i m'. Restore a copy.
+nmt: Tokenizer checkpoints/base/tokenizer.source.json is damaged: its vocabulary of words holds 'i m'. Restore a copy.
 
 $ sed -i 's/"im"/"\\ud800"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: The words of a tokenizer are text; checkpoints/base/tokenizer.source.json holds what is none. Restore a copy.
+nmt: Tokenizer checkpoints/base/tokenizer.source.json is damaged: its vocabulary holds half of a surrogate pair.
+     Restore a copy.
 
 $ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
 $ mv subword checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: A subword tokenizer is two files; checkpoints/base/tokenizer.source.model is missing beside
-     checkpoints/base/tokenizer.source.json. Restore a copy.
+nmt: checkpoints/base/tokenizer.source.model is missing. The subword tokenizer checkpoints/base/tokenizer.source.json
+     needs it. Restore a copy.
 
 $ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
 $ mv subword checkpoints/base/tokenizer.source.json
 $ echo model > checkpoints/base/tokenizer.source.model
 $ nmt translate 'im thirsty'
-nmt: A tokenizer's model is as nmt prepare wrote it; checkpoints/base/tokenizer.source.model has changed. Restore a
-     copy.
+nmt: checkpoints/base/tokenizer.source.model has changed: its SHA-256 differs from the one in
+     checkpoints/base/tokenizer.source.json. Restore a copy.
 
 $ echo model > checkpoints/base/tokenizer.source.model
 $ cd checkpoints/base; echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe",' > tokenizer.source.json
 $ cd checkpoints/base; echo '"model_sha256": "'$(sha256sum *.model | cut -c-64)'"}' >> tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: checkpoints/base/tokenizer.source.model cannot be used: A subword tokenizer is a sentencepiece model; this one is
-     damaged: INTERNAL: src/sentencepiece_processor.cc(109) [model_proto->ParseFromArray(serialized.data(),
-     serialized.size())] . Restore a copy.
+nmt: checkpoints/base/tokenizer.source.model cannot be used: The sentencepiece model is damaged: INTERNAL:
+     src/sentencepiece_processor.cc(109) [model_proto->ParseFromArray(serialized.data(), serialized.size())] . Restore
+     a copy.
 
 $ seq 100 | sed 's/^/im /' > text
 $ python -c "from sentencepiece import *; SentencePieceTrainer.train(input='text', model_prefix='x', vocab_size=20)"
@@ -1024,8 +1033,8 @@ $ mv x.model checkpoints/base/tokenizer.source.model
 $ cd checkpoints/base; echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe",' > tokenizer.source.json
 $ cd checkpoints/base; echo '"model_sha256": "'$(sha256sum *.model | cut -c-64)'"}' >> tokenizer.source.json
 $ nmt translate 'im thirsty'
-nmt: checkpoints/base/tokenizer.source.model cannot be used: A subword tokenizer is one that nmt prepare trained; this
-     model has other special ids. Restore a copy.
+nmt: checkpoints/base/tokenizer.source.model cannot be used: The sentencepiece model has other special ids than a
+     model that nmt prepare trained. Restore a copy.
 
 # --- nmt evaluate ----------------------------------------------------------------------------------------------------
 
@@ -1100,9 +1109,9 @@ nmt: few.de, line 1 is not UTF-8: it holds the byte 0xfc. Convert it, for exampl
 
 $ rm -r data/english-german-both
 $ nmt evaluate
-nmt: Run 'base' was trained on the dataset 'english-german-both', and data/english-german-both is not there. Restore
-     it, or prepare it again: nmt prepare english-german-both.pkl --name english-german-both, with the same settings.
-     Or score on files: --source FILE --reference FILE.
+nmt: Dataset 'english-german-both', which run 'base' was trained on, is not in data/. Restore it, or prepare it again
+     with the same settings: nmt prepare english-german-both.pkl --name english-german-both --tokenizer-of base. Or
+     score on files: --source FILE --reference FILE.
 
 $ echo 'im one' >> data/english-german-both/test.source.txt
 $ nmt evaluate
@@ -1116,9 +1125,9 @@ nmt: data/english-german-both/test.source.txt is missing or has changed. A datas
 
 $ nmt prepare english-german-both.pkl --overwrite --set data.seed=7
 $ nmt evaluate
-nmt: A run is scored on the dataset that it was trained on; data/english-german-both holds other sentences or another
-     split than when run 'base' was trained, so that its test sentences may have been trained on. Restore the dataset
-     of the run. Or score on files: --source FILE --reference FILE.
+nmt: data/english-german-both is not the dataset that run 'base' was trained on: it holds other sentences, tokens or
+     another split, so its test sentences may have been trained on. Restore the dataset of the run. Or score on files:
+     --source FILE --reference FILE.
 
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
 $ cp -r checkpoints/base checkpoints/other && cp data/other/manifest.json checkpoints/other/dataset.json
@@ -1129,103 +1138,106 @@ nmt: The test split of 'other' (dataset other) differs from that of 'base' (data
 # --- nmt fetch -------------------------------------------------------------------------------------------------------
 
 $ nmt fetch english-german
-nmt: A corpus to fetch is one of the public ones; there is no 'english-german' (did you mean 'english-german-both'?).
-     Known: english-german-both, english-german-lesson.
+nmt: There is no public corpus 'english-german' (did you mean 'english-german-both'?). Known: english-german-both,
+     english-german-lesson.
 
 $ rm data/english-german-both.pkl
 & server closes the connection
 $ nmt fetch english-german-both
 nmt: https://example.org/english-german-both.pkl could not be downloaded: Remote end closed connection without
-     response. Run the same command again.
+     response. Nothing was kept. Run the same command again.
 
 $ rm data/english-german-both.pkl
 & server HTTP/1.1 404 Not Found|
 $ nmt fetch english-german-both
-nmt: There is nothing at https://example.org/english-german-both.pkl any more (HTTP 404). Look for
-     english-german-both.pkl elsewhere and copy it to data/english-german-both.pkl.
+nmt: https://example.org/english-german-both.pkl no longer exists (HTTP 404). Look for english-german-both.pkl
+     elsewhere, and copy it to data/english-german-both.pkl.
 
 $ rm data/english-german-both.pkl
 & server HTTP/1.1 503 Service Unavailable|
 $ nmt fetch english-german-both
-nmt: https://example.org/english-german-both.pkl could not be downloaded: the server answered HTTP 503. Run the same
-     command again.
+nmt: https://example.org/english-german-both.pkl could not be downloaded: the server answered HTTP 503. Nothing was
+     kept. Run the same command again.
 
 $ rm data/english-german-both.pkl
 & server HTTP/1.1 302 Found|Location: ftp://example.org/file|
 $ nmt fetch english-german-both
-nmt: A file is fetched over http or https; the address is ftp://example.org/file. Nothing was fetched; look at the
+nmt: ftp://example.org/file cannot be fetched. A download takes http or https. Nothing was fetched. Look at the
      address in a browser.
 
 $ rm data/english-german-both.pkl
 & server HTTP/1.1 200 OK|Content-Length: 5||pairs
 $ nmt fetch english-german-both
-nmt: english-german-both.pkl has 29600159 bytes; https://example.org/english-german-both.pkl announces 5. Nothing was
-     downloaded; look at the address in a browser.
+nmt: https://example.org/english-german-both.pkl announces 5 bytes, but english-german-both.pkl has 29600159 bytes.
+     Nothing was downloaded. Look at the address in a browser.
 
 & server HTTP/1.1 200 OK||
 $ nmt fetch english-german-lesson
-nmt: A file without a published size needs one from its server; https://example.org/english-german-lesson.pkl
-     announces none, so half a file could pass for the whole. Download it in a browser to
-     data/english-german-lesson.pkl.
+nmt: https://example.org/english-german-lesson.pkl announces no size. Without a published size or checksum, half of
+     english-german-lesson.pkl could pass for the whole. Download it in a browser to data/english-german-lesson.pkl.
 
 & server HTTP/1.1 200 OK|Content-Length: 100000000||
 $ nmt fetch english-german-lesson
-nmt: english-german-lesson.pkl has at most 67108864 bytes; https://example.org/english-german-lesson.pkl announces
-     100000000. Nothing was downloaded; look at the address in a browser.
+nmt: https://example.org/english-german-lesson.pkl announces 100000000 bytes, but english-german-lesson.pkl has at
+     most 67108864 bytes. Nothing was downloaded. Look at the address in a browser.
 
-& server HTTP/1.1 200 OK|Content-Length: 10|ETag: "1"||pairs
-& leaves data
+& server HTTP/1.1 200 OK|Content-Length: 10||pairs
 $ nmt fetch english-german-lesson
-nmt: https://example.org/english-german-lesson.pkl could not be downloaded: the connection closed before byte 10. Run
-     the same command again; the 5 bytes so far are kept.
+nmt: https://example.org/english-german-lesson.pkl could not be downloaded: the connection closed before byte 10.
+     Nothing was kept. Run the same command again.
 
-$ printf pairs > data/english-german-lesson.pkl.part; printf '"1"' > data/english-german-lesson.pkl.part.etag
-& server HTTP/1.1 206 Partial Content|Content-Range: bytes 0-9/10|Content-Length: 10||pairspairs
-& leaves data
-$ nmt fetch english-german-lesson
-nmt: A download goes on where it stopped; https://example.org/english-german-lesson.pkl answered with another part.
-     The download was removed; run the same command again.
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 200 OK||pairs
+$ nmt fetch english-german-both
+nmt: https://example.org/english-german-both.pkl could not be downloaded: the connection closed before byte 29600159.
+     Nothing was kept. Run the same command again.
+
+$ rm data/english-german-both.pkl
+& server HTTP/1.1 203 Non-Authoritative Information|Content-Length: 5||pairs
+$ nmt fetch english-german-both
+nmt: https://example.org/english-german-both.pkl could not be downloaded: the server answered HTTP 203. Nothing was
+     kept. Run the same command again.
 
 $ printf '%064d  english-german-lesson.pkl\n' 1 > data/english-german-lesson.pkl.sha256
 & server HTTP/1.1 200 OK|Content-Length: 5||pairs
 $ nmt fetch english-german-lesson
-nmt: The SHA-256 of english-german-lesson.pkl must be the one of the first download, kept in
-     data/english-german-lesson.pkl.sha256, 0000000000000000000000000000000000000000000000000000000000000001;
-     https://example.org/english-german-lesson.pkl gave
-     fb095624103259f86a43b8cedab71373a62f18c2539424a53863e3e9fbb984c7. The download was removed; run the same command
-     again. If this repeats, the source has another file.
+nmt: The download of english-german-lesson.pkl has the SHA-256
+     fb095624103259f86a43b8cedab71373a62f18c2539424a53863e3e9fbb984c7 instead of the one of the first download in
+     data/english-german-lesson.pkl.sha256, 0000000000000000000000000000000000000000000000000000000000000001. It was
+     removed. Run the same command again. If this repeats, https://example.org/english-german-lesson.pkl holds another
+     file now.
 
 $ rm data/english-german-both.pkl
-& nmt.data.sources.download.PublicFile.size_limit = 3
+& nmt.data.sources.public.PublicFile.size_limit = 3
 & server HTTP/1.1 200 OK||pairs
 $ nmt fetch english-german-both
-nmt: english-german-both.pkl has at most 3 bytes; https://example.org/english-german-both.pkl sent more. The download
-     was removed; look at the address in a browser.
+nmt: https://example.org/english-german-both.pkl sent more than the 3 bytes that english-german-both.pkl may have. The
+     download was removed. Look at the address in a browser.
 
 $ echo sum > data/english-german-lesson.pkl.sha256
 $ nmt fetch english-german-lesson
-nmt: A record of a first download begins with a SHA-256 of 64 hexadecimal digits;
-     data/english-german-lesson.pkl.sha256 does not. Remove it to go on.
+nmt: data/english-german-lesson.pkl.sha256 is damaged: it does not begin with a SHA-256, 64 hexadecimal digits. It
+     records the checksum of the first download. Remove it to trust the next download.
 
 $ echo pairs > data/english-german-lesson.pkl
 $ nmt fetch english-german-lesson
-nmt: data/english-german-lesson.pkl exists already, and there is no published or recorded checksum to compare it with;
-     it was left as it is. Use it if you trust it, or move it away and run the same command again.
+nmt: data/english-german-lesson.pkl exists already, and no published or recorded checksum can verify it. It was left
+     as it is. Use it if you trust it, or move it away and run the same command again.
 
 $ nmt fetch english-german-both
-nmt: data/english-german-both.pkl exists already with other content (SHA-256
+nmt: data/english-german-both.pkl exists already with other content: its SHA-256 is
      b00c6035a584b5c3221f755689262c13281e5b33f9d3c9f5cf81c2a121080155 instead of
-     52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca) and is not overwritten. Move it away and run
-     the same command again.
+     52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca. It was left as it is. Move it away, and run the
+     same command again.
 
 $ rm data/english-german-both.pkl; mkdir data/english-german-both.pkl
 $ nmt fetch english-german-both
-nmt: A corpus is a file; data/english-german-both.pkl is something else. Move it away, and run the same command again.
+nmt: data/english-german-both.pkl exists and is not a file. Move it away, and run the same command again.
 
 $ rm -r data; touch data
 $ nmt fetch english-german-both
-nmt: data/english-german-both.pkl cannot be written: File exists. Free some space or choose a folder that can be
-     written, and run the same command again; what has arrived is kept.
+nmt: data/english-german-both.pkl cannot be written: File exists. Nothing was kept. Free some space or choose a folder
+     that can be written, and run the same command again.
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
 
@@ -1255,8 +1267,8 @@ nmt: demo takes no argument; received 'tiny'. See nmt demo --help
 
 $ printf 'one\n' > data/demo.tsv
 $ nmt demo
-nmt: Each line of a TSV corpus is a source sentence, a tab and its translation; data/demo.tsv, line 1 has no tab:
-     'one'. Mend or remove the line, or leave such places out and count them with --set data.drop_unreadable=true
+nmt: data/demo.tsv, line 1 has no tab: 'one'. Each line of a TSV corpus has a source sentence, a tab and its
+     translation. Correct or remove the line, or drop and count unreadable lines with --set data.drop_unreadable=true
 """
 
 
@@ -1392,8 +1404,8 @@ Site = tuple[str, int]  # file and line
 
 
 def kinds() -> set[str]:
-    """Return the names of classes whose instances become a message or a part of one."""
-    found, waiting = {"_RefusedError", "Fault"}, [errors.NmtError]
+    """Names of what becomes a message: errors for the user, and parts of one."""
+    found, waiting = {"_RefusedError", "UnreadablePair"}, [errors.NmtError]
     while waiting:
         kind = waiting.pop()
         found.add(kind.__name__)
@@ -1454,11 +1466,11 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
     for kind in (errors.NmtError, safe_pickle._RefusedError):
         patch.setattr(kind, "__init__", noting(kind))
 
-    def fault(*arguments: str) -> readers.Fault:
+    def fault(*arguments: str) -> readers.UnreadablePair:
         note(reached, sys._getframe(1))
-        return corpus.Fault(*arguments)
+        return corpus.UnreadablePair(*arguments)
 
-    patch.setattr(readers, "Fault", fault)
+    patch.setattr(readers, "UnreadablePair", fault)
 
 
 # --- the tests --------------------------------------------------------------------------------------------------------
@@ -1468,12 +1480,12 @@ OUT_OF_REACH = {
     ("config/loading.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
     (
         "data/dataset.py",
-        "Subwords are sampled",
+        "was prepared without its training text",
     ): "training samples from datasets alone whose manifest says that they can",
-    ("data/encoding.py", "A process that tokenizes"): "the system has to run out of memory",
+    ("data/encoding.py", "The system ended a process"): "the system has to run out of memory",
     (
         "data/encoding.py",
-        "The text of a split has a line",
+        "The split has",
     ): "its checksum is looked at before, so only where both are forged",
     ("data/sources/pickled_array.py", "does not fit into memory"): "the memory has to run out",
     (
@@ -1488,7 +1500,7 @@ OUT_OF_REACH = {
         "data/sources/pickled_array.py",
         "Check its permissions and its disk",
     ): "its checksum was taken before, so only a failing disk",
-    ("tokenizers/subword.py", "The pieces of a subword tokenizer"): "only a model that no program writes",
+    ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
 }
 
 

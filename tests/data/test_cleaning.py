@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data import cleaning as corpus_module
-from nmt.data.cleaning import Corpus, Sources, duplicates, read_corpus, resolve_auto, text_hash
-from nmt.data.pair_store import Spool, SpoolWriter
+from nmt.data.cleaning import Corpus, Sources, read_corpus, resolve_auto, text_hash
+from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
+from nmt.data.splitting import duplicates
 from nmt.errors import DataError, NmtError
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -29,19 +30,19 @@ def clean(tmp_path: Path) -> Clean:
     """Read a TSV corpus of this content and return what is kept."""
 
     def run(content: str | bytes, **config: object) -> tuple[list[Pair], Corpus]:
-        path, folder = tmp_path / "a.tsv", tmp_path / "spool"
+        path, folder = tmp_path / "a.tsv", tmp_path / "store"
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         folder.mkdir(exist_ok=True)
         settings = DataConfig.model_validate({"normalization": "ascii-words", **config})
         corpus = read_corpus(Sources.of(path), settings, folder, lambda *_: None)
-        with Spool(folder) as spool:
-            return spool.read(range(len(corpus.sources))), corpus
+        with PairStore(folder) as store:
+            return store.read(range(len(corpus.sources))), corpus
 
     return run
 
 
 def numbered(count: int) -> str:
-    """Return a TSV corpus of so many different pairs of words."""
+    """Return a TSV corpus of ``count`` distinct pairs of words."""
     return "".join(f"{'a' * n}\t{'b' * n}\n" for n in range(1, count + 1))
 
 
@@ -52,7 +53,7 @@ def test_the_first_pairs_are_taken_in_order(clean: Clean) -> None:
     assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
 
 
-def test_lines_after_the_first_so_many_are_not_looked_at(clean: Clean) -> None:
+def test_lines_after_the_first_n_are_not_read(clean: Clean) -> None:
     assert len(clean(numbered(4) + "no tab\n", n_sentences=4)[0]) == 4
 
 
@@ -65,9 +66,8 @@ def test_an_empty_side_is_refused_with_its_line(clean: Clean, tmp_path: Path, li
     with pytest.raises(DataError) as caught:
         clean(f"{numbered(3)}{line}\n")
     assert str(caught.value) == (
-        f"Both sides of a pair must hold words; {tmp_path / 'a.tsv'}, line 4: the {side} is empty after 'ascii-words' "
-        f"normalization: {text!r}. Mend the pair, or leave such pairs out and count them with "
-        "--set data.drop_empty=true"
+        f"{tmp_path / 'a.tsv'}, line 4: the {side} is empty after 'ascii-words' normalization: {text!r}. Both sides "
+        "of a pair must hold words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
     )
     assert len(clean(f"{numbered(3)}{line}\n", normalization="nfkc")[0]) == 4
 
@@ -81,7 +81,7 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clea
     }
 
 
-def test_dropped_pairs_count_among_the_first_so_many(clean: Clean) -> None:
+def test_dropped_pairs_count_among_the_first_n(clean: Clean) -> None:
     pairs, corpus = clean("1\tb\n" + numbered(9), drop_empty=True, n_sentences=5)
     assert (len(pairs), corpus.dropped.counts) == (4, {"empty side": 1})
 
@@ -151,14 +151,14 @@ ANY = st.text(st.characters(exclude_categories=["Cs"]))
 
 @QUICK
 @given(st.lists(st.tuples(ANY, ANY).map(lambda pair: Pair(*pair)), max_size=30))
-def test_a_spool_gives_back_what_was_put_in(tmp_path: Path, pairs: list[Pair]) -> None:
-    with SpoolWriter(tmp_path) as writer:
+def test_a_pair_store_gives_back_what_was_put_in(tmp_path: Path, pairs: list[Pair]) -> None:
+    with PairStoreWriter(tmp_path) as writer:
         for number, pair in enumerate(pairs):
             writer.append(10 * number, pair)
-    with Spool(tmp_path) as spool:
+    with PairStore(tmp_path) as store:
         order = list(reversed(range(len(pairs))))
-        assert spool.read(order) == pairs[::-1]
-        assert [spool.number(index) for index in range(len(pairs))] == [10 * index for index in range(len(pairs))]
+        assert store.read(order) == pairs[::-1]
+        assert [store.number(index) for index in range(len(pairs))] == [10 * index for index in range(len(pairs))]
 
 
 # --- what "auto" is
@@ -183,56 +183,59 @@ def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
     assert resolve_auto(Sources.of(path), DataConfig()) == found
 
 
-def test_what_is_said_is_not_resolved(tmp_path: Path) -> None:
+def test_explicit_settings_are_not_resolved(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("im thirsty\tich bin durstig\n" * 5)
-    said = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
-    assert resolve_auto(Sources.of(path), said) == said
+    explicit = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
+    assert resolve_auto(Sources.of(path), explicit) == explicit
     assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
 
 
-def test_a_spool_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
+def test_a_pair_store_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
     pair = Pair("x" * 2**20, "y" * 2**20)
-    with SpoolWriter(tmp_path) as spool:
+    with PairStoreWriter(tmp_path) as store:
         for number in range(30):
-            spool.append(number, pair)
+            store.append(number, pair)
         assert (tmp_path / "text").stat().st_size >= 40 * 2**20
-    with Spool(tmp_path) as read:
+    with PairStore(tmp_path) as read:
         assert read[29] == pair
-        portions = list(read.portions(np.arange(30)[::-1], 8 * 2**20))
-    assert [len(portion) for portion in portions] == [4] * 7 + [2]
-    np.testing.assert_array_equal(np.concatenate(portions), np.arange(30)[::-1])
+        chunks = list(read.chunks(np.arange(30)[::-1], 8 * 2**20))
+    assert [len(chunk) for chunk in chunks] == [4] * 7 + [2]
+    np.testing.assert_array_equal(np.concatenate(chunks), np.arange(30)[::-1])
 
 
-def test_a_spool_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_store_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10_000))
-    with SpoolWriter(tmp_path) as spool:
-        spool.append(1, Pair("x" * 5_000, "y" * 5_000))
+    with PairStoreWriter(tmp_path) as store:
+        store.append(1, Pair("x" * 5_000, "y" * 5_000))
     with (
-        pytest.raises(NmtError, match=r"twice the disk space .* after 10,001 bytes of text, 10,000 bytes are free"),
-        SpoolWriter(tmp_path) as spool,
+        pytest.raises(
+            NmtError, match=r"too small: 10,000 bytes are free after 10,001 bytes of text\. .* twice the size"
+        ),
+        PairStoreWriter(tmp_path) as store,
     ):
-        spool.append(1, Pair("x" * 5_000, "y" * 5_001))
+        store.append(1, Pair("x" * 5_000, "y" * 5_001))
 
 
 def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
     code = (
         "import resource, sys\nfrom pathlib import Path\nfrom nmt.errors import NmtError\n"
-        "from nmt.data.pair_store import Pair, SpoolWriter\nresource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))\n"
-        "try:\n    with SpoolWriter(Path(sys.argv[1])) as spool:\n"
-        "        while True:\n            spool.append(1, Pair('x' * 10**4, 'y'))\n"
+        "from nmt.data.pair_store import Pair, PairStoreWriter\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))\n"
+        "try:\n    with PairStoreWriter(Path(sys.argv[1])) as store:\n"
+        "        while True:\n            store.append(1, Pair('x' * 10**4, 'y'))\n"
         "except NmtError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
-    assert "Preparing takes twice the disk space" in done.stdout
+    assert "Preparing takes twice the size of the unpacked corpus" in done.stdout
     assert "File too large" in done.stdout
 
 
 def test_few_long_lines_decide_what_auto_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand lines of a megabyte would fill the memory."""
-    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 100)
+    monkeypatch.setattr(corpus_module, "AUTO_SAMPLE_CHARACTERS", 100)
     path = tmp_path / "a.tsv"
     path.write_text("go on\tgeh\n" * 13 + "Größer!\tBigger!\n" * 100)
     assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "word"
-    monkeypatch.setattr(corpus_module, "LOOKED_AT_CHARACTERS", 1000)
+    monkeypatch.setattr(corpus_module, "AUTO_SAMPLE_CHARACTERS", 1000)
     assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "subword"

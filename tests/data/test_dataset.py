@@ -1,4 +1,4 @@
-"""A prepared dataset holds the pairs of its corpus as ids, says how it came about, and is whole or not there."""
+"""A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
 import errno
 import json
@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.data import dataset as dataset_module
-from nmt.data.dataset import Dataset, find_dataset, open_dataset, prepare
+from nmt.data import prepare as prepare_module
+from nmt.data.dataset import Dataset, find_dataset, open_dataset
 from nmt.data.manifest import read_manifest
+from nmt.data.prepare import prepare
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
@@ -107,7 +108,7 @@ def decoded(dataset: Dataset, name: Any) -> list[tuple[str, str]]:
 @given(st.lists(st.lists(st.integers(0, 99)), min_size=1))
 @settings(deadline=None, max_examples=50)
 def test_packed_rows_are_unpacked_as_they_were(rows: list[list[int]]) -> None:
-    sequences = Sequences.pack(rows, 100)
+    sequences = Sequences.from_rows(rows, 100)
     assert len(sequences) == len(rows)
     assert [sequences[index].tolist() for index in range(len(rows))] == rows
     assert sequences.lengths.tolist() == [len(row) for row in rows]
@@ -118,7 +119,7 @@ def test_packed_rows_are_unpacked_as_they_were(rows: list[list[int]]) -> None:
     [(4, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")],
 )
 def test_ids_are_stored_in_the_smallest_integers_that_hold_them(vocabulary: int, kind: str) -> None:
-    sequences = Sequences.pack([[0, vocabulary - 1]], vocabulary)
+    sequences = Sequences.from_rows([[0, vocabulary - 1]], vocabulary)
     assert sequences.tokens.dtype == kind
     assert sequences[0].tolist() == [0, vocabulary - 1]
     assert sequences.offsets.dtype == np.int64
@@ -267,15 +268,17 @@ def test_other_settings_are_a_conflict_that_names_them() -> None:
     with pytest.raises(ConflictError) as caught:
         prepare(path, words_config(seed=2, split="random"), "small")
     assert str(caught.value) == (
-        "A dataset is never overwritten unasked; data/small was made from corpus.tsv (split 'by_source' there, "
-        "'random' here; seed 73 there, 2 here). Give another --name, or --overwrite."
+        "data/small was prepared from corpus.tsv with differences: split 'by_source' before, 'random' now; seed 73 "
+        "before, 2 now. A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite."
     )
     assert content(dataset.folder) == before
 
 
 def test_another_file_is_a_conflict_that_says_so() -> None:
     prepare(write_corpus(make_pairs()), words_config(), "small")
-    with pytest.raises(ConflictError, match=r"data/small was made from corpus\.tsv \(other content\)\."):
+    with pytest.raises(
+        ConflictError, match=r"data/small was prepared from corpus\.tsv with differences: other content\."
+    ):
         prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(), "small")
 
 
@@ -325,7 +328,7 @@ def test_a_corpus_that_cannot_be_used_leaves_nothing(folder: Path, pairs: list[P
 
 @pytest.mark.parametrize("failing", ["write_json", "write_splits"])
 def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
-    monkeypatch.setattr(dataset_module, failing, refuse)
+    monkeypatch.setattr(prepare_module, failing, refuse)
     with pytest.raises(NmtError, match=r"^data/small cannot be written: No space left on device\."):
         prepare(write_corpus(make_pairs()), words_config(), "small")
     assert not Path("data").exists()
@@ -335,7 +338,7 @@ def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(monkeyp
     path = write_corpus(make_pairs())
     dataset, _ = prepare(path, words_config(), "small")
     before = content(Path("data"))
-    monkeypatch.setattr(dataset_module, "write_json", refuse)
+    monkeypatch.setattr(prepare_module, "write_json", refuse)
     with pytest.raises(NmtError, match="cannot be written"):
         prepare(path, words_config(seed=2), "small", overwrite=True)
     assert content(Path("data")) == before
@@ -393,7 +396,7 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
         lambda values: values.pop("splits"),
         lambda values: values.pop("format"),
         lambda values: values.update(format="1"),
-        lambda values: values.update(format=2),
+        lambda values: values.update(format=None),
         lambda values: values.update(more=1),
         lambda values: values["splits"]["test"].update(pairs="many"),
         lambda values: values["settings"].update(seed=-1),
@@ -411,7 +414,16 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
         lambda values: values["files"].update({"train.source.tokens.npy": "x"}),
     ],
     ids=[
-        *("no splits", "no format", "format a word", "newer format", "more", "no number", "bad seed", "bad name"),
+        *(
+            "no splits",
+            "no format",
+            "format a word",
+            "format null",
+            "more",
+            "no number",
+            "bad seed",
+            "bad name",
+        ),
         *("no training", "another split", "one side", "negative", "huge", "percentiles of a side", "vocabulary of one"),
         *("no ids", "endless ids", "no checksum", "no checksum of a file"),
     ],
@@ -419,10 +431,37 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
 def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     damage_json(change)
-    with pytest.raises(
-        DataError, match=r"^A dataset's manifest is as nmt prepare writes it; data/small/manifest\.json"
-    ):
+    with pytest.raises(DataError, match=r"^Manifest data/small/manifest\.json is damaged: "):
         open_dataset("small")
+
+
+def old_spelling(values: dict[str, Any]) -> None:
+    """Turn a manifest of format 2 into one of format 1."""
+    values["format"] = 1
+    values["settings"]["normalisation"] = values["settings"].pop("normalization")
+
+
+def test_a_manifest_says_its_format_and_format_1_is_read() -> None:
+    path = write_corpus(make_pairs(20))
+    dataset, _ = prepare(path, words_config(), "small")
+    assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 2
+    damage_json(old_spelling)
+    manifest = open_dataset("small").manifest
+    assert manifest == dataset.manifest.model_copy(update={"format": 1})
+    assert manifest.fingerprint == dataset.manifest.fingerprint
+    assert not prepare(path, words_config(), "small")[1]
+
+
+@pytest.mark.parametrize("number", [3, 0, -1, 2**70])
+def test_a_manifest_of_another_format_is_refused_in_words(number: int) -> None:
+    prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    damage_json(lambda values: values.update(format=number, more=1))
+    with pytest.raises(DataError) as caught:
+        open_dataset("small")
+    assert str(caught.value) == (
+        f"Manifest data/small/manifest.json has format {number}. This version of nmt reads manifests of formats 1 and "
+        "2. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
+    )
 
 
 def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
@@ -502,8 +541,8 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
     "other byte order": ("offsets", lambda ends: ends.astype(">i8"), "offsets are >i8"),
     "two dimensions": ("tokens", lambda ids: ids[:, None], "of shape"),
     "a scalar": ("offsets", lambda ends: ends[0], "of shape"),
-    "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of uint8"),
-    "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of int64"),
+    "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of one-dimensional uint8"),
+    "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of one-dimensional int64"),
     "objects": ("tokens", lambda ids: np.array([Attack()], dtype=object), "Python objects"),
     "an archive": ("tokens", lambda ids: {"a": ids}, "magic string is not correct"),
     "an id beyond the vocabulary": ("tokens", lambda ids: np.where(ids == ids.max(), 255, ids), "an id 255"),
@@ -517,18 +556,18 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("part", "forge", "said"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize(("part", "forge", "reason"), FORGED.values(), ids=FORGED)
 def test_an_array_that_was_forged_with_its_checksum_is_refused(
-    part: str, forge: Callable[[np.ndarray], Any], said: str
+    part: str, forge: Callable[[np.ndarray], Any], reason: str
 ) -> None:
     dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / f"train.source.{part}.npy"
     forged = forge(np.load(path))
     with path.open("wb") as file:
         np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
-    with pytest.raises(DataError, match="is not the one in its manifest"):
+    with pytest.raises(DataError, match="differs from the one in its manifest"):
         dataset.split("train")
-    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{said}"):
+    with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{reason}"):
         sign(dataset, path.name).split("train")
     assert not Path("ran").exists()
 
@@ -566,9 +605,9 @@ def test_a_changed_tokenizer_is_refused() -> None:
     (dataset.folder / "tokenizer.target.json.old").write_text("mine")
     assert dataset.tokenizers()[1].size == dataset.manifest.vocabulary["target"]
     path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
-    with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json is not the one"):
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json differs from the one"):
         dataset.tokenizers()
-    with pytest.raises(DataError, match=r"its tokenizers have \{.* ids, its manifest says"):
+    with pytest.raises(DataError, match=r"its tokenizers have \{.* ids, its manifest states"):
         sign(dataset, path.name).tokenizers()
 
 
@@ -579,9 +618,11 @@ def test_changed_training_text_is_not_sampled() -> None:
     dataset = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
     path = dataset.text("train", "target")
     path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
-    with pytest.raises(DataError, match=r"the SHA-256 of data/small/train\.target\.txt is not the one"):
+    with pytest.raises(DataError, match=r"the SHA-256 of data/small/train\.target\.txt differs from the one"):
         dataset.resampled(1, 1)
-    with pytest.raises(DataError, match=r"a line for each of its \d+ sentences; .*train\.target\.txt ends after \d+"):
+    with pytest.raises(
+        DataError, match=r"train\.target\.txt ends after \d+ lines\. The split has \d+ sentences, one per line"
+    ):
         sign(dataset, path.name).resampled(1, 1)
 
 
@@ -604,7 +645,7 @@ def test_without_its_text_a_dataset_cannot_be_sampled_from() -> None:
     dataset = prepare_pairs(make_pairs(), tokenizer="subword").dataset
     assert not dataset.text("train", "source").exists()
     with pytest.raises(
-        DataError, match=r"prepared without it\. Prepare it again with --set data\.subword_sampling=true"
+        DataError, match=r"prepared without its training text.*Prepare it again with --set data\.subword_sampling=true"
     ):
         dataset.resampled(1, 1)
 

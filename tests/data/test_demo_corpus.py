@@ -91,7 +91,8 @@ def test_patterns_are_mixed() -> None:
 
 def test_order_does_not_depend_on_hashing() -> None:
     program = (
-        "import hashlib, nmt.demo_corpus as d; print(hashlib.sha256(repr(d.sentence_pairs()).encode()).hexdigest())"
+        "import hashlib, nmt.data.demo_corpus as d\n"
+        "print(hashlib.sha256(repr(d.sentence_pairs()).encode()).hexdigest())"
     )
     digests = {
         subprocess.run(

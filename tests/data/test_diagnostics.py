@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.data.cleaning import text_hash
 from nmt.data.demo_corpus import sentence_pairs
-from nmt.data.diagnostics import foreign_columns, many_translations
+from nmt.data.diagnostics import count_translations, find_foreign_sides
 from nmt.data.sources.formats import Pair
 
 CLEAN = [Pair(*pair) for pair in sentence_pairs()][:2000]
@@ -18,15 +18,15 @@ PAIRS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")))
 
 @settings(deadline=None)
 @given(PAIRS)
-def test_many_translations_are_counted_as_with_a_dictionary(pairs: list[tuple[str, str]]) -> None:
+def test_translations_are_counted_as_with_a_dictionary(pairs: list[tuple[str, str]]) -> None:
     translations = {source: {target for other, target in pairs if other == source} for source, _ in pairs}
     sides = [np.frombuffer(b"".join(text_hash(pair[side]) for pair in pairs), np.uint64) for side in (0, 1)]
     several = sum(len(targets) > 1 for targets in translations.values())
-    assert many_translations(*sides) == (several, max(map(len, translations.values()), default=0))
+    assert count_translations(*sides) == (several, max(map(len, translations.values()), default=0))
 
 
 def test_a_clean_corpus_is_not_suspected() -> None:
-    assert foreign_columns(CLEAN) == {}
+    assert find_foreign_sides(CLEAN) == {}
 
 
 FAULTS = [
@@ -42,7 +42,7 @@ def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
     spoiled = random.Random(1).sample([n for n, pair in enumerate(pairs) if len(min(pair, key=len)) > 15], 40)
     for index in spoiled:
         pairs[index] = spoil(pairs[index])
-    found = foreign_columns(pairs)
+    found = find_foreign_sides(pairs)
     assert found.keys() == {reason}
     assert set(found[reason]) <= set(spoiled)
     assert len(found[reason]) >= 30
@@ -50,4 +50,4 @@ def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
 
 @pytest.mark.parametrize("pairs", [[], [Pair("", "")], [Pair("a", "a")] * 5, [Pair("你", "好")]])
 def test_too_little_text_gives_no_hint(pairs: list[Pair]) -> None:
-    assert foreign_columns(pairs) == {}
+    assert find_foreign_sides(pairs) == {}

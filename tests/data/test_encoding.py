@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data import encoding
-from nmt.data.encoding import GrowingArray, Limits, write_split
-from nmt.data.pair_store import SpoolWriter
+from nmt.data.encoding import LengthLimits, NpyWriter, write_split
+from nmt.data.manifest import SIDES
+from nmt.data.pair_store import PairStoreWriter
 from nmt.data.sources.formats import Pair
 from nmt.errors import NmtError
 from nmt.tokenizers.registry import fit_tokenizer
@@ -23,7 +24,7 @@ KINDS = st.sampled_from(["uint8", "uint16", "uint32", "int64"])
 @QUICK
 @given(st.lists(st.lists(st.integers(0, 255), max_size=300), max_size=5), KINDS)
 def test_an_array_that_grew_is_the_array_saved_at_once(tmp_path: Path, pieces: list[list[int]], kind: str) -> None:
-    with GrowingArray(tmp_path / "a.npy", np.dtype(kind)) as array:
+    with NpyWriter(tmp_path / "a.npy", np.dtype(kind)) as array:
         for piece in pieces:
             array.append(np.array(piece, np.uint8))
     whole = np.array([number for piece in pieces for number in piece], kind)
@@ -41,60 +42,60 @@ def test_an_array_that_grew_is_the_array_saved_at_once(tmp_path: Path, pieces: l
     ],
 )  # fmt: skip
 def test_limits(lengths: tuple[int, int], reason: str | None) -> None:
-    assert Limits(10, 2.0).broken(*lengths) == reason
-    assert Limits(None, None).broken(*lengths) is None
+    assert LengthLimits(10, 2.0).violation(*lengths) == reason
+    assert LengthLimits(None, None).violation(*lengths) is None
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Path:
-    """A spool of pairs of growing length, with tokenizers beside it."""
+def store(tmp_path: Path) -> Path:
+    """A pair store with pairs of growing length, with tokenizers beside it."""
     pairs = [Pair("wort " * (1 + n % 9), f"word{n % 50} " * (1 + n % 7)) for n in range(300)]
-    with SpoolWriter(tmp_path) as writer:
+    with PairStoreWriter(tmp_path) as writer:
         for number, pair in enumerate(pairs):
             writer.append(number, pair)
     config = DataConfig(tokenizer="word", normalization="nfkc")
-    for column, side in enumerate(encoding.SIDES):
+    for column, side in enumerate(SIDES):
         fit_tokenizer((pair[column] for pair in pairs), config).save(tmp_path / f"tokenizer.{side}.json")
     return tmp_path
 
 
-def written(spool: Path, folder: Path, config: DataConfig, name: str = "train") -> tuple[encoding.Written, dict]:
+def written(store: Path, folder: Path, config: DataConfig, name: str = "train") -> tuple[encoding.WrittenSplit, dict]:
     folder.mkdir()
-    paths = {side: spool / f"tokenizer.{side}.json" for side in encoding.SIDES}
+    paths = {side: store / f"tokenizer.{side}.json" for side in SIDES}
     order = np.random.default_rng(1).permutation(300)
-    with encoding.encoding(spool, paths, 300) as encode:
-        result = write_split(folder, name, order, encode, dict.fromkeys(encoding.SIDES, 60), config, lambda *_: None)
+    with encoding.open_encoder(store, paths, 300) as encode:
+        result = write_split(folder, name, order, encode, dict.fromkeys(SIDES, 60), config, lambda *_: None)
     return result, {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_many_processes_write_what_one_writes(spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone, files = written(spool, tmp_path / "alone", DataConfig())
-    monkeypatch.setattr(encoding, "WORTH_WORKERS", 0)
-    monkeypatch.setattr(encoding, "CHUNK", 7)
-    monkeypatch.setattr(encoding, "processors", lambda: 2)
-    together, files_together = written(spool, tmp_path / "together", DataConfig())
+def test_many_processes_write_what_one_writes(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, files = written(store, tmp_path / "alone", DataConfig())
+    monkeypatch.setattr(encoding, "PARALLEL_PAIRS", 0)
+    monkeypatch.setattr(encoding, "CHUNK_PAIRS", 7)
+    monkeypatch.setattr(encoding, "available_processors", lambda: 2)
+    together, files_together = written(store, tmp_path / "together", DataConfig())
     assert files == files_together
     np.testing.assert_array_equal(alone.kept, together.kept)
     assert (alone.unknown, alone.characters) == (together.unknown, together.characters)
 
 
-def test_a_process_that_dies_is_told_in_words(spool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "WORTH_WORKERS", 0)
-    monkeypatch.setattr(encoding, "processors", lambda: 2)
-    (spool / "tokenizer.source.json").write_text("{}")  # a worker fails to start on it
-    with pytest.raises(NmtError, match="was ended by the system"):
-        written(spool, tmp_path / "out", DataConfig())
+def test_a_process_that_dies_is_told_in_words(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "PARALLEL_PAIRS", 0)
+    monkeypatch.setattr(encoding, "available_processors", lambda: 2)
+    (store / "tokenizer.source.json").write_text("{}")  # a worker fails to start on it
+    with pytest.raises(NmtError, match="system ended a process that was tokenizing"):
+        written(store, tmp_path / "out", DataConfig())
 
 
-def test_pairs_over_the_limits_are_left_out_of_training_and_not_of_the_test(spool: Path, tmp_path: Path) -> None:
+def test_pairs_over_the_limits_are_left_out_of_training_and_not_of_the_test(store: Path, tmp_path: Path) -> None:
     config = DataConfig(max_tokens=6, max_length_ratio=None)
-    result, _ = written(spool, tmp_path / "train", config)
-    assert {reason for reason, _ in result.left_out} == {"too long"}
-    assert sorted([*result.kept, *(index for _, index in result.left_out)]) == list(range(300))
-    for side in encoding.SIDES:
+    result, _ = written(store, tmp_path / "train", config)
+    assert {reason for reason, _ in result.dropped} == {"too long"}
+    assert sorted([*result.kept, *(index for _, index in result.dropped)]) == list(range(300))
+    for side in SIDES:
         lengths = np.diff(np.load(tmp_path / "train" / f"train.{side}.offsets.npy"))
         np.testing.assert_array_equal(lengths, result.lengths[side])
         assert lengths.max() <= 6
-    whole, files = written(spool, tmp_path / "test", config, "test")
-    assert (len(whole.kept), whole.left_out) == (300, [])
+    whole, files = written(store, tmp_path / "test", config, "test")
+    assert (len(whole.kept), whole.dropped) == (300, [])
     assert files["test.source.txt"].count(b"\n") == 300

@@ -1,7 +1,8 @@
-"""A split deals out every pair once, no source to two sides, and is a function of sources and seed alone."""
+"""Every pair is in one split, no source is in two, and the split depends on sources and seed alone."""
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import SPLITS, text_hash
+from nmt.data.cleaning import Findings, PairLocator, Sources, read_corpus, text_hash
+from nmt.data.manifest import SPLITS
+from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
-from nmt.data.splitting import deal_out
+from nmt.data.sources.text_file import TextFile
+from nmt.data.splitting import assign_splits, split_pairs
 from nmt.errors import DataError
 from nmt.tokenizers.normalization import NORMALIZERS, Normalizer
 
@@ -24,10 +28,10 @@ def hashes(texts: list[str]) -> np.ndarray:
     return np.frombuffer(b"".join(map(text_hash, texts)), np.uint64)
 
 
-def split_pairs(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
+def split_as_prepared(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
     """Split as ``prepare`` does."""
-    dealt = deal_out(hashes([normalize(pair.source) for pair in pairs]), config)
-    return {name: [pairs[index] for index in indices] for name, indices in dealt.items()}
+    divided = split_pairs(hashes([normalize(pair.source) for pair in pairs]), config)
+    return {name: [pairs[index] for index in indices] for name, indices in divided.items()}
 
 
 def plainly_split(pairs: list[Pair], config: DataConfig, normalize: Normalizer) -> dict[str, list[Pair]]:
@@ -40,14 +44,14 @@ def plainly_split(pairs: list[Pair], config: DataConfig, normalize: Normalizer) 
     groups = list(by_source.values())
     if config.split == "by_source":
         random.Random(config.seed).shuffle(groups)
-    wanted = {
+    sizes = {
         "test": max(1, round(config.test_share * len(pairs))),
         "validation": max(1, round(config.validation_share * len(pairs))),
         "train": len(pairs),
     }
     splits: dict[str, list[Pair]] = {name: [] for name in SPLITS}
     for group in groups:
-        splits[next(name for name in reversed(SPLITS) if len(splits[name]) < wanted[name])] += group
+        splits[next(name for name in reversed(SPLITS) if len(splits[name]) < sizes[name])] += group
     return splits
 
 
@@ -73,7 +77,7 @@ def different(count: int) -> list[Pair]:
 def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pair]]:
     """Split, and leave out examples with too few different sources for three splits."""
     try:
-        return split_pairs(pairs, config, ASCII_WORDS)
+        return split_as_prepared(pairs, config, ASCII_WORDS)
     except DataError:
         assume(False)
         raise
@@ -81,7 +85,7 @@ def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pa
 
 @QUICK
 @given(PAIRS, CONFIGS)
-def test_arrays_deal_out_as_lists_and_dictionaries_do(pairs: list[Pair], config: DataConfig) -> None:
+def test_arrays_split_as_lists_and_dictionaries_do(pairs: list[Pair], config: DataConfig) -> None:
     assert split_or_discard(pairs, config) == plainly_split(pairs, config, ASCII_WORDS)
 
 
@@ -115,7 +119,7 @@ def test_a_split_is_a_function_of_the_seed(pairs: list[Pair], config: DataConfig
 @pytest.mark.parametrize("split", ["by_source", "random"])
 def test_another_seed_gives_another_split(split: str) -> None:
     tests = [
-        tuple(split_pairs(different(100), DataConfig(split=split, seed=seed), COLLAPSE)["test"])  # type: ignore[arg-type]
+        tuple(split_as_prepared(different(100), DataConfig(split=split, seed=seed), COLLAPSE)["test"])  # type: ignore[arg-type]
         for seed in range(10)
     ]
     assert len(set(tests)) == 10
@@ -136,7 +140,7 @@ def test_shares_of_different_sources_are_exact(
 ) -> None:
     train, validation, test = shares
     config = DataConfig(split=split, train_share=train, validation_share=validation, test_share=test)  # type: ignore[arg-type]
-    splits = split_pairs(different(count), config, COLLAPSE)
+    splits = split_as_prepared(different(count), config, COLLAPSE)
     assert tuple(len(splits[name]) for name in SPLITS) == expected
 
 
@@ -145,7 +149,7 @@ def test_shares_of_different_sources_are_exact(
 def test_by_source_shares_are_missed_by_less_than_the_largest_group(sizes: list[int], seed: int) -> None:
     pairs = [Pair(f"s {group}", f"t {n}") for group, size in enumerate(sizes) for n in range(size)]
     config = DataConfig(train_share=0.6, validation_share=0.2, test_share=0.2, seed=seed)
-    splits = split_pairs(pairs, config, COLLAPSE)
+    splits = split_as_prepared(pairs, config, COLLAPSE)
     for name in ("validation", "test"):
         assert -1 < len(splits[name]) - 0.2 * len(pairs) < max(sizes)
 
@@ -156,37 +160,59 @@ def test_by_source_the_test_split_is_like_the_corpus() -> None:
     repeated = [Pair(f"repeated {group}", f"t {n}") for group in range(100) for n in range(10)]
     shares = []
     for seed in range(20):
-        test = split_pairs(single + repeated, DataConfig(seed=seed), COLLAPSE)["test"]
+        test = split_as_prepared(single + repeated, DataConfig(seed=seed), COLLAPSE)["test"]
         shares.append(sum(pair.source.startswith("repeated") for pair in test) / len(test))
     assert 0.35 < sum(shares) / len(shares) < 0.65
 
 
 def test_random_lets_a_source_stand_in_several_splits() -> None:
     pairs = [Pair("go", f"t {n}") for n in range(10)]
-    splits = split_pairs(pairs, DataConfig(split="random"), COLLAPSE)
+    splits = split_as_prepared(pairs, DataConfig(split="random"), COLLAPSE)
     assert all(splits[name][0].source == "go" for name in SPLITS)
 
 
 def test_too_few_sources_for_three_splits_are_told_with_their_number() -> None:
     with pytest.raises(DataError) as caught:
-        split_pairs([Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")], DataConfig(), ASCII_WORDS)
+        split_as_prepared([Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")], DataConfig(), ASCII_WORDS)
     assert str(caught.value) == (
-        "Each of train, validation, test needs a pair of its own; 3 pairs with 2 different sources leave the "
-        "train split empty. Give more pairs, or set data.split=random."
+        "The train split would be empty: the corpus has 3 pairs with 2 distinct sources. Each of train, validation, "
+        "test needs at least one. Give more pairs, or set data.split=random."
     )
 
 
 def test_the_remedy_for_an_empty_split_is_not_the_setting_in_force() -> None:
     config = DataConfig(split="random", train_share=0.05, validation_share=0.05, test_share=0.9)
     with pytest.raises(DataError) as caught:
-        split_pairs(different(3), config, COLLAPSE)
+        split_as_prepared(different(3), config, COLLAPSE)
     assert "data.split=random" not in str(caught.value)
 
 
 @pytest.mark.parametrize("names", [("train",), ("train", "validation"), ("train", "test")])
 def test_splits_that_are_given_apart_get_no_share(names: tuple) -> None:
     sources = hashes([f"s {number}" for number in range(100)])
-    dealt = deal_out(sources, DataConfig(), names)
-    assert tuple(dealt) == names
-    assert sorted(np.concatenate(list(dealt.values()))) == list(range(100))
-    assert [len(dealt[name]) for name in names[1:]] == [10] * (len(names) - 1)
+    divided = split_pairs(sources, DataConfig(), names)
+    assert tuple(divided) == names
+    assert sorted(np.concatenate(list(divided.values()))) == list(range(100))
+    assert [len(divided[name]) for name in names[1:]] == [10] * (len(names) - 1)
+
+
+# --- the pairs of a corpus
+
+
+def test_rules_about_several_pairs_leave_the_corpus_as_it_was(tmp_path: Path) -> None:
+    for name, rows in [("train", "a\tb\na\tb\nc\td\ne\tf\n"), ("validation", "c\td\ng\th\n"), ("test", "i\tj\n")]:
+        (tmp_path / name).write_text(rows)
+    sources = Sources(*([TextFile(tmp_path / name)] for name in ("train", "validation", "test")))
+    config = DataConfig(normalization="nfkc", drop_duplicates=True)
+    corpus = read_corpus(sources, config, tmp_path, lambda *_: None)
+    with PairStore(tmp_path) as store:
+        assigned = assign_splits(corpus, sources, config, PairLocator(sources, corpus.roles, store))
+    assert {name: sorted(indices) for name, indices in assigned.splits.items()} == {
+        "train": [0, 3], "validation": [4, 5], "test": [6],
+    }  # fmt: skip
+    assert (corpus.dropped, corpus.noticed, assigned.noticed) == (Findings(), Findings(), Findings())
+    assert assigned.dropped.counts == {"duplicates": 1, "training source that is in validation or test": 1}
+    total = Findings.merged([assigned.dropped, assigned.dropped])
+    assert total.counts["duplicates"] == 2
+    assert total.places["duplicates"] == ["train, line 2: 'a' | 'b'"] * 2
+    assert assigned.dropped.counts["duplicates"] == 1

@@ -1,4 +1,4 @@
-"""Made-up pairs: lengths as in real sentences, ids as in a vocabulary, the same every time."""
+"""Synthetic pairs: lengths as in real sentences, ids as in a vocabulary, equal for equal seeds."""
 
 import numpy as np
 

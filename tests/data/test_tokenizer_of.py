@@ -9,8 +9,9 @@ from conftest import nmt, small_pairs
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.dataset import Dataset, prepare
-from nmt.data.encoding import SIDES
+from nmt.data.dataset import Dataset
+from nmt.data.manifest import SIDES, read_manifest
+from nmt.data.prepare import TokenizerSource, prepare
 from nmt.errors import ConflictError, DataError
 from nmt.runs.directory import Run, create_run
 
@@ -37,6 +38,11 @@ def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, 
     return create_run(name, Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files]), dataset
 
 
+def tokenizers_of(run: Run) -> TokenizerSource:
+    """Return the tokenizers of a run as the command line hands them over."""
+    return TokenizerSource(run.name, run.folder, read_manifest(run.dataset_path).settings)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -47,18 +53,19 @@ def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, 
     ids=lambda settings: settings["tokenizer"],
 )
 def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
-    run, theirs = a_run(**settings)
-    prepared, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(seed=5), "other", tokenizer_of=run)
-    for file in theirs.tokenizer_files:
+    run, original = a_run(**settings)
+    file = write_tsv("other.tsv", LONGER)
+    prepared, _ = prepare(file, DataConfig(seed=5), "other", tokenizer_source=tokenizers_of(run))
+    for file in original.tokenizer_files:
         assert (prepared.folder / file.name).read_bytes() == file.read_bytes()
-    assert [file.name for file in prepared.tokenizer_files] == [file.name for file in theirs.tokenizer_files]
+    assert [file.name for file in prepared.tokenizer_files] == [file.name for file in original.tokenizer_files]
     manifest = prepared.manifest
     assert manifest.tokenizer_of == "first"
-    assert (manifest.vocabulary, manifest.unit) == (theirs.manifest.vocabulary, theirs.manifest.unit)
-    assert manifest.settings == theirs.manifest.settings.model_copy(update={"dataset": "other", "seed": 5})
+    assert (manifest.vocabulary, manifest.unit) == (original.manifest.vocabulary, original.manifest.unit)
+    assert manifest.settings == original.manifest.settings.model_copy(update={"dataset": "other", "seed": 5})
     for name in ("validation", "test"):
         split = prepared.split(name)  # type: ignore[arg-type]
-        for side, tokenizer, sequences in zip(SIDES, theirs.tokenizers(), (split.source, split.target), strict=True):
+        for side, tokenizer, sequences in zip(SIDES, original.tokenizers(), (split.source, split.target), strict=True):
             lines = prepared.text(name, side).read_text().splitlines()  # type: ignore[arg-type]
             assert [sequences[index].tolist() for index in range(len(sequences))] == [*map(tokenizer.encode, lines)]
             assert manifest.splits[name].unknown[side] == sum(len(tokenizer.unknown(line)) for line in lines)
@@ -69,36 +76,38 @@ def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
 def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() -> None:
     (run, _), (other, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
     file, config = write_tsv("other.tsv", LONGER), DataConfig(tokenizer="word", normalization="nfkc")
-    assert prepare(file, config, "other", tokenizer_of=run)[1]
-    assert not prepare(file, config, "other", tokenizer_of=run)[1]
-    assert not prepare(file, config, "other", tokenizer_of=create_twin(run))[1]
-    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, of run 'second' here"):
-        prepare(file, config, "other", tokenizer_of=other)
-    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' there, fitted on its training split here"):
+    assert prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(create_twin(run)))[1]
+    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' before, of run 'second' now"):
+        prepare(file, config, "other", tokenizer_source=tokenizers_of(other))
+    with pytest.raises(ConflictError, match=r"tokenizers of run 'first' before, fitted on its training split now"):
         prepare(file, config, "other")
     assert prepare(file, config, "other", overwrite=True)[0].manifest.tokenizer_of is None
-    with pytest.raises(ConflictError, match=r"tokenizers fitted on its training split there, of run 'first' here"):
-        prepare(file, config, "other", tokenizer_of=run)
+    with pytest.raises(ConflictError, match=r"tokenizers fitted on its training split before, of run 'first' now"):
+        prepare(file, config, "other", tokenizer_source=tokenizers_of(run))
 
 
 def create_twin(run: Run) -> Run:
     return create_run("twin", Config(), [run.folder / "dataset.json", *run.tokenizer_files])
 
 
-def test_a_dataset_prepared_with_its_tokenizers_lends_them_on() -> None:
+def test_tokenizers_are_taken_from_a_run_that_took_them_from_another() -> None:
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
-    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
-    heir = create_run("heir", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
-    third, _ = prepare(write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_of=heir)
+    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
+    successor = create_run("successor", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
+    third, _ = prepare(
+        write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_source=tokenizers_of(successor)
+    )
     for file in run.tokenizer_files:
         assert (third.folder / file.name).read_bytes() == file.read_bytes()
 
 
-def test_damaged_tokenizers_are_not_taken_and_nothing_is_written(folder: Path) -> None:
+def test_damaged_tokenizers_are_refused_and_nothing_is_written(folder: Path) -> None:
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
     (run.folder / "tokenizer.target.model").write_bytes(b"damaged")
     with pytest.raises(DataError, match=r"tokenizer\.target\.model has changed"):
-        prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_of=run)
+        prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
     assert [path.name for path in (folder / "data").iterdir()] == ["first-data"]
 
 
@@ -132,15 +141,15 @@ def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> N
     a_run(tokenizer="word", min_count=2)
     write_tsv("other.tsv", LONGER)
     options = ["--set", "data.tokenizer=word", "--set", "data.normalization=auto", "--set", "data.seed=5"]
-    said = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder).stdout
-    assert said.startswith(
+    output = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder).stdout
+    assert output.startswith(
         'Tokenizers of run first, with the settings that they were fitted with: tokenizer "word", '
         'normalization "ascii-words", vocabulary_size null, min_count 2, joint_vocabulary false, '
         'subword_model "unigram", byte_fallback true\n'
     )
-    assert "split by_source, seed 5" in said
-    assert "vocabulary of run first: " in said
-    unknown = next(line for line in said.splitlines() if line.startswith("unknown source words"))
+    assert "split by_source, seed 5" in output
+    assert "vocabulary of run first: " in output
+    unknown = next(line for line in output.splitlines() if line.startswith("unknown source words"))
     assert float(unknown.split()[3].removesuffix("%")) > 10
     missing = nmt("prepare", "other.tsv", "--tokenizer-of", "frist", cwd=folder, code=2).stderr
     assert "There is no run 'frist' in checkpoints/ (did you mean 'first'?)" in missing

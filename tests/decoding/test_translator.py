@@ -9,7 +9,7 @@ from conftest import small_pairs, write_pickle
 
 from nmt.config.loading import change_decoding
 from nmt.config.schema import Config
-from nmt.data.dataset import prepare
+from nmt.data.prepare import prepare
 from nmt.decoding import translator as translation
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.model_search import SearchOptions

@@ -8,7 +8,7 @@ from conftest import small_pairs, write_pickle
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.dataset import prepare
+from nmt.data.prepare import prepare
 from nmt.evaluation.overlap import TrainingOverlap, compare_with_training, find_overlap
 from nmt.runs.directory import Run, create_run
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import small_pairs, write_pickle
 
 from nmt.config.data import DataConfig
-from nmt.data.dataset import prepare
+from nmt.data.prepare import prepare
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.evaluation.test_set import dataset_of, read_test_files, read_test_split

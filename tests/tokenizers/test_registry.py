@@ -156,10 +156,11 @@ def test_a_loaded_tokenizer_is_the_saved_one(tmp_path: Path, kind: str, texts: l
 def test_the_file_is_json_with_the_words_in_order(tmp_path: Path) -> None:
     fit("größer b b", kind="nfkc").save(tmp_path / "tokenizer.json")
     written = json.loads((tmp_path / "tokenizer.json").read_bytes())
-    assert written == {"kind": "word", "normalization": "nfkc", "words": ["b", "größer"]}
+    assert written == {"format": 2, "kind": "word", "normalization": "nfkc", "words": ["b", "größer"]}
 
 
-GOOD = {"kind": "word", "normalization": "none", "words": ["a", "b"]}
+GOOD = {"format": 2, "kind": "word", "normalization": "none", "words": ["a", "b"]}
+FORMAT_1 = {"kind": "word", "normalisation": "none", "words": ["a", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -171,6 +172,11 @@ GOOD = {"kind": "word", "normalization": "none", "words": ["a", "b"]}
         {**GOOD, "words": ["a", 5]},
         {**GOOD, "words": ["a", None]},
         {**GOOD, "more": 1},
+        {**GOOD, "format": "2"},
+        {**GOOD, "format": None},
+        {**GOOD, "normalisation": "none"},
+        {**FORMAT_1, "format": 2},
+        {**FORMAT_1, "words": None},
         {"kind": "word", "normalization": "none"},
         ["a", "b"],
         None,
@@ -181,8 +187,26 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damaged: object) -> None:
     path.write_text(json.dumps(damaged))
     with pytest.raises(DataError) as caught:
         load_tokenizer(path)
-    assert str(caught.value).startswith(
-        f"A tokenizer file holds kind, normalization and vocabulary; {path} is damaged: "
+    assert str(caught.value).startswith(f"Tokenizer {path} is damaged: ")
+
+
+def test_a_file_of_format_1_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    for values in (GOOD, FORMAT_1):
+        path.write_text(json.dumps(values))
+        tokenizer = load_tokenizer(path)
+        assert (tokenizer.size, tokenizer.encode(" a  b"), tokenizer.normalize(" a  b")) == (6, [4, 5], "a b")
+
+
+@pytest.mark.parametrize("number", [3, 1, 0, -1, 2**70])
+def test_a_file_of_another_format_is_refused_in_words(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"format": number, "kind": "phrase"}))
+    with pytest.raises(DataError) as caught:
+        load_tokenizer(path)
+    assert str(caught.value) == (
+        f"Tokenizer {path} has format {number}. This version of nmt reads tokenizers of formats 1 and 2. Use the "
+        "version of nmt that wrote it, or prepare the corpus again with --overwrite."
     )
 
 
@@ -191,25 +215,25 @@ def test_a_file_that_repeats_a_word_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({**GOOD, "words": ["a", "b", "a"]}))
     with pytest.raises(DataError) as caught:
         load_tokenizer(path)
-    assert str(caught.value) == f"Each word of a tokenizer stands in it once; {path} repeats some. Restore a copy."
+    assert str(caught.value) == f"Tokenizer {path} is damaged: its vocabulary holds a word twice. Restore a copy."
 
 
 @pytest.mark.parametrize(
-    ("kind", "word", "said"),
+    ("kind", "word", "reason"),
     [
-        ("word", "", r"of words holds words; .* holds ''"),
-        ("word", "a b", "of words holds words; .* holds 'a b'"),
-        ("word", "a\u2028", r"of words holds words; .* holds 'a\\u2028'"),
-        ("char", "ab", "of characters holds characters; .* holds 'ab'"),
-        ("char", "\n", r"of characters holds characters; .* holds '\\n'"),
-        ("word", "\ud800", "are text; .* holds what is none"),
-        ("char", "\udfff", "are text; .* holds what is none"),
+        ("word", "", r"its vocabulary of words holds ''"),
+        ("word", "a b", "its vocabulary of words holds 'a b'"),
+        ("word", "a\u2028", r"its vocabulary of words holds 'a\\u2028'"),
+        ("char", "ab", "its vocabulary of characters holds 'ab'"),
+        ("char", "\n", r"its vocabulary of characters holds '\\n'"),
+        ("word", "\ud800", "holds half of a surrogate pair"),
+        ("char", "\udfff", "holds half of a surrogate pair"),
     ],
 )
-def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: str, word: str, said: str) -> None:
+def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: str, word: str, reason: str) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps({**GOOD, "kind": kind, "words": ["a", word]}))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=reason):
         load_tokenizer(path)
 
 
@@ -218,7 +242,7 @@ def test_a_file_with_what_no_text_is_cut_into_is_refused(tmp_path: Path, kind: s
 )
 def test_json_that_is_no_tokenizer_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(DataError, match=r"^A tokenizer "):
+    with pytest.raises(DataError, match=r"^(A tokenizer|Tokenizer) "):
         load_tokenizer(tmp_path / "tokenizer.json")
 
 

@@ -14,7 +14,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
-from nmt.tokenizers.subword import SubwordTokenizer, choose_size
+from nmt.tokenizers.subword import SubwordTokenizer, default_vocabulary_size
 from nmt.tokenizers.word import CharacterTokenizer
 
 QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -115,7 +115,7 @@ def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(fitted: dict) -> None:
 @MODELS
 def test_a_size_is_kept_or_refused_with_one_that_will_do(model: str) -> None:
     assert SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=300)).size == 300
-    with pytest.raises(DataError, match=r"at least every character .* 20 are too few.* Set data\.vocab"):
+    with pytest.raises(DataError, match=r"of 20 ids is too small\. It must hold every character .* Set data\.vocab"):
         SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=20))
 
 
@@ -127,10 +127,10 @@ def test_a_corpus_too_small_for_the_size_gets_a_smaller_one(model: str, texts: l
 
 
 def test_the_size_follows_the_corpus() -> None:
-    assert [choose_size(pairs, 80) for pairs in (10, 3_000, 29_000, 136_000, 2_000_000, 9_000_000)] == [
+    assert [default_vocabulary_size(pairs, 80) for pairs in (10, 3_000, 29_000, 136_000, 2_000_000, 9_000_000)] == [
         1_000, 2_000, 8_000, 8_000, 16_000, 32_000,
     ]  # fmt: skip
-    assert choose_size(1_000, 5_000) == 10_000
+    assert default_vocabulary_size(1_000, 5_000) == 10_000
 
 
 def test_fitting_again_gives_the_same_model(fitted: dict) -> None:
@@ -162,7 +162,7 @@ def test_a_damaged_or_missing_model_is_refused(tmp_path: Path, fitted: dict) -> 
         with pytest.raises(DataError, match=r"tokenizer\.model has changed"):
             load_tokenizer(path)
     model.unlink()
-    with pytest.raises(NotFoundError, match=r"tokenizer\.model is missing beside"):
+    with pytest.raises(NotFoundError, match=r"tokenizer\.model is missing\. The subword tokenizer"):
         load_tokenizer(path)
     model.write_bytes(whole)
     path.write_text(json.dumps({**json.loads(path.read_text()), "algorithm": "other"}))
@@ -183,7 +183,7 @@ def test_a_model_with_pieces_that_are_no_text_is_refused(algorithm: str) -> None
     model = fit_tokenizer(["größer und größer", "am größten"], config).model
     damaged = model.replace("ö".encode(), b"\xc3\xc3")
     assert damaged != model
-    with pytest.raises(DataError, match=r"are UTF-8; this model has some that are not"):
+    with pytest.raises(DataError, match=r"has pieces that are not UTF-8"):
         SubwordTokenizer(damaged, "none", algorithm)
 
 

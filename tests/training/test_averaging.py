@@ -8,7 +8,8 @@ import pytest
 from conftest import nmt, small_pairs, write_pickle
 
 from nmt.config.schema import Config
-from nmt.data.dataset import Dataset, prepare
+from nmt.data.dataset import Dataset
+from nmt.data.prepare import prepare
 from nmt.evaluation.validation_decoder import ValidationDecoder
 from nmt.runs.directory import Run
 from nmt.runs.weights import average_weights, choose_epoch

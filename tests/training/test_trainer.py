@@ -16,8 +16,9 @@ from conftest import small_pairs, write_pickle
 from nmt import runtime
 from nmt.cli.train import run_training
 from nmt.config.schema import Config
-from nmt.data.batching import pad_rows, plan_epoch
-from nmt.data.dataset import Dataset, prepare
+from nmt.data.batch_plan import pad_rows, plan_epoch
+from nmt.data.dataset import Dataset
+from nmt.data.prepare import prepare
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run

@@ -1,1 +1,1 @@
-"""Readers of corpus files, none of which runs anything that a file holds."""
+"""Corpus files: their formats, their download, and readers that run no code from a file."""

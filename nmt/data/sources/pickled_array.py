@@ -1,13 +1,13 @@
-"""Pickled corpora, read without running anything: the one place in the project that reads pickles.
+"""A reader of pickled string arrays that runs no code from the file: the only reader of pickles in the project.
 
-A pickle is a program for a small stack machine, and some of its instructions call functions that the file names, so
-``pickle.load`` runs whatever its writer chose. This module is an allow-listing unpickler that never calls it: it
-interprets only the instructions that a NumPy array of strings is written with, allows only the names in ``_NAMES``,
-and keeps a "call" as a plain record of its name and arguments. The array is then built from the checked records.
+A pickle is a program for a small stack machine. Some of its instructions call functions that the file names, so
+``pickle.load`` runs whatever its writer chose. This allow-listing unpickler never calls it: it interprets only the
+instructions that encode a NumPy array of strings, allows only the names in ``_NAMES``, and records a "call" as its
+name and arguments. It then builds the array from the checked records.
 
-A file costs a bounded amount: at most ``MAX_BYTES`` are read, an eighth of the machine's memory, and at most
-``MAX_INSTRUCTIONS`` followed, a length is checked against the bytes that are there before anything is allocated, and
-the memory used is a few times the file.
+The cost of a file is bounded. At most ``MAX_BYTES`` are read, an eighth of the machine's memory, and at most
+``MAX_INSTRUCTIONS`` interpreted. Lengths are compared with the bytes available before anything is allocated. Memory
+use is a few times the size of the file.
 """
 
 import math
@@ -22,16 +22,16 @@ import numpy as np
 
 from nmt.errors import DataError, NotFoundError
 
-# Three or four times as much is in memory while a file is read.
+# Reading takes three or four times as much memory.
 MAX_BYTES = min(4 * 2**30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
-MAX_INSTRUCTIONS = 100  # a two-dimensional array takes at most 73, in protocol 0
+MAX_INSTRUCTIONS = 100  # a two-dimensional array has at most 73, in protocol 0
 
-RULE = "A pickled corpus holds one NumPy array of strings"
-SAVE_IT_RIGHT = (
-    "Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as two-column text, "
-    "a tab between the columns, in a file whose name ends in .tsv or .txt."
+RULE = "A pickled corpus holds one NumPy array of strings."
+SAVE_AGAIN = (
+    "Save the pairs with pickle.dump(numpy.array(pairs, dtype=str), file), or as text with two tab-separated columns, "
+    "in a file whose name ends in .tsv or .txt."
 )
-COPY_IT = "Copy it anew."
+COPY_AGAIN = "Copy it again."
 
 _MARK = object()
 _CONSTANTS = {"MARK": _MARK, "NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
@@ -41,7 +41,7 @@ _LITERALS = {
     *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-# What the file may name, and what it is called below. NumPy 2 moved numpy.core to numpy._core.
+# Names that a file may use, and their short names here. NumPy 2 moved numpy.core to numpy._core.
 _NAMES = {
     "numpy.core.multiarray _reconstruct": "reconstruct",
     "numpy._core.multiarray _reconstruct": "reconstruct",
@@ -49,7 +49,7 @@ _NAMES = {
     "numpy._core.numeric _frombuffer": "frombuffer",
     "numpy ndarray": "ndarray",
     "numpy dtype": "dtype",
-    # Protocols 0 to 2 have no bytes: they are written as text to be encoded, and no bytes as a call of bytes().
+    # Protocols 0 to 2 have no bytes: they encode a string, or call bytes() for none.
     "_codecs encode": "encode",
     "__builtin__ bytes": "bytes",
     "builtins bytes": "bytes",
@@ -62,30 +62,30 @@ _OTHER_TYPES = {
 _FILE_KINDS = (
     (b"\x1f\x8b", "gzip data", "Unpack it with gunzip first."),
     (b"PK\x03\x04", "a zip archive", "Unpack it first."),
-    (b"\x93NUMPY", "a file of numpy.save", SAVE_IT_RIGHT),
+    (b"\x93NUMPY", "a file of numpy.save", SAVE_AGAIN),
     (b"version https://git-lfs", "a Git LFS pointer, not the data it points to", "Download the file itself."),
     (b"<", "a web page", "Download the raw file rather than the page that shows it."),
 )
 
 
 class _RefusedError(Exception):
-    """What is wrong with the file, to follow its name in a message, and the remedy."""
+    """A file that is not an array of strings: the finding, which follows the file's name in a message, and a remedy."""
 
-    def __init__(self, received: str, remedy: str = SAVE_IT_RIGHT) -> None:
-        super().__init__(received)
+    def __init__(self, finding: str, remedy: str = SAVE_AGAIN) -> None:
+        super().__init__(finding)
         self.remedy = remedy
 
 
 @dataclass(frozen=True, eq=False)
 class _Name:
-    """A function or class that the file names: a word from ``_NAMES``, never the thing itself."""
+    """A function or class that the file names: its short name from ``_NAMES``, never the object."""
 
     name: str
 
 
 @dataclass(eq=False)
 class _Call:
-    """A call that the file asks for, and the state it then sets: recorded, not made."""
+    """A call that the file requests, and the state that it sets afterwards: recorded, never executed."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -95,13 +95,16 @@ class _Call:
 def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
     """Return the array of str (NumPy kind "U", native byte order, read-only) that is pickled in ``path``.
 
-    Its shape is as written, for the caller to check; its characters are valid Unicode and may include NUL. All
-    protocols that Python 3 writes are read, in C and Fortran order; bytes after the end of the pickle are refused.
-    ``content`` is that of ``path`` where the caller has unpacked it.
+    The caller checks its shape. Its characters are valid Unicode and may include NUL. Reads all protocols that Python
+    3 writes, in C and Fortran order; refuses bytes after the end of the pickle.
+
+    Args:
+        path: the file.
+        content: its content, where the caller has unpacked it.
 
     Raises:
         NotFoundError: if there is no such file.
-        DataError: for any other content; nothing in the file is run.
+        DataError: for any other content; no code in the file is run.
     """
     content = _read(path) if content is None else content
     if len(content) > MAX_BYTES:
@@ -110,20 +113,20 @@ def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
         _check_kind(content)
         return _build(_interpret(content))
     except _RefusedError as refused:
-        raise DataError(f"{RULE}; {path} {refused}. {refused.remedy}") from None
+        raise DataError(f"{path} {refused}. {RULE} {refused.remedy}") from None
     except MemoryError as error:
-        raise DataError(f"{RULE}; {path} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
-    except Exception as error:  # damaged bytes fail in every way: a missing mark, a bad number, text that is not UTF-8
+        raise DataError(f"{path} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
+    except Exception as error:  # damaged bytes fail in many ways: a missing mark, a bad number, invalid UTF-8
         cut_off = content[:1] == b"\x80"
-        state, remedy = ("is damaged or cut off", COPY_IT) if cut_off else ("is not a pickle", SAVE_IT_RIGHT)
-        raise DataError(f"{RULE}; {path} {state} ({len(content)} bytes). {remedy}") from error
+        state, remedy = ("is damaged or cut off", COPY_AGAIN) if cut_off else ("is not a pickle", SAVE_AGAIN)
+        raise DataError(f"{path} {state} ({len(content)} bytes). {RULE} {remedy}") from error
 
 
 def _read(path: Path) -> bytes:
     try:
         size = path.stat().st_size
-        if not path.is_file():  # a pipe or a device could keep the reader waiting for ever
-            raise DataError(f"{RULE}; {path} is not a regular file. Give the path of the pickle itself.")
+        if not path.is_file():  # a pipe or a device could block for ever
+            raise DataError(f"{path} is not a regular file. {RULE} Give the path of the pickle.")
         if size > MAX_BYTES:
             raise DataError(_too_long(path, str(size)))
         with path.open("rb") as file:
@@ -135,7 +138,7 @@ def _read(path: Path) -> bytes:
 
 
 def _too_long(path: Path, size: str) -> str:
-    return f"{RULE} in at most {MAX_BYTES} bytes; {path} has {size}. Give the pairs as a .tsv file."
+    return f"{path} has {size} bytes. A pickled corpus has at most {MAX_BYTES}. Give the pairs as a .tsv file."
 
 
 def _check_kind(content: bytes) -> None:
@@ -144,36 +147,42 @@ def _check_kind(content: bytes) -> None:
     for start, kind, remedy in _FILE_KINDS:
         if content.startswith(start):
             raise _RefusedError(f"is {kind}", remedy)
-    # Protocol 0 is text too: it ends in a full stop, and that of an array begins with a NumPy name.
+    # Protocol 0 is text too, but it ends in a full stop, and an array begins with a NumPy name.
     control = re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", content[:4096])
     if not control and content[:1] != b"\x80" and content[:6] != b"cnumpy" and content[-1:] != b".":
         raise _RefusedError("looks like text", "Two-column text is read when its name ends in .tsv or .txt.")
 
 
 def _interpret(content: bytes) -> Any:
-    """Follow the instructions and return the value they leave: literals, tuples, ``_Name`` and ``_Call`` records."""
+    """Interpret the pickle and return its value, made of literals, tuples, ``_Name`` and ``_Call`` records."""
     machine = _Machine()
     for count, (instruction, argument, place) in enumerate(pickletools.genops(content), start=1):
         if instruction.name == "FRAME" and (argument or 0) > len(content) - (place or 0):
-            raise EOFError("a frame longer than the file")
+            raise EOFError("frame longer than the file")
         if instruction.name == "STOP":
             if place is None or place + 1 != len(content):
-                raise _RefusedError(f"goes on after the end of the pickle, at byte {place}", COPY_IT)
+                raise _RefusedError(f"has further bytes after the end of the pickle, at byte {place}", COPY_AGAIN)
             return machine.stack.pop()
         if count >= MAX_INSTRUCTIONS:
-            raise _RefusedError(f"has more than the {MAX_INSTRUCTIONS} instructions that such an array can need")
-        machine.follow(instruction.name, argument)
-    raise EOFError  # genops itself raises when STOP is missing; this is for the type checker
+            raise _RefusedError(f"has more than {MAX_INSTRUCTIONS} pickle instructions; an array needs fewer")
+        machine.execute(instruction.name, argument)
+    raise EOFError  # never reached, as genops raises where STOP is missing; for the type checker
 
 
 class _Machine:
-    """The stack machine of the pickle format, without the instructions that could do more than describe an array."""
+    """The stack machine of the pickle format, restricted to the instructions that describe an array."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}  # a dict: a huge index takes no more room than another
+        self.memo: dict[int, Any] = {}  # a dict, so that a huge index takes no memory
 
-    def follow(self, instruction: str, argument: Any) -> None:
+    def execute(self, instruction: str, argument: Any) -> None:
+        """Apply one instruction to the stack.
+
+        Raises:
+            _RefusedError: for an instruction that an array never needs.
+            Exception: of any kind, for damaged content.
+        """
         stack, memo = self.stack, self.memo
         if instruction in _CONSTANTS:
             stack.append(_CONSTANTS[instruction])
@@ -213,7 +222,7 @@ def _refuse_instruction(instruction: str, argument: Any) -> None:
         _named(argument)
     if instruction in _OTHER_TYPES:
         raise _RefusedError(f"holds {_OTHER_TYPES[instruction]}")
-    raise _RefusedError(f"uses the pickle instruction {instruction}, which such an array never needs; nothing was run")
+    raise _RefusedError(f"uses the pickle instruction {instruction}, which an array never needs; nothing was run")
 
 
 def _named(name: str) -> _Name:
@@ -222,14 +231,14 @@ def _named(name: str) -> _Name:
         return _Name(_NAMES[name])
     if not re.fullmatch(r"[\w.]+ [\w.<>]+", name):
         raise ValueError(name[:80])
-    asked = name[:80].replace(" ", ".")
-    raise _RefusedError(f"asks to load {asked}, which could run code; refused, and nothing was run")
+    dotted = name[:80].replace(" ", ".")
+    raise _RefusedError(f"asks to load {dotted}, which could run code; nothing was run")
 
 
 def _called(function: Any, arguments: Any) -> _Call:
     if not isinstance(function, _Name) or not isinstance(arguments, tuple):
         raise TypeError("a call needs a name and a tuple")
-    if function.name == "dtype":  # checked here: the objects of an object array come before its end
+    if function.name == "dtype":  # checked at once: the objects of an object array precede its end
         _string_length(arguments)
     return _Call(function.name, arguments)
 
@@ -242,11 +251,11 @@ def _string_length(arguments: Any) -> int:
             raise _RefusedError(f"holds an array of Python objects (dtype {code!r})")
         case (str(code), *_):
             raise _RefusedError(f"holds an array of dtype {code[:20]!r} instead of strings")
-    raise ValueError("a dtype that is not named by a string")
+    raise ValueError("dtype is not named by a string")
 
 
 def _build(value: Any) -> np.ndarray:
-    """Return the array that ``value`` describes, after checking that its parts fit together."""
+    """Return the array that ``value`` describes, after checking its parts against each other."""
     match value:
         case _Call(
             name="reconstruct",
@@ -263,10 +272,10 @@ def _build(value: Any) -> np.ndarray:
         case _Call(name="dtype", state=(3, "<" | ">" as byte_order, None, None, None, *_)):
             length = _string_length(dtype.arguments)
         case _:
-            raise ValueError("not the dtype of an array of strings")
+            raise ValueError("dtype is not one of strings")
     raw = _as_bytes(data)
     if not all(type(size) is int and size >= 0 for size in shape) or 4 * length * math.prod(shape) != len(raw):
-        raise _RefusedError(f"is damaged: {len(raw)} bytes of text do not make the shape it states", COPY_IT)
+        raise _RefusedError(f"is damaged: its {len(raw)} bytes of text do not fill its shape", COPY_AGAIN)
     _check_characters(np.frombuffer(raw, dtype=f"{byte_order}u4"))
     array = np.frombuffer(raw, dtype=f"{byte_order}U{length}").reshape(shape, order="F" if order == "F" else "C")
     array = array.astype(f"=U{length}", copy=False)
@@ -286,7 +295,7 @@ def _as_bytes(value: Any) -> bytes | bytearray:
 
 
 def _check_characters(codes: np.ndarray) -> None:
-    """Raise if a code is above Unicode's last, or a surrogate, which no UTF-8 file can hold."""
-    wrong = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))
-    if wrong.any():
-        raise _RefusedError(f"holds a character that Unicode does not have, with the code {codes[wrong.argmax()]:#x}")
+    """Raise ``_RefusedError`` for a code beyond Unicode, or a surrogate, which UTF-8 cannot encode."""
+    invalid = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))
+    if invalid.any():
+        raise _RefusedError(f"holds {codes[invalid.argmax()]:#x}, which is not the code of a Unicode character")

@@ -1,7 +1,7 @@
-"""Text as people keep it, plain, gzipped or inside a zip archive, read as a stream of lines that cannot run away.
+"""Text files, plain, gzipped or inside a zip archive, read as a stream of lines within bounds.
 
 Nothing is unpacked to the disk. A packed file may grow to ``MAX_EXPANSION`` times its size (real text grows by three
-to ten), and a line has at most ``MAX_LINE`` bytes, so memory stays small whatever the file holds.
+to ten), and a line has at most ``MAX_LINE`` bytes, so memory stays small for any content.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from nmt.errors import DataError, NotFoundError
 from nmt.storage.names import did_you_mean, find_file
 
 MAX_EXPANSION = 200
-FREE_EXPANSION = 100 * 2**20  # bytes that may come out of any packed file, however small it is
-MAX_LINE = 2**20
-# What zip programs write unless told otherwise. zipfile unpacks the others without a bound: all that a block holds.
+FREE_EXPANSION = 100 * 2**20  # bytes that any packed file may grow to, however small it is
+MAX_LINE = 2**20  # bytes
+# The default methods of zip programs. For the others zipfile unpacks a whole block at once, without a bound.
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
 
@@ -35,22 +35,22 @@ class TextFile:
     member: str | None = None
 
     def __str__(self) -> str:
-        """Return the name as a user gives it: ``archive.zip/member`` for a member."""
+        """Return the name as a user writes it: ``archive.zip/member`` for a member."""
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
     @property
     def name(self) -> str:
-        """The name without folders."""
+        """The name without folders, with the member if there is one."""
         return f"{self.path.name}/{self.member}" if self.member else self.path.name
 
     @property
     def is_gzipped(self) -> bool:
-        """Whether the content is packed with gzip."""
+        """Whether the content is compressed with gzip."""
         return (self.member or self.path.name).lower().endswith(".gz")
 
     @property
     def suffix(self) -> str:
-        """The suffix that names the format, in lower case, such as ".tsv" for "a.tsv.gz"."""
+        """The suffix that determines the format, in lower case: ".tsv" for "a.tsv.gz"."""
         name = (self.member or self.path.name).lower()
         return Path(name.removesuffix(".gz")).suffix
 
@@ -65,51 +65,51 @@ class Undecodable(NamedTuple):
     """A line that is not UTF-8."""
 
     byte: int
-    """The first byte that does not fit."""
+    """First byte that is not valid UTF-8."""
 
 
 def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
-    """Return the file called ``name``, or for ``archive.zip/member`` that member; see ``files.find_file``.
+    """Return the file ``name``, searched as by ``find_file``, or the member ``archive.zip/member``.
 
-    An archive with one member needs no member named; members that begin with "_" or "." are notes, not data.
+    The member may be left out if the archive has only one, apart from notes: members that begin with "_" or ".".
 
     Raises:
-        NotFoundError: for a file or member that is not there.
-        DataError: for an archive that is damaged, or of which it is not clear which member is meant.
+        NotFoundError: for a file or member that does not exist.
+        DataError: for a damaged archive, and for one with several members or none.
     """
     inside = _IN_ZIP.fullmatch(name)
     path = find_file(inside[1] if inside else name, folders, "file")
     if path.suffix.lower() != ".zip":
         return TextFile(path)
     with _damage_in_words(TextFile(path)), zipfile.ZipFile(path) as archive:
-        # A name that a terminal would not show, or none at all, is no file that anyone packed.
+        # Only a forged archive has members with unprintable or empty names.
         entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
     members = [entry.filename for entry in entries if not entry.is_dir()]
     if inside:
         if inside[2] not in members:
             raise NotFoundError(
                 f"There is no member {inside[2]!r} in {path}{did_you_mean(inside[2], members)}. It holds: "
-                f"{_some(members)}."
+                f"{_first_names(members)}."
             )
         return TextFile(path, inside[2])
     data = [
         member for member in members if member.rsplit("/", 1)[-1][:1] not in {"_", "."} and "__MACOSX" not in member
     ]
     if len(data) != 1:
-        remedy = f"Give for example {path}/{data[0]}" if data else "Give one that holds sentences."
+        remedy = f"Give for example {path}/{data[0]}" if data else "Give an archive with sentences."
         raise DataError(
-            f"An archive holds one file of sentences, or one is named, as in archive.zip/member; {path} holds "
-            f"{_some(data) or 'none'}. {remedy}"
+            f"{path} holds {_first_names(data) or 'no text file'}. An archive must hold one text file, unless you name "
+            f"the member. {remedy}"
         )
     return TextFile(path, data[0])
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes of an unpacking stream, refused once they are implausibly many for what they were packed into."""
+    """An unpacking stream that fails once its content is implausibly large for its packed size."""
 
     def __init__(self, stream: IO[bytes], packed: int, file: TextFile) -> None:
         self.stream, self.packed, self.file, self.count = stream, packed, file, 0
@@ -123,31 +123,34 @@ class _Bounded(io.RawIOBase):
         self.count += len(content)
         if self.count > FREE_EXPANSION and self.count > MAX_EXPANSION * self.packed:
             raise DataError(
-                f"A packed corpus grows to at most {MAX_EXPANSION} times its size, as no text grows more; "
-                f"{self.file} has {self.packed:,} bytes and goes on after {self.count:,}. If it is no trap, unpack it "
+                f"{self.file} has {self.packed:,} bytes and unpacks to more than {self.count:,}. A packed corpus grows "
+                f"to at most {MAX_EXPANSION} times its size; real text grows less. If you trust the file, unpack it "
                 "and give the plain file."
             )
         buffer[: len(content)] = content
         return len(content)
 
 
-def _packed_otherwise(file: TextFile) -> DataError:
-    return DataError(f"Zip members are stored or deflated; {file} is packed in another way. Unpack it first.")
+def _unknown_compression(file: TextFile) -> DataError:
+    return DataError(
+        f"{file} is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack it "
+        "first."
+    )
 
 
 @contextlib.contextmanager
 def _damage_in_words(file: TextFile) -> Iterator[None]:
     try:
         yield
-    except NotImplementedError:  # what zipfile raises for a way of packing that it does not know
-        raise _packed_otherwise(file) from None
-    except RuntimeError as error:  # what zipfile raises for a member with a password
-        raise DataError(f"{file} cannot be unpacked here: {error}. Unpack it first.") from None
-    # Lengths and places that cannot be reach the system as they stand in the archive.
+    except NotImplementedError:  # from zipfile, for an unknown compression method
+        raise _unknown_compression(file) from None
+    except RuntimeError as error:  # from zipfile, for a member with a password
+        raise DataError(f"{file} cannot be unpacked: {error}. Unpack it first.") from None
+    # OSError, ValueError and OverflowError: zipfile hands impossible lengths and positions on to the system.
     except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise DataError(f"A packed file must be whole; {file} is damaged or cut off ({error}). Copy it anew.") from None
+        raise DataError(f"{file} is damaged or cut off ({error}). Copy it again.") from None
 
 
 @contextlib.contextmanager
@@ -155,7 +158,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
     """Yield the unpacked content as a stream.
 
     Raises:
-        DataError: while reading, for a damaged file and for one that unpacks to implausibly much.
+        DataError: while reading, for a damaged file and for one that unpacks to an implausible size.
     """
     with contextlib.ExitStack() as opened:
         packed = file.path.stat().st_size
@@ -166,11 +169,11 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
                 archive = opened.enter_context(zipfile.ZipFile(file.path))
                 entry = archive.getinfo(file.member)
                 if entry.compress_type not in _READABLE:
-                    raise _packed_otherwise(file)
-                packed = min(packed, entry.compress_size)  # an archive can say that a member is longer than itself
+                    raise _unknown_compression(file)
+                packed = min(packed, entry.compress_size)  # the archive may lie about a member
                 stream = opened.enter_context(archive.open(file.member))
         if file.is_gzipped:
-            # Counted before gunzip too, for a gzip inside a zip.
+            # Bounds the gzip stream inside a zip member too.
             inner = io.BufferedReader(_Bounded(stream, packed, file)) if file.member else stream
             stream = cast(IO[bytes], opened.enter_context(gzip.GzipFile(fileobj=inner)))
         if file.is_gzipped or file.member:
@@ -182,7 +185,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
 def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Undecodable]]:
     r"""Yield (number from 1, line) of a UTF-8 file, split on ``\n`` alone.
 
-    A byte-order mark at the beginning and ``\r`` at the ends of lines go; U+2028 and the like stay where they are.
+    Removes a byte-order mark at the beginning and ``\r`` at line ends, and keeps U+2028 and the like.
 
     Raises:
         DataError: for a line longer than ``MAX_LINE`` bytes, and as ``open_bytes`` does.
@@ -193,8 +196,8 @@ def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Undecodable]]:
             number += 1
             if len(content) > MAX_LINE:
                 raise DataError(
-                    f"A line of a corpus has at most {MAX_LINE:,} bytes; {file}, line {number} has more. "
-                    "Give a text file with a sentence or a pair a line."
+                    f"{file}, line {number} is longer than {MAX_LINE:,} bytes. A corpus has one sentence or one pair "
+                    "per line. Give another text file."
                 )
             try:
                 line = content.decode("utf-8-sig" if number == 1 else "utf-8")

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The TMX reader: translation units of an XML file, within bounds on everything that expat keeps in memory."""
 
 import pyexpat
 from collections.abc import Iterator
@@ -9,19 +9,20 @@ from nmt.errors import DataError
 _WHITE_SPACE_OF_XML = " \t\r\n"
 
 
-class _TmxReader:
-    """Collects the segments of translation units as expat meets them, within bounds on all that expat keeps.
+class TmxReader:
+    """Collects the segments of each translation unit from the events of expat.
 
-    Text of inline codes (bpt, ept, it, ph, ut) is formatting and left out; that of hi is kept. Declarations are
-    refused: a few of them, of entities or of attributes' defaults, make any amount of text.
+    Leaves out the text of inline codes (bpt, ept, it, ph, ut), which is formatting, and keeps that of hi. Refuses
+    declarations: a few declared entities or attribute defaults expand to any amount of text.
     """
 
-    MAX_DEPTH = 100  # elements inside each other; a TMX has about six
-    MAX_UNIT = 2**20  # characters, and bytes of a tag, which expat keeps until it ends
-    MAX_NAMES = 10_000  # different ones of elements and attributes, which it keeps to the end; a TMX has about fifty
+    MAX_DEPTH = 100  # nested elements; a TMX file has about six
+    MAX_UNIT = 2**20  # characters of a unit, and bytes of a tag, which expat buffers until it ends
+    MAX_NAMES = 10_000  # distinct names of elements and attributes, which expat keeps; a TMX file has about fifty
     CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
 
     def __init__(self, file: TextFile) -> None:
+        """Take the file to read."""
         self.file = file
         self.parser = pyexpat.ParserCreate()
         self.parser.buffer_text = True
@@ -34,16 +35,16 @@ class _TmxReader:
         self.unit: dict[str, str] | None = None
         self.language = ""
         self.segment: list[str] | None = None
-        self.characters = 0  # of the unit
-        self.codes = 0
+        self.characters = 0  # in the current unit
+        self.codes = 0  # open inline codes
         self.depth = 0
 
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         if self.depth > self.MAX_DEPTH:
             raise DataError(
-                f"Elements of a TMX stand at most {self.MAX_DEPTH} deep inside each other; {self._place()} goes "
-                "deeper. Export it again."
+                f"{self._place()} nests more than {self.MAX_DEPTH} elements. A TMX file nests about six. Export it "
+                "again."
             )
         if element == "tu":
             self.unit, self.characters = {}, 0
@@ -77,7 +78,8 @@ class _TmxReader:
         self.characters += characters
         if self.characters > self.MAX_UNIT:
             raise DataError(
-                f"A unit of a TMX has at most {self.MAX_UNIT:,} characters; {self._place()} goes on. Remove the unit."
+                f"{self._place()}: the unit is longer than {self.MAX_UNIT:,} characters, the limit of a TMX unit. "
+                "Remove it."
             )
 
     def _doctype(self, name: str, system: str | None, public: str | None, declares: int) -> None:
@@ -86,41 +88,45 @@ class _TmxReader:
 
     def _refuse(self, name: str, *_: object) -> None:
         raise DataError(
-            "A TMX declares no entities or attributes of its own, which could grow without bound or read other files; "
-            f"{self._place()} has {name[:60]!r}. Remove the declaration, and write the text instead."
+            f"{self._place()} has {name[:60]!r}. A TMX file must declare no entities or attributes: they could grow "
+            "without bound or read other files. Remove the declaration, and write the text instead."
         )
 
     def _place(self) -> str:
         return f"{self.file}, line {self.parser.CurrentLineNumber}"
 
     def read(self) -> Iterator[dict[str, str]]:
-        """Yield the units, each as its segments by language in lower case."""
-        given = 0
+        """Yield the segments of each unit, by language in lower case.
+
+        Raises:
+            DataError: for a file that is not well-formed, declares entities, or exceeds a bound.
+        """
+        received = 0
         with open_bytes(self.file) as stream:
             while True:
                 content = stream.read(2**16)
-                given += len(content)
+                received += len(content)
                 try:
                     self.parser.Parse(content, not content)
                 except pyexpat.ExpatError as error:
                     raise DataError(
-                        f"A TMX is well-formed XML; {self.file}, line {error.lineno} is not: "
+                        f"{self.file}, line {error.lineno} is not well-formed XML: "
                         f"{pyexpat.errors.messages[error.code]}. Export it again."
                     ) from None
-                except (LookupError, ValueError) as error:  # what Python says of an encoding that expat asks it for
+                except (LookupError, ValueError) as error:  # from Python, for an encoding that expat leaves to it
                     raise DataError(
-                        f"A TMX is in UTF-8, UTF-16 or an encoding of a byte a character; {self.file} is not: {error}. "
-                        "Export it again."
+                        f"{self.file} has an encoding that nmt does not read: {error}. A TMX file is in UTF-8, UTF-16 "
+                        "or a single-byte encoding. Export it again."
                     ) from None
                 if len(self.parser.intern) > self.MAX_NAMES:
                     raise DataError(
-                        f"A TMX has some fifty different tags and attributes; {self._place()} has seen more than "
-                        f"{self.MAX_NAMES:,}. Export it again."
+                        f"{self._place()}: the file has more than {self.MAX_NAMES:,} distinct tags and attributes. A "
+                        "TMX file has about fifty. Export it again."
                     )
-                if given - self.parser.CurrentByteIndex > self.MAX_UNIT + len(content):
+                if received - self.parser.CurrentByteIndex > self.MAX_UNIT + len(content):
                     raise DataError(
-                        f"A tag or comment of a TMX has at most {self.MAX_UNIT:,} bytes; {self._place()} begins one "
-                        "that goes on. Remove it."
+                        f"{self._place()} begins a tag or comment longer than {self.MAX_UNIT:,} bytes, the limit of a "
+                        "TMX file. Remove it."
                     )
                 yield from self.units
                 self.units.clear()

@@ -203,9 +203,7 @@ def test_no_program_runs(read: Callable[[bytes], np.ndarray], tmp_path: Path, ki
     ],
 )
 def test_the_refused_name_is_told(read: Callable[[bytes], np.ndarray], call: Any, name: str) -> None:
-    with pytest.raises(
-        DataError, match=rf"asks to load [\w.]*{name}, which could run code; refused, and nothing was run"
-    ):
+    with pytest.raises(DataError, match=rf"asks to load [\w.]*{name}, which could run code; nothing was run"):
         read(pickle.dumps(Reduced(*call)))
 
 
@@ -441,14 +439,14 @@ def test_flipped_bits(read: Callable[[bytes], np.ndarray], data: st.DataObject, 
         (b"cat\tKatze\ndog\tHund\n", "looks like text.*tsv or .txt"),
         (b"Hello there.", "is not a pickle"),
         (b"\x1f\x8b\x08\x00", "is gzip data.*gunzip"),
-        (b"PK\x03\x04\x14", "is a zip archive. Unpack"),
-        (b"\x93NUMPY\x01\x00", r"is a file of numpy.save. Save the pairs with pickle.dump"),
+        (b"PK\x03\x04\x14", "is a zip archive.*Unpack"),
+        (b"\x93NUMPY\x01\x00", r"is a file of numpy.save.*Save the pairs with pickle.dump"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "is a Git LFS pointer"),
         (b"<!DOCTYPE html>\n<html>", "is a web page.*raw file"),
         ("Go.\tGeh.\n".encode("utf-16"), "is not a pickle"),
         (bytes(100), "is not a pickle"),
         (ARRAY[:100], r"is damaged or cut off \(100 bytes\)"),
-        (ARRAY + b"more", "goes on after the end"),
+        (ARRAY + b"more", "has further bytes after the end"),
         (pickle.dumps({"a": 1}), "holds a dict"),
         (pickle.dumps([["a", "b"]]), "holds a list"),
         (pickle.dumps([["a", "b"]], 0), "holds a list"),
@@ -466,7 +464,7 @@ def test_flipped_bits(read: Callable[[bytes], np.ndarray], data: st.DataObject, 
         (pickle.dumps(np.zeros((2, 2))), "an array of dtype 'f8' instead of strings"),
         (pickle.dumps(np.array([[b"a", b"b"]])), "an array of dtype 'S1' instead of strings"),
         (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R.", "Python 2"),
-        (described(text=b"C\x10" + b"\0\xd8\0\0" * 4), "a character that Unicode does not have, with the code 0xd800"),
+        (described(text=b"C\x10" + b"\0\xd8\0\0" * 4), "0xd800, which is not the code of a Unicode character"),
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
@@ -496,7 +494,7 @@ def test_a_file_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY))
     assert read_string_array(path).shape == PAIRS.shape
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
-    with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has {len(ARRAY)}"):
+    with pytest.raises(DataError, match=rf"has {len(ARRAY)} bytes\. A pickled corpus has at most \d+"):
         read_string_array(path)
 
 
@@ -509,7 +507,7 @@ def test_no_frame_hides_what_follows_it(read: Callable[[bytes], np.ndarray]) -> 
 
 def test_unpacked_content_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
-    with pytest.raises(DataError, match=rf"in at most \d+ bytes; .* has more than {len(ARRAY) - 1}"):
+    with pytest.raises(DataError, match=rf"has more than {len(ARRAY) - 1} bytes\. A pickled corpus has at most \d+"):
         read_string_array(tmp_path / "corpus.pkl", ARRAY)
 
 
