@@ -90,7 +90,7 @@ def test_preparing_twice_says_so_and_preparing_differently_is_refused(project: P
     before = files_in(project)
     assert "Already prepared with these settings" in nmt("prepare", "english-german-both.pkl", cwd=project).stdout
     refused = nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", cwd=project, code=2)
-    assert "seed 73 there, 7 here" in refused.stderr
+    assert "seed 73 before, 7 now" in refused.stderr
     assert files_in(project) == before
     nmt("prepare", "english-german-both.pkl", "--set", "data.seed=7", "--overwrite", cwd=project)
 

@@ -139,11 +139,11 @@ def test_what_cannot_be_scored_is_said(arguments: list[str], message: str, proje
 def test_without_its_dataset_a_run_says_how_to_be_scored_and_is_scored_on_files(project: Path) -> None:
     (project / DATA).rename(project / "elsewhere")
     done = nmt("evaluate", cwd=project, code=2)
-    assert "data/english-german-both is not there" in done.stderr and "--source FILE --reference FILE" in done.stderr
+    assert "trained on, is not in data/" in done.stderr and "--source FILE --reference FILE" in done.stderr
     arguments = ["--source", "elsewhere/test.source.txt", "--reference", "elsewhere/test.target.txt", "--json"]
     found = json.loads(nmt("evaluate", *arguments, cwd=project).stdout)
     assert found["overlap"]["checked"] == {}
-    assert "is not there" in found["overlap"]["unchecked"][0]
+    assert "is not in data/" in found["overlap"]["unchecked"][0]
 
 
 def test_a_run_without_weights_is_refused(project: Path) -> None:
