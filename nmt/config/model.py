@@ -55,7 +55,7 @@ class ModelConfig(Section):
     def _choose_architecture(cls, values: Any, validate: Any) -> Self:
         if cls is not ModelConfig or not isinstance(values, dict):
             return validate(values)
-        name = values.get("architecture", DEFAULT_ARCHITECTURE)
+        name = values["architecture"] if "architecture" in values else DEFAULT_ARCHITECTURE
         section = MODEL_CONFIGS.get(name) if isinstance(name, str) else None
         if section is None:
             known = " or ".join(map(repr, MODEL_CONFIGS))

@@ -1,0 +1,238 @@
+"""The model contract: an architecture of a few lines, registered here, trains, resumes, decodes, is scored and shown.
+
+Nothing of the package is changed for it but two tables, which is all that an architecture in the package would add to.
+"""
+
+import sys
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import small_pairs
+
+import nmt
+from nmt.cli.app import main
+from nmt.config.model import MODEL_CONFIGS, ModelConfig
+from nmt.config.schema import Config
+from nmt.data.synthetic import generate_split
+from nmt.errors import ConfigError, ConflictError, NotFoundError
+from nmt.models import registry
+from nmt.models.accounting import Flops, Part
+from nmt.models.base import Seq2SeqModel, StepOutput
+from nmt.models.build import build_model
+from nmt.models.layers.basic import Linear, TokenEmbedding
+from nmt.models.layers.ops import Projection, sizes
+from nmt.models.layers.unpadding import Unpadding
+from nmt.models.registry import Architecture
+from nmt.plotting import figures
+from nmt.runs.directory import Run
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.training.input_pipeline import InputPipeline
+from nmt.training.resume import check_changes
+from nmt.training.state import TrainState
+
+
+class ToyConfig(ModelConfig):
+    """A bag of source words, and the last two target words."""
+
+    architecture: Literal["toy"] = "toy"
+    """Architecture of the model."""
+    width: int = 16
+    """Width D of the embeddings."""
+
+    @property
+    def schedule_width(self) -> int:
+        return self.width
+
+
+class Bag(NamedTuple):
+    mean: tf.Tensor  # [B, D]
+
+    def select(self, rows: tf.Tensor) -> "Bag":
+        return Bag(tf.gather(self.mean, rows))
+
+
+class LastWord(NamedTuple):
+    ids: tf.Tensor  # int32 [B, K]: the token before the one that a step reads
+
+    def reorder(self, parents: tf.Tensor) -> "LastWord":
+        return LastWord(tf.gather(self.ids, parents, batch_dims=1))
+
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> "LastWord":
+        return LastWord(tf.gather(self.ids, rows))
+
+
+class Toy(Seq2SeqModel):
+    """Predicts a word from the mean of the source and the two words before it."""
+
+    config: ToyConfig
+
+    def __init__(self, config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> None:
+        super().__init__()
+        self.config = config
+        self.source = TokenEmbedding(source_vocabulary, config.width, scaled=False, name="source")
+        self.target = TokenEmbedding(target_vocabulary, config.width, scaled=False, name="target")
+        self.output_layer = Linear(target_vocabulary, name="output")
+
+    def make_weights(self, *, fresh: bool = True) -> None:
+        for layer, width in ((self.source, None), (self.target, None), (self.output_layer, 3 * self.config.width)):
+            layer.build((None, width))
+        self.built = True
+
+    def encode(self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None) -> Bag:
+        real = tf.cast(tf.not_equal(source, PAD), self.compute_dtype)[..., tf.newaxis]
+        return Bag(tf.reduce_sum(self.source(source) * real, axis=1) / tf.reduce_sum(real, axis=1))
+
+    def _states(self, bag: Bag, before: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
+        mean = tf.tile(bag.mean[:, tf.newaxis], [1, sizes(tokens)[1], 1])
+        return tf.concat([mean, self.target(before), self.target(tokens)], axis=-1)
+
+    def decode_states(
+        self,
+        target: tf.Tensor,
+        encoded: Bag,
+        *,
+        unpadding: Unpadding | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        before = tf.pad(target[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
+        states = self._states(encoded, before, target)
+        return states if unpadding is None else unpadding.flatten(states)
+
+    def output_projection(self) -> Projection:
+        return self.output_layer.projection()
+
+    def initial_state(self, encoded: Bag, beams: int, capacity: tf.Tensor | int) -> LastWord:
+        return LastWord(tf.fill([sizes(encoded.mean)[0], beams], BOS))
+
+    def step(self, tokens: tf.Tensor, encoded: Bag, state: LastWord, *, attention: bool = False) -> StepOutput:
+        logits = self.output_projection().logits(self._states(encoded, state.ids, tokens))
+        return StepOutput(logits, None, LastWord(tokens))
+
+
+class ToyAccounting:
+    """The account of the toy."""
+
+    def parts(self, config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> list[Part]:
+        return [
+            Part("source", f"[B, S, {config.width}]", source_vocabulary * config.width, "TokenEmbedding"),
+            Part("target", f"[B, T, {config.width}]", target_vocabulary * config.width, "TokenEmbedding"),
+            Part("output", f"[B, T, {target_vocabulary}]", (3 * config.width + 1) * target_vocabulary, "Linear"),
+        ]
+
+    def flops(
+        self, config: ToyConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int
+    ) -> Flops:
+        return Flops(0, 0, 0, 6 * config.width * target_vocabulary * int(target_lengths.sum()))
+
+
+TOY = """
+data: {tokenizer: word, normalization: ascii-words}
+model: {architecture: toy, width: 32}
+training: {epochs: 3, batch_size: 16, schedule: inverse_sqrt, peak_learning_rate: 0.03, warmup_steps: 20, samples: 1,
+  decode_validation: 5}
+"""
+SENTENCE = "im one two three"
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder, with the architecture registered."""
+    monkeypatch.setitem(MODEL_CONFIGS, "toy", ToyConfig)
+    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Toy", ToyAccounting()))
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[Toy.__module__])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(200)))
+    (tmp_path / "toy.yaml").write_text(TOY)
+    nmt.prepare("pairs.tsv", config="toy.yaml")
+    return tmp_path
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["nmt", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    return int(left.value.code or 0)
+
+
+def test_it_trains_resumes_and_is_translated_with_scored_and_described(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = nmt.train("toy.yaml", run="whole")
+    nmt.train("toy.yaml", run="halves", set={"training.epochs": 1})
+    halves = nmt.train(run="halves", set={"training.epochs": 3})
+    assert halves.weights_path(3).read_bytes() == whole.weights_path(3).read_bytes()
+    losses = [epoch.validation_loss for epoch in whole.epochs()]
+    assert losses == sorted(losses, reverse=True)
+    assert whole.epochs()[-1].validation_bleu is not None
+
+    greedy = nmt.load("whole").translate([SENTENCE, "im one", ""])
+    assert greedy[0] and not greedy[2]
+    assert nmt.load("whole", decoding={"beam_size": 1}).translate([SENTENCE]) == greedy[:1]
+    beam = nmt.load("whole", decoding={"beam_size": 4}).translate_n_best([SENTENCE], 3)[0]
+    assert [found.score for found in beam] == sorted((found.score for found in beam), reverse=True)
+    details = nmt.load("whole").translate_details([SENTENCE])
+    np.testing.assert_allclose(
+        nmt.load("whole").score([SENTENCE], [details[0].text]), [details[0].score], rtol=1e-4, atol=1e-5
+    )
+    assert nmt.load("whole").translate([SENTENCE], sample=True)
+    assert nmt.evaluate(["whole"]).record.scores.systems["whole"]
+
+    for arguments in (["info", "--run", "whole"], ["plot", "losses", "--run", "whole"], ["average", "--last", "2"]):
+        assert command(monkeypatch, *arguments) == 0
+    output = capsys.readouterr().out
+    assert "output            [B, T, " in output and "architecture: toy" in output
+    assert (
+        command(monkeypatch, "bench", "--config", "toy.yaml", "--generated", "--vocabulary", "50", "--seconds", "0")
+        == 0
+    )
+    assert "Model: toy, " in capsys.readouterr().out
+
+
+def test_what_it_cannot_do_is_refused_in_words(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
+    assert command(monkeypatch, "translate", "--run", "toy", "--alignment", SENTENCE) == 2
+    assert "A model of architecture 'toy' has no attention" in capsys.readouterr().err
+    with pytest.raises(NotFoundError, match="no position embedding"):
+        figures.draw("positions", run)
+    with pytest.raises(ConfigError, match=r"unknown key 'model\.heads'.*known in model: architecture, width"):
+        nmt.train("toy.yaml", run="other", set={"model.heads": 4})
+
+
+def test_a_resume_across_architectures_is_refused_in_words(toy: Path) -> None:
+    nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
+    with pytest.raises(ConflictError, match=r"has a model of architecture 'toy', .* asks for 'transformer'"):
+        nmt.train("base.yaml", run="toy", allow_changes=True)
+    with pytest.raises(ConflictError, match="'toy'"):
+        check_changes(Run(Path("checkpoints/toy")), Config(), nmt.prepare("pairs.tsv", config="toy.yaml"))
+
+
+def test_stepping_is_teacher_forcing_and_a_beam_of_one_is_greedy(toy: Path) -> None:
+    state = TrainState(Config(model=ToyConfig()), {"source": 20, "target": 30})
+    source, target = tf.constant([[4, 5, EOS]]), tf.constant([[BOS, 7, 8, 9]])
+    encoded = state.model.encode(source)
+    whole = state.model.output_projection().logits(state.model.decode_states(target, encoded))
+    decoder = state.model.initial_state(encoded, 1, 0)
+    for place in range(4):
+        output = state.model.step(target[:, place : place + 1], encoded, decoder)
+        decoder = output.state
+        np.testing.assert_allclose(output.logits[:, 0], whole[:, place], rtol=1e-6)
+
+
+CONTRACT = {"make_weights", "encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}
+
+
+def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path) -> None:
+    assert Seq2SeqModel.__abstractmethods__ == CONTRACT - {"teacher_forcing"}
+    with pytest.raises(TypeError, match="abstract"):
+        Seq2SeqModel()
+    state = TrainState(Config(model=ToyConfig()), {"source": 20, "target": 20})
+    pipeline = InputPipeline(state.config, generate_split(40, 20, seed=1))
+    for batches in pipeline.step_batches(1):
+        state.step(batches, 0.01)
+    assert state.position.step == pipeline.steps(1) == 1
+    assert build_model(ToyConfig(), 20, 20, "bfloat16", trained=True).compute_dtype == "bfloat16"
