@@ -12,7 +12,6 @@ from conftest import ROOT
 # Wings in the order in which data flows: a wing imports only from those above it, and of these only the named.
 WINGS: dict[str, str] = {
     "errors": "",
-    "version": "",
     "storage": "errors",
     "config": "errors storage",
     "runtime": "config",
@@ -21,12 +20,12 @@ WINGS: dict[str, str] = {
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers",
     "decoding": "errors config runtime tokenizers models runs data",
-    "evaluation": "errors version storage config tokenizers models runs data decoding",
+    "evaluation": "errors storage config tokenizers models runs data decoding",
     "training": "errors storage config runtime tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
     "api": "errors config runs data decoding evaluation training",
-    "cli": "errors version storage config runtime models runs data decoding evaluation training plotting benchmark api",
+    "cli": "errors storage config runtime models runs data decoding evaluation training plotting benchmark api",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))

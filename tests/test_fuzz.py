@@ -47,7 +47,7 @@ from nmt.data.sources.pickled_array import read_string_array
 from nmt.data.sources.text_file import find_text_file
 from nmt.errors import DataError, NmtError
 from nmt.runs.directory import Run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, Header, StepMetrics
 from nmt.storage.arrays import read_arrays, write_arrays
 from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
@@ -203,7 +203,7 @@ def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
                 raise DataError(item.message)
             assert "".join(item).encode() is not None
 
-    return lambda: every(*(lambda one=one: read(one) for one in configs))
+    return lambda: every(*(lambda config=config: read(config) for config in configs))
 
 
 def every(*reads: Callable[[], object]) -> None:
@@ -300,6 +300,8 @@ ZIP_TOKENS = [
 def yaml_files() -> list[bytes]:
     return [
         Config().to_yaml().encode(),
+        b"format: 2\n" + Config().to_yaml().encode(),
+        b"training: {accumulate: 2, pack: false, schedule: paper}\nmodel: {initialisation: small}\n",
         b"data: {n_sentences: 1000, split: random}\nmodel:\n  d_model: 64\ntraining:\n  adam_epsilon: 1e-9\n",
         b"a: &a [1, 2]\nb: &b [*a, *a]\ndata: {<<: {seed: 3}, dataset: *b}\n",
     ]
@@ -393,6 +395,9 @@ def subword_files(name: str) -> Callable[[], list[bytes]]:
     return seeds
 
 
+HEADERS: list[list[Header]] = [[], [Header()]]
+
+
 def metrics() -> list[bytes]:
     records = [
         StepMetrics(epoch=1, step=5, loss=2.5, accuracy=0.25, learning_rate=1e-4),
@@ -406,7 +411,7 @@ def metrics() -> list[bytes]:
     run.weights_path("average").parent.mkdir(parents=True)
     run.weights_path("average").touch()
     run.write_config(Config())
-    return ["".join(record.model_dump_json() + "\n" for record in records).encode()]
+    return ["".join(record.model_dump_json() + "\n" for record in [*header, *records]).encode() for header in HEADERS]
 
 
 def weights() -> list[bytes]:

@@ -170,8 +170,8 @@ class TransformerConfig(ModelConfig):
             fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
             nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
             raise ValueError(
-                f"heads must divide d_model unless head_size is set; received heads {self.heads} with d_model "
-                f"{self.d_model}. Nearest that fits: heads {nearest_heads}"
+                f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is set. "
+                f"Nearest: heads {nearest_heads}"
             )
         if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
             raise ValueError(

@@ -137,4 +137,4 @@ def test_a_text_that_finds_no_room_leaves_the_one_before(tmp_path: Path, monkeyp
         with pytest.raises(NmtError, match=f"{path.name} cannot be written: No space left on device"):
             write_text(path, "after")
         assert path.read_text() == "again" or refused >= calls - 1
-        assert [one.name for one in tmp_path.iterdir()] == ["config.yaml"]
+        assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]

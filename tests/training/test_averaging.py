@@ -124,7 +124,7 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
         (["--last", "1"], "An average needs at least 2 epochs; received --last 1. Give more epochs."),
         (["--last", "-1"], "An average needs at least 2 epochs; received --last -1. Give more epochs."),
         (["--epochs", "2,2"], "An average needs at least 2 epochs; received --epochs 2,2. Give more epochs."),
-        (["--last", "3"], "run 'base' has not those of the last 3. It has those of 1-2"),
+        (["--last", "3"], "Run 'base' does not have the weights of the last 3 epochs. "),
         (["--epochs", "1-x"], "'1-x' names no epochs of run 'base'"),
         (["--run", "bse", "--last", "2"], "There is no run 'bse' in checkpoints/ (did you mean 'base'?)"),
     ],

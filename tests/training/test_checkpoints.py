@@ -362,7 +362,7 @@ def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndO
     model = blank[0]
     arrays = {name: array + 1 for name, array in weights_of(model).items()}
     name = sorted(arrays)[-1]
-    with pytest.raises(ValueError, match="of type float64, weights are saved in float32"):
+    with pytest.raises(ValueError, match="has type float64 in the file, weights are saved as float32"):
         set_weights(model, {**arrays, name: arrays[name].astype(np.float64)})
     assert not any(weight.numpy().any() for weight in model.weights)
 
@@ -553,7 +553,7 @@ def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
 
 def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2, 4])
-    with pytest.raises(NotFoundError, match=r"training\.average_last.*run 'first' has none.*one of 1, 2, 3, 4"):
+    with pytest.raises(NotFoundError, match=r"^Run 'first' has no averaged.*training\.average_last.*one of 1, 2, 3, 4"):
         choose_epoch(run, "average")
     run.append_metrics(AverageMetrics(epochs=[3, 4], step=4, validation_loss=0.5, validation_accuracy=0.9))
     assert choose_epoch(run, None) == 2  # its file is missing
