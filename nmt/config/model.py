@@ -55,7 +55,7 @@ class ModelConfig(Section):
     def _choose_architecture(cls, values: Any, validate: Any) -> Self:
         if cls is not ModelConfig or not isinstance(values, dict):
             return validate(values)
-        name = values["architecture"] if "architecture" in values else DEFAULT_ARCHITECTURE
+        name = {"architecture": DEFAULT_ARCHITECTURE, **values}["architecture"]
         section = MODEL_CONFIGS.get(name) if isinstance(name, str) else None
         if section is None:
             known = " or ".join(map(repr, MODEL_CONFIGS))
@@ -85,40 +85,40 @@ class TransformerConfig(ModelConfig):
     head_size: int | None = Field(None, ge=1, le=65_536)
     """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
     attention_scale: Literal["head", "projection"] = "head"
-    """What attention scores are divided by: ``head``, sqrt(head_size), as in the paper; ``projection``,
-    sqrt(heads x head_size), which flattens the softmax."""
+    """Divisor of attention scores: ``head``, sqrt(head_size), as in the paper; ``projection``, sqrt(heads x head_size),
+    which flattens the softmax."""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Dropout on the embeddings and on the output of each block, before it joins the residual stream."""
+    """Dropout rate on the embeddings and on the output of each block, before the residual sum."""
     attention_dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout on the attention weights, after the softmax: training hides a share of what each query looks at."""
+    """Dropout rate on the attention weights, after the softmax."""
     feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout within the feed-forward blocks, on the inner activation after the ReLU."""
+    """Dropout rate within the feed-forward blocks, on the inner activation after the ReLU."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the words, in source and translation so far, that training replaces by unk, so that the model translates
-    around words it does not know."""
+    """Share of source and target words that training replaces by unk, so that the model learns to translate around
+    unknown words."""
     norm: Literal["post", "pre"] = "post"
-    """Layer normalization after each residual sum (``post``, the paper) or before each block (``pre``)."""
+    """Place of layer normalization: after each residual sum (``post``, the paper) or before each block (``pre``)."""
     initializer: Literal["glorot", "small"] = "glorot"
-    """Random values that matrices start from: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings
-    normal with deviation 1 / sqrt(d_model); ``small``, all normal with deviation 0.02 (Devlin et al. 2019, "BERT"),
-    so that with post-norm each residual sum is at first little more than what goes in."""
+    """Initial values of matrices: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings normal with
+    deviation 1 / sqrt(d_model); ``small``, normal with deviation 0.02 (Devlin et al. 2019, "BERT"), so that with
+    post-norm each residual sum starts near its input."""
     layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
-    """Added to the variance in layer normalization."""
+    """Epsilon that layer normalization adds to the variance."""
     share_decoder_norm: bool = False
-    """One layer norm for both attention blocks of a decoder layer, instead of one each; post-norm only."""
+    """Whether both attention blocks of a decoder layer share a layer norm; post-norm only."""
     word_embedding: Literal["trained", "sinusoidal"] = "trained"
-    """``trained`` as in the paper; ``sinusoidal``: row i is the encoding of position i, fixed."""
+    """Word embeddings: ``trained``, as in the paper; ``sinusoidal``, fixed, row i being the encoding of position i."""
     scale_embeddings: bool = True
-    """Multiply word embeddings by sqrt(d_model) (section 3.4 of the paper)."""
+    """Whether word embeddings are multiplied by sqrt(d_model) (section 3.4 of the paper)."""
     tie_embeddings: Literal["none", "output", "all"] = "output"
-    """Which matrices are one: ``output``, target embedding and output layer; ``all``, the source embedding too
-    (needs ``data.joint_vocabulary``); ``none``, each its own."""
+    """Shared matrices: ``output``, target embedding and output layer; ``all``, the source embedding too (needs
+    ``data.joint_vocabulary``); ``none``."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
     max_positions: int = Field(512, ge=2, le=2**20)
-    """Longest sentence, in tokens with bos and eos, that learned positions can take; longer ones are refused."""
+    """Number of learned positions: tokens of the longest sentence, bos and eos included. Longer ones are refused."""
     source_bos: bool = True
-    """The encoder reads bos before the source sentence; false drops it."""
+    """Whether the encoder reads bos before the source sentence."""
 
     @property
     def reads_bos(self) -> bool:
@@ -170,17 +170,17 @@ class TransformerConfig(ModelConfig):
             fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
             nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
             raise ValueError(
-                f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is set. "
-                f"Nearest: heads {nearest_heads}"
+                f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is "
+                f"set. Nearest: heads {nearest_heads}"
             )
         if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
             raise ValueError(
-                "a fixed sinusoidal word_embedding cannot be tied to a trained output layer; received tie_embeddings "
-                f"{self.tie_embeddings!r}. Set tie_embeddings: none"
+                f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding cannot "
+                "be tied to a trained output layer. Set tie_embeddings: none"
             )
         if self.share_decoder_norm and self.norm == "pre":
             raise ValueError(
-                "share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or "
+                "share_decoder_norm is true and norm is 'pre'. share_decoder_norm needs norm: post. Set norm: post, or "
                 "share_decoder_norm: false"
             )
         return self

@@ -7,6 +7,7 @@ from nmt.config.training import Precision
 from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel
 from nmt.models.registry import architecture_of
+from nmt.models.weights import weight_name
 from nmt.runtime import keras
 
 # Keras's names. Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead
@@ -51,4 +52,7 @@ def build_model(
             model.make_weights(fresh=not trained)
         finally:
             keras.config.set_dtype_policy(policy)
+    names = [weight_name(weight) for weight in model.weights]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two weights of {type(model).__name__} are called {repeated!r}, and would be saved as one")
     return model

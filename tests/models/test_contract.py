@@ -27,7 +27,7 @@ from nmt.models.layers.unpadding import Unpadding
 from nmt.models.registry import Architecture
 from nmt.plotting import figures
 from nmt.runs.directory import Run
-from nmt.runtime import tf
+from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.resume import check_changes
@@ -77,8 +77,10 @@ class Toy(Seq2SeqModel):
         self.output_layer = Linear(target_vocabulary, name="output")
 
     def make_weights(self, *, fresh: bool = True) -> None:
-        for layer, width in ((self.source, None), (self.target, None), (self.output_layer, 3 * self.config.width)):
-            layer.build((None, width))
+        with keras.name_scope(self.name):
+            for layer in (self.source, self.target, self.output_layer):
+                with keras.name_scope(layer.name):
+                    layer.build((None, 3 * self.config.width))
         self.built = True
 
     def encode(self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None) -> Bag:
@@ -110,6 +112,14 @@ class Toy(Seq2SeqModel):
     def step(self, tokens: tf.Tensor, encoded: Bag, state: LastWord, *, attention: bool = False) -> StepOutput:
         logits = self.output_projection().logits(self._states(encoded, state.ids, tokens))
         return StepOutput(logits, None, LastWord(tokens))
+
+
+class Nameless(Toy):
+    """A toy whose weights have no paths of their own."""
+
+    def make_weights(self, *, fresh: bool = True) -> None:
+        for layer in (self.source, self.target, self.output_layer):
+            layer.build((None, 3 * self.config.width))
 
 
 class ToyAccounting:
@@ -236,3 +246,11 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
         state.step(batches, 0.01)
     assert state.position.step == pipeline.steps(1) == 1
     assert build_model(ToyConfig(), 20, 20, "bfloat16", trained=True).compute_dtype == "bfloat16"
+
+
+def test_weights_that_share_a_name_are_a_mistake_of_the_architecture(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Nameless", ToyAccounting()))
+    with pytest.raises(ValueError, match=r"two weights of Nameless are called 'matrix'"):
+        build_model(ToyConfig(), 20, 20)
