@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator, load, prepare, train
+    from nmt.api import load, prepare, train
+    from nmt.decoding.run_translator import RunTranslator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
 
@@ -32,7 +33,7 @@ _MODULES = {
     "DataError": "nmt.errors",
     "NmtError": "nmt.errors",
     "NotFoundError": "nmt.errors",
-    "RunTranslator": "nmt.api",
+    "RunTranslator": "nmt.decoding.run_translator",
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",

@@ -10,6 +10,7 @@ from conftest import SMALLEST, nmt, small_pairs
 
 import nmt as package
 from nmt import api
+from nmt.decoding import run_translator
 
 
 def run_python(code: str, cwd: Path) -> str:
@@ -39,14 +40,15 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
     runner = doctest.DocTestRunner()
     with_examples = set()
     failures: list[str] = []
-    for test in finder.find(api, extraglobs={"nmt": package}):
+    found = [test for module in (api, run_translator) for test in finder.find(module, extraglobs={"nmt": package})]
+    for test in found:
         if test.examples:
-            with_examples.add(test.name.removeprefix("nmt.api."))
+            with_examples.add(test.name.removeprefix("nmt.api.").removeprefix("nmt.decoding.run_translator."))
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
     public = {"prepare", "load", "train"} | {
         f"RunTranslator.{name}"
-        for name, member in vars(api.RunTranslator).items()
+        for name, member in vars(run_translator.RunTranslator).items()
         if not name.startswith("_") and callable(member)
     }
     assert public <= with_examples

@@ -25,7 +25,7 @@ from nmt.cli.options import (
 from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.api import RunTranslator
+    from nmt.decoding.run_translator import RunTranslator
     from nmt.decoding.translator import Translation
 
 
@@ -126,8 +126,9 @@ def translate(
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
         paste letters.en letters.out | nmt translate --score
     """
-    from nmt.api import check_n_best, load
+    from nmt.api import load
     from nmt.config.loading import change_decoding
+    from nmt.decoding.run_translator import check_n_best
     from nmt.runs.directory import find_run
 
     settings: dict[str, Any] = {

@@ -175,8 +175,8 @@ class TransformerConfig(ModelConfig):
             )
         if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
             raise ValueError(
-                f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding cannot "
-                "be tied to a trained output layer. Set tie_embeddings: none"
+                f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding "
+                "cannot be tied to a trained output layer. Set tie_embeddings: none"
             )
         if self.share_decoder_norm and self.norm == "pre":
             raise ValueError(

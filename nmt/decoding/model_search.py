@@ -14,6 +14,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.decoding.beam import beam_search
 from nmt.decoding.sampling import sample, step_search
 from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds
+from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -21,20 +22,6 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 IDS = SpecialIds(PAD, BOS, EOS)
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
-
-
-class SearchOptions(NamedTuple):
-    """Kind of search; its numbers are in the decoding section of the configuration."""
-
-    sampled: bool = False
-    """Whether tokens are drawn instead of searched for."""
-    n_best: int = 1
-    """Number of hypotheses for each sentence; more than one need beam search."""
-    scored: bool = False
-    """Whether scores are wanted."""
-
-
-GREEDY = SearchOptions()
 
 
 class ModelState(NamedTuple):

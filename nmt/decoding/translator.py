@@ -14,7 +14,8 @@ from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Sequences
 from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.model_search import FEW_STEPS, GREEDY, ModelSearch, SearchOptions
+from nmt.decoding.model_search import FEW_STEPS, ModelSearch
+from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.errors import DataError
 from nmt.models.accounting import count_weights
 from nmt.models.base import Seq2SeqModel

@@ -12,7 +12,7 @@ from nmt.config.schema import Config
 from nmt.data.prepare import prepare
 from nmt.decoding import translator as translation
 from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.model_search import SearchOptions
+from nmt.decoding.search_options import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.scoring import bleu
