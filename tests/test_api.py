@@ -109,7 +109,7 @@ def test_two_files_and_files_for_splits_are_taken(folder: Path) -> None:
 
 def test_what_the_command_refuses_is_an_exception(folder: Path) -> None:
     package.prepare("pairs.tsv")
-    with pytest.raises(package.ConflictError, match="never overwritten unasked"):
+    with pytest.raises(package.ConflictError, match="not overwritten unless you ask"):
         package.prepare("pairs.tsv", set={"data.seed": 7})
     with pytest.raises(package.NotFoundError, match=r"There is no file 'ghost.tsv'"):
         package.prepare("ghost.tsv")
@@ -155,7 +155,7 @@ def test_translations_are_those_of_the_command(trained_project: Path, monkeypatc
 
 def test_what_cannot_be_translated_is_refused(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained_project)
-    with pytest.raises(package.ConfigError, match="--beam must be greater than or equal to 1; received 0"):
+    with pytest.raises(package.ConfigError, match="--beam is 0, but must be greater than or equal to 1"):
         package.load("base", decoding={"beam_size": 0})
     with pytest.raises(package.NotFoundError, match="no weights of epoch '9'"):
         package.load("base", 9)

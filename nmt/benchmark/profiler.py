@@ -37,7 +37,7 @@ KINDS = {
     "softmax": r"Softmax",
     "embeddings and positions": r"embedding|positions",
     "casts": r"^Cast ",
-    "padding removal, transposes and copies": r"^\S*(Transpose|Gather|Scatter|Concat|Split|Slice|Pack|Reshape|Broadcast"
+    "unpadding, transposes and copies": r"^\S*(Transpose|Gather|Scatter|Concat|Split|Slice|Pack|Reshape|Broadcast"
     r"|Tile|Identity|Copy)\S* ",
 }
 

@@ -101,7 +101,7 @@ def _data(
     if limit is not None and limit < LONGEST + 2:
         raise ConfigError(
             f"This model reads at most {limit} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, bos "
-            f"and eos. Set model.max_positions={LONGEST + 2}, or {config.model.limits_remedy}."
+            f"and eos. Set {config.model.settings_for_length(LONGEST + 2)}."
         )
     train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
     return "generated ids", {"source": size, "target": size}, train, test

@@ -31,9 +31,8 @@ class ModelConfig(Section):
         """Longest source and target sentences that the model reads."""
         return LengthLimits(None, None)
 
-    @property
-    def limits_remedy(self) -> str:
-        """Setting without length limits, for messages of models that have some."""
+    def settings_for_length(self, tokens: int) -> str:
+        """Return settings of a model that reads sentences of N tokens, for messages of models with limits."""
         return ""
 
     @property
@@ -131,10 +130,9 @@ class TransformerConfig(ModelConfig):
         most = self.max_positions if self.positions == "learned" else None
         return LengthLimits(most, most)
 
-    @property
-    def limits_remedy(self) -> str:
-        """Setting without length limits."""
-        return "model.positions=sinusoidal"
+    def settings_for_length(self, tokens: int) -> str:
+        """Return settings of a model that reads sentences of N tokens."""
+        return f"model.max_positions={tokens}, or model.positions=sinusoidal"
 
     @property
     def schedule_width(self) -> int:

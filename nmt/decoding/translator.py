@@ -198,9 +198,10 @@ class Translator:
         most = limit - 1 - int(self.config.model.reads_bos)
         for ids, name in zip(encoded, names, strict=True):
             if len(ids) > most:
+                needed = len(ids) + limit - most
                 raise DataError(
                     f"Too long: {name} has {len(ids)} tokens. This model reads at most {most} tokens of source. Split "
-                    f"the sentence, or train with {self.config.model.limits_remedy}."
+                    f"the sentence, or train with {self.config.model.settings_for_length(needed)}."
                 )
 
     def _batches(self, encoded: list[list[int]]) -> Iterator[list[int]]:

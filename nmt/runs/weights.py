@@ -48,20 +48,20 @@ class WeightsFile:
         self._arrays = reader.submit(read_arrays, self.path)
         reader.shutdown(wait=False)
 
-    def check_size(self, fewest_weights: int) -> None:
+    def check_size(self, weights: int) -> None:
         """Refuse a model that is far larger than the file, before memory is spent on it.
 
         Args:
-            fewest_weights: Lower bound of the model's number of weights.
+            weights: Number of weights of the model.
 
         Raises:
             DataError: if the model is too large, or the file is damaged.
             NotFoundError: if the file does not exist.
         """
         size = self.path.stat().st_size if self.path.exists() else 0
-        if BYTES_PER_WEIGHT * fewest_weights > MAX_SIZE_RATIO * size:
+        if BYTES_PER_WEIGHT * weights > MAX_SIZE_RATIO * size:
             count = sum(array.size for array in self._arrays.result().values())
-            raise self._mismatch(f"the file has {count:,} weights, the model at least {fewest_weights:,}")
+            raise self._mismatch(f"the file has {count:,} weights, the model {weights:,}")
 
     def _mismatch(self, difference: str) -> DataError:
         return DataError(

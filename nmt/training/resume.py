@@ -37,7 +37,7 @@ def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
             if limit is not None and needed > limit:
                 raise ConfigError(
                     f"The longest {side} of the {name} split has {needed} tokens with bos and eos; this model reads at "
-                    f"most {limit}. Set model.max_positions={needed}, or {config.limits_remedy}."
+                    f"most {limit}. Set {config.settings_for_length(needed)}."
                 )
 
 

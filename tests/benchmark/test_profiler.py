@@ -71,7 +71,7 @@ def test_the_order_in_which_operations_are_listed_does_not_matter(ran: list[Oper
         ("AddN", "backward/AddN_7", "backward", "sums of gradients and biases"),
         ("_MklSoftmax", "encoder_1/attention/Softmax", "forward", "softmax"),
         ("SparseSoftmaxCrossEntropyWithLogits", "Sparse/Sparse", "forward", "loss and accuracy"),
-        ("Transpose", "encoder_1/attention/Transpose", "forward", "padding removal, transposes and copies"),
+        ("Transpose", "encoder_1/attention/Transpose", "forward", "unpadding, transposes and copies"),
         ("ReluGrad", "gradient_tape/encoder_1/feed_forward/inner/ReluGrad", "backward", "other"),
     ],
 )

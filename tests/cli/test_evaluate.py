@@ -122,7 +122,7 @@ def test_a_single_sentence_can_be_scored(project: Path) -> None:
         (["--tokenize", "zh", "--metric", "ter"], "--tokenize zh has no effect on ter"),
         (["--report", "x.pdf"], "cannot be written as '.pdf'"),
         (["--beam", "1", "--length-penalty", "1"], "received it with --beam 1"),
-        (["--precision", "int8"], "--precision must be 'auto', 'float32' or 'bfloat16'; received 'int8'"),
+        (["--precision", "int8"], "--precision is 'int8', but must be 'auto', 'float32' or 'bfloat16'"),
         (["--resamples", "100000000"], "or fewer; 0 gives scores alone"),
     ],
 )

@@ -542,16 +542,17 @@ nmt: --set data.dataset=my data: data: 'my data' cannot be the name of a dataset
      and holds only letters, digits and . _ - (at most 100 characters). Choose another name.
 
 $ nmt train --set model.heads=5
-nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads must divide d_model unless head_size is set;
-     received heads 5 with d_model 32. Nearest that fits: heads 4.
+nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads is 5 and d_model is 32. heads must divide
+     d_model unless head_size is set. Nearest: heads 4.
 
 $ nmt train --set model.word_embedding=sinusoidal
-nmt: configs/base.yaml, line 2, with --set model.word_embedding=sinusoidal: model: a fixed sinusoidal word_embedding
-     cannot be tied to a trained output layer; received tie_embeddings 'output'. Set tie_embeddings: none.
+nmt: configs/base.yaml, line 2, with --set model.word_embedding=sinusoidal: model: word_embedding is 'sinusoidal' and
+     tie_embeddings is 'output'. A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none.
 
 $ nmt train --set model.share_decoder_norm=true --set model.norm=pre
 nmt: configs/base.yaml, line 2, with --set model.share_decoder_norm=true --set model.norm=pre: model:
-     share_decoder_norm goes with norm: post alone; received norm 'pre'. Set norm: post, or share_decoder_norm: false.
+     share_decoder_norm is true and norm is 'pre'. share_decoder_norm needs norm: post. Set norm: post, or
+     share_decoder_norm: false.
 
 $ nmt train --set training.best_by=bleu
 nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best_by is bleu and decode_validation is
@@ -598,22 +599,23 @@ $ nmt train --config base.yaml
 nmt: checkpoints/base exists already. It is never overwritten. Choose another name, or move it away.
 
 $ nmt train --config base.yaml --set model.heads=2
-nmt: A run goes on with the settings and data it began with; run 'base' differs in model.heads: 4 before, 2 now. Start
-     another with --run NAME, undo the change, or, if it is meant, say --allow-changes.
+nmt: Run 'base' was started with other settings or data: model.heads: 4 before, 2 now. A run keeps those that it was
+     started with. Start another run with --run NAME, undo the change, or, if it is meant, give --allow-changes.
 
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
 $ nmt train --run base --dataset other
-nmt: A run goes on with the settings and data it began with; run 'base' differs in dataset: 'english-german-both'
-     before, 'other' or new content now. Start another with --run NAME, undo the change, or, if it is meant, say
-     --allow-changes.
+nmt: Run 'base' was started with other settings or data: dataset: 'english-german-both' before, 'other' or new content
+     now. A run keeps those that it was started with. Start another run with --run NAME, undo the change, or, if it is
+     meant, give --allow-changes.
 
 $ nmt train --run new --set model.tie_embeddings=all
-nmt: model.tie_embeddings: all needs one vocabulary for both sides; the dataset has 13 ids on the source side and 14
-     on the target side. Prepare it with --set data.joint_vocabulary=true, or set model.tie_embeddings=output.
+nmt: The dataset has 13 ids on the source side and 14 on the target side; model.tie_embeddings: all needs one
+     vocabulary for both. Prepare the dataset with --set data.joint_vocabulary=true, or set
+     model.tie_embeddings=output.
 
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5
-nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
-     the train split needs 6. Set model.max_positions=6, or model.positions=sinusoidal.
+nmt: The longest source of the train split has 6 tokens with bos and eos; this model reads at most 5. Set
+     model.max_positions=6, or model.positions=sinusoidal.
 
 $ nmt train --run new --from bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
@@ -623,8 +625,8 @@ nmt: Run 'base' has no weights of epoch '9'. An epoch is a number, best, last or
 
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new
-nmt: A run is not begun that the disk cannot hold; checkpoints/new needs 1 MB more, 0 MB are free. Free some, or keep
-     fewer of its weights, 0 MB each: --set training.max_to_keep=2 --set training.average_last=1
+nmt: Not enough disk space: checkpoints/new needs 979 KB more, 1 KB are free. Free some, or keep the weights of fewer
+     epochs, 89 KB each: --set training.max_to_keep=2 --set training.average_last=1
 
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
 $ nmt train --run base --set training.epochs=3
@@ -633,64 +635,65 @@ nmt: Run 'base' is in use by process 4711 on atlas, since 2026-03-01T09:30:00+01
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
-     missing. Its weights, where they are whole, still translate; to train, start another run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/state.json is missing. Training resumes from a
+     whole state. The run's weights, where they are whole, still translate; to train, start another run with --run
+     NAME.
 
 $ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
-     damaged: Invalid JSON: EOF while parsing a string at line 7 column 6. Its weights, where they are whole, still
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/state.json is damaged: Expecting value: line 7
+     column 16 (char 100). Training resumes from a whole state. The run's weights, where they are whole, still
      translate; to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && sed -i s/metrics/metric/ checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/state.json is
-     damaged: it is not as it was saved. Its weights, where they are whole, still translate; to train, start another
-     run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/state.json is damaged: it is not as it was saved.
+     Training resumes from a whole state. The run's weights, where they are whole, still translate; to train, start
+     another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/metrics.jsonl
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl
-     cannot be read: No such file or directory. Its weights, where they are whole, still translate; to train, start
-     another run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/metrics.jsonl cannot be read: No such file or
+     directory. Training resumes from a whole state. The run's weights, where they are whole, still translate; to
+     train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16 && echo >> checkpoints/base/state/*/metrics.jsonl
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/metrics.jsonl is
-     damaged: its SHA-256 is not the one noted when it was saved. Its weights, where they are whole, still translate;
-     to train, start another run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/metrics.jsonl is damaged: its SHA-256 is not the
+     one recorded when it was saved. Training resumes from a whole state. The run's weights, where they are whole,
+     still translate; to train, start another run with --run NAME.
 
-$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/learner.safetensors
+$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/optimizer.safetensors
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
-     is missing. Restore a copy of it. Its weights, where they are whole, still translate; to train, start another run
-     with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/optimizer.safetensors is missing. Restore a copy of
+     it. Training resumes from a whole state. The run's weights, where they are whole, still translate; to train,
+     start another run with --run NAME.
 
-$ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/learner.safetensors
+$ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/optimizer.safetensors
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/learner.safetensors
-     is damaged: Error while deserializing header: invalid header length. Restore a copy of it. Its weights, where
-     they are whole, still translate; to train, start another run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/optimizer.safetensors is damaged: Error while
+     deserializing header: invalid header length. Restore a copy of it. Training resumes from a whole state. The run's
+     weights, where they are whole, still translate; to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state/*16
 $ cp checkpoints/base/weights/epoch-0002.safetensors checkpoints/base/state/*/weights.safetensors
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000008/weights.safetensors
-     is not the file that was saved with those beside it. Restore a copy of it. Its weights, where they are whole,
-     still translate; to train, start another run with --run NAME.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/weights.safetensors is not the file that was saved
+     with those beside it. Restore a copy of it. Training resumes from a whole state. The run's weights, where they
+     are whole, still translate; to train, start another run with --run NAME.
 
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a whole state; none of run 'base' is: checkpoints/base/state/step-00000016 is the state of
-     another model: decoder_1/feed_forward/inner/bias has shape [64] in the file and [32] in the model.
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000016 is the state of another model:
+     decoder_1/feed_forward/inner/bias has shape [64] in the file and [32] in the model.
      checkpoints/base/state/step-00000008 is the state of another model: decoder_1/feed_forward/inner/bias has shape
-     [64] in the file and [32] in the model. Its weights, where they are whole, still translate; to train, start
-     another run with --run NAME.
+     [64] in the file and [32] in the model. Training resumes from a whole state. The run's weights, where they are
+     whole, still translate; to train, start another run with --run NAME.
 
 $ rm -r checkpoints/base/state
 $ nmt train --run base --set training.epochs=3
-nmt: A run goes on from a state; run 'base' has weights, but checkpoints/base/state holds none. Restore a copy of it,
-     or begin another run with these weights: --run NAME --from base.
+nmt: Run 'base' cannot go on: it has weights, but checkpoints/base/state holds no state. Training resumes from a
+     state. Restore a copy of it, or start another run from these weights: --run NAME --from base.
 
 # The dataset
 
@@ -744,24 +747,24 @@ nmt: Dataset 'english-german-both' is damaged: data/english-german-both/train.so
 
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
 $ nmt train --run new --from base --dataset characters
-nmt: Weights know the words of their own vocabulary alone; the tokenizers of run 'base' are not those of dataset
-     'characters', which is to start from them. Prepare the data with its tokenizers: nmt prepare FILE --tokenizer-of
-     base --name NAME
+nmt: The tokenizers of run 'base' are not those of dataset 'characters', which is to start from its weights. Weights
+     know the ids of their own tokenizers alone. Prepare the data with them: nmt prepare FILE --tokenizer-of base
+     --name NAME
 
 # A run that diverges
 
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.precision=float32
-nmt: Loss, gradients and weights must stay finite numbers; those of step 2, batch 2 of epoch 1, are not; nothing
-     has been saved. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29, with more
+nmt: Training diverged: step 2, batch 2 of epoch 1; nothing has been saved. Loss, gradients and weights must stay
+     finite. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29, with more
      training.warmup_steps or with --set training.clip_norm=1.
 
 $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
-nmt: Loss, gradients and weights must stay finite numbers; those of step 5, batch 5 of epoch 1, after 3 steps
-     left out for the same, are not; nothing has been saved. Start another run with a lower rate, such as --set
-     training.learning_rate_scale=5e+29, with more training.warmup_steps or with --set training.clip_norm=1.
+nmt: Training diverged: step 5, batch 5 of epoch 1, after 3 skipped steps; nothing has been saved. Loss, gradients and
+     weights must stay finite. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29,
+     with more training.warmup_steps or with --set training.clip_norm=1.
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
@@ -931,13 +934,13 @@ nmt: pairs.txt, line 2 has 0 TABs. With --score a line is a sentence, a TAB and 
      joined with: paste SOURCES TRANSLATIONS
 
 $ nmt translate --prefix 'ich xyz' 'im thirsty'
-nmt: A prefix is made of words that the model can say; 'ich xyz' has 'xyz', which it never saw in training. Leave that
-     word out.
+nmt: Prefix 'ich xyz' has the word 'xyz', which the model never saw in training. A prefix is made of words that the
+     model can generate. Leave that word out.
 
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'
-nmt: This model was trained with learned positions for at most 6 tokens of source; 'im one two three four five six
-     seven' has 8. Split it, or train with model.positions=sinusoidal.
+nmt: Too long: 'im one two three four five six seven' has 8 tokens. This model reads at most 6 tokens of source. Split
+     the sentence, or train with model.max_positions=10, or model.positions=sinusoidal.
 
 # A run that is damaged
 
@@ -975,7 +978,7 @@ nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights o
 $ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'
 nmt: checkpoints/base/weights/epoch-0002.safetensors does not hold the weights of this model: the file has 22,240
-     weights, the model at least 8,204,736. Use the configuration that the weights were trained with.
+     weights, the model 8,557,696. Use the configuration that the weights were trained with.
 
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'
@@ -1252,12 +1255,12 @@ $ nmt bench --dataset english
 nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
 
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
-nmt: model.max_positions is 20. Generated sentences need 102: 100 tokens, bos and eos. Set model.max_positions=102, or
-     model.positions=sinusoidal.
+nmt: This model reads at most 20 tokens. Generated sentences need 102: 100 tokens, bos and eos. Set
+     model.max_positions=102, or model.positions=sinusoidal.
 
 $ nmt bench --set model.positions=learned --set model.max_positions=5
-nmt: Learned positions must reach to the end of the longest sentence; model.max_positions is 5, the longest source of
-     the train split needs 6. Set model.max_positions=6, or model.positions=sinusoidal.
+nmt: The longest source of the train split has 6 tokens with bos and eos; this model reads at most 5. Set
+     model.max_positions=6, or model.positions=sinusoidal.
 
 $ nmt bench --seconds=-1
 nmt: --seconds must be greater than or equal to 0; received '-1'. See nmt bench --help

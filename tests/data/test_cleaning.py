@@ -88,7 +88,10 @@ def test_dropped_pairs_count_among_the_first_n(clean: Clean) -> None:
 
 @pytest.mark.parametrize(
     ("line", "reason", "message"),
-    [(b"no tab", "too few columns", r"line 2 has no tab"), (b"go\tgro\xdf", "not UTF-8", "line 2 holds the byte 0xdf")],
+    [
+        (b"no tab", "too few columns", r"line 2 has no tab"),
+        (b"go\tgro\xdf", "not UTF-8", "line 2 is not UTF-8: it holds the byte 0xdf"),
+    ],
 )
 def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str, message: str) -> None:
     content = b"a\tb\n" + line + b"\nc\td\n"

@@ -74,7 +74,10 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
     Path("data/two-data/manifest.json").unlink()
     without = compare_with_training(sources, [run])
     assert (list(without.checked), without.numbers) == (["three-data", "one-data"], [1, 4])
-    assert len(without.unchecked) == 1 and "data/two-data is not there" in without.unchecked[0]
+    assert (
+        len(without.unchecked) == 1
+        and "Dataset 'two-data', which run 'two' was trained on, is not in data/" in without.unchecked[0]
+    )
     Path("checkpoints/one").rename("elsewhere")
     make_run("one-again", pairs[:60], None)
     assert (

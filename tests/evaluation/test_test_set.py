@@ -6,10 +6,11 @@ import pytest
 from conftest import small_pairs, write_pickle
 
 from nmt.config.data import DataConfig
+from nmt.data.dataset import dataset_of_run
 from nmt.data.prepare import prepare
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConflictError, DataError, NotFoundError
-from nmt.evaluation.test_set import dataset_of, read_test_files, read_test_split
+from nmt.evaluation.test_set import read_test_files, read_test_split
 
 
 def files(folder: Path, **texts: list[str]) -> dict[str, str]:
@@ -45,7 +46,7 @@ def test_runs_are_scored_on_the_test_split_that_they_left_out(tmp_path: Path, mo
     with pytest.raises(ConflictError, match="test split of 'b'"):
         read_test_split({"a": first.manifest, "b": different.manifest})
     with pytest.raises(ConflictError, match="may have been trained on"):
-        dataset_of("a", different.manifest.model_copy(update={"settings": first.manifest.settings}))
+        dataset_of_run("a", different.manifest.model_copy(update={"settings": first.manifest.settings}))
     first.text("test", "source").write_text("changed\n")
     with pytest.raises(DataError, match=r"test\.source\.txt is missing or has changed"):
         read_test_split({"a": first.manifest})

@@ -119,22 +119,22 @@ def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in said
-    assert "Leaving after this step, saving first." in said
+    assert "Stopping after this step, with a save." in said
     step = steps_of(run)
-    assert f"SavedWeights at step {step:,}. Go on with: nmt train --run {run.name}" in said
+    assert f"Saved at step {step:,}. Go on with: nmt train --run {run.name}" in said
     on = nmt("train", "--run", run.name, "--dry-run", cwd=prepared)
     assert f"Going on with run {run.name} after step {step:,}, in epoch " in on.stdout
 
 
 def test_requests_are_noted_and_raised_where_it_suits() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with GracefulShutdown("Leaving.") as departure:
-        departure.check()
+    with GracefulShutdown("Leaving.") as shutdown:
+        shutdown.check()
         signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL  # a second request ends the process at once
         with pytest.raises(StopRequested):
-            departure.check()
-        assert departure.asked == signal.SIGTERM
+            shutdown.check()
+        assert shutdown.requested == signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
 
 

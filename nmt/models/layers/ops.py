@@ -29,7 +29,7 @@ def sizes(x: tf.Tensor) -> list[int | tf.Tensor]:
 
 def flat_rows(x: tf.Tensor) -> tf.Tensor:
     """Return x, [..., D], as rows [N, D]."""
-    return x if x.shape.rank == 2 else tf.reshape(x, [-1, x.shape[-1]])
+    return x if x.shape.rank == 2 else tf.reshape(x, [-1, sizes(x)[-1]])
 
 
 def shaped_like(rows: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
