@@ -663,6 +663,13 @@ nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/metrics.jsonl
      one recorded when it was saved. Training resumes from a whole state. The run's weights, where they are whole,
      still translate; to train, start another run with --run NAME.
 
+$ rm -r checkpoints/base/state/*16
+$ sed -i 's/"format": 2/"format": 3/' checkpoints/base/state/*/state.json
+$ nmt train --run base --set training.epochs=3
+nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/state.json has format 3; this version of nmt reads
+     formats 1 and 2. Update nmt. Training resumes from a whole state. The run's weights, where they are whole, still
+     translate; to train, start another run with --run NAME.
+
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/optimizer.safetensors
 $ nmt train --run base --set training.epochs=3
 nmt: Run 'base' cannot go on: checkpoints/base/state/step-00000008/optimizer.safetensors is missing. Restore a copy of
@@ -1480,6 +1487,10 @@ def watch(patch: pytest.MonkeyPatch, reached: set[Site]) -> None:
 
 # Messages that no row can reach: file and beginning of the message, with the reason.
 OUT_OF_REACH = {
+    ("config/model.py", "says no width"): "every architecture says its width; test_contract.py registers another one",
+    ("decoding/translator.py", "has no attention"): "the only architecture has it; test_contract.py registers another",
+    ("plotting/positions.py", "has no position embedding"): "the only architecture has it; see test_contract.py",
+    ("training/resume.py", "A run keeps its architecture"): "there is only one; test_contract.py registers another",
     ("config/loading.py", "Check its permissions and its disk"): "a file without permission to read it, which root has",
     (
         "data/dataset.py",

@@ -81,8 +81,8 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
     Path("checkpoints/one").rename("elsewhere")
     make_run("one-again", pairs[:60], None)
     assert (
-        "run 'two' started from the weights of a run 'one' that is not in checkpoints/ any more"
+        "run 'two' started from the weights of run 'one', which is no longer in checkpoints/"
         in (compare_with_training(sources, [run, run]).unchecked[1])
     )
     make_run("one", pairs[:60], "three")  # a new run of that name, started from its own descendant
-    assert "run 'one' started from the weights of a run 'three'" in compare_with_training(sources, [run]).unchecked[1]
+    assert "run 'one' started from the weights of run 'three'" in compare_with_training(sources, [run]).unchecked[1]
