@@ -103,6 +103,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_without_a_reader_of_traces_bench_gives_its_other_figures(tmp_path: Path) -> None:
     arguments = "bench --config tiny.yaml --generated --vocabulary 50 --seconds 0 --json"
     smaller = "--set model.decoder_layers=1 --set training.batch_size=8 --set decoding.batch_size=8"

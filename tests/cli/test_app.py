@@ -288,6 +288,7 @@ def test_score_is_of_the_pairs_given(project: Path) -> None:
     assert wrong < right < 0
 
 
+@pytest.mark.slow
 def test_samples_repeat_with_their_seed_and_begin_with_the_prefix(project: Path) -> None:
     options = ("--sample", "--temperature", "2.5", "--seed", "3", "--prefix", "ich bin", "--batch-size", "2")
     drawn = [nmt("translate", *options, *["im one two"] * 3, cwd=project).stdout for _ in range(2)]
@@ -319,6 +320,7 @@ def test_a_source_longer_than_any_trained_on_is_translated_whole(project: Path) 
     assert "longest allowed length" in done.stderr or len(done.stdout.split()) < 2 * 121 + 10
 
 
+@pytest.mark.slow
 def test_epochs_can_be_chosen(project: Path) -> None:
     for epoch in ("1", "2", "best", "last"):
         assert nmt("translate", "--epoch", epoch, "im thirsty", cwd=project).stdout.strip()
