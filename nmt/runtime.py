@@ -1,4 +1,4 @@
-"""What a computation runs on: TensorFlow itself, started without its chatter, and the seeds of random numbers."""
+"""The one door to TensorFlow and Keras: start-up, precision, seeds, memory, environment."""
 
 import contextlib
 import functools
@@ -17,9 +17,9 @@ FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
 
 @contextlib.contextmanager
 def _without_start_up_messages() -> Iterator[None]:
-    """Keep from standard error what the libraries say about themselves while loading; an exception brings it back.
+    """Hide what TensorFlow and its libraries write to standard error while loading; an exception shows it.
 
-    Their messages about absent GPUs and processor features come before any setting of theirs takes effect.
+    Their messages about missing GPUs and processor features come before any log setting takes effect.
     """
     sys.stderr.flush()
     with tempfile.TemporaryFile() as messages:
@@ -36,24 +36,24 @@ def _without_start_up_messages() -> Iterator[None]:
             os.close(standard_error)
 
 
-# Errors come as exceptions; the rest of the log is for those who build TensorFlow.
+# Errors come as exceptions; other log messages are for developers of TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 with _without_start_up_messages():
     import keras
     import tensorflow as tf
 
-    GPUS = tf.config.list_physical_devices("GPU")  # looking for them is part of the chatter
+    GPUS = tf.config.list_physical_devices("GPU")  # looking for them writes messages too
 
-# The graph optimizer's remapping fuses matrix products with the addition of their bias, to an operation that computes
-# bfloat16 without the processor's matrix units: three times as slow as the product and the sum apart.
+# The graph optimizer's remapping fuses a matrix product with the addition of its bias to an operation that computes
+# bfloat16 without the processor's matrix units: three times as slow as product and sum apart.
 tf.config.optimizer.set_experimental_options({"remapping": False})
 
 
-def resolve_precision(wanted: Precision | Literal["auto"]) -> Precision:
-    """Return what to compute in: what was asked for, or for "auto" bfloat16 where the hardware has it natively."""
-    if wanted != "auto":
-        return wanted
+def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
+    """Return the compute precision: for "auto" bfloat16 on hardware that has it natively, else float32."""
+    if precision != "auto":
+        return precision
     if GPUS:
         capability = tf.config.experimental.get_device_details(GPUS[0]).get("compute_capability") or (0, 0)
         return "bfloat16" if capability >= FIRST_GPU_WITH_BFLOAT16 else "float32"
@@ -64,19 +64,19 @@ def _processor_has_bfloat16() -> bool:
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split()
     except OSError:
-        return False  # another system than Linux: float32 is right everywhere
+        return False  # not Linux: float32 is right everywhere
     return not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags)
 
 
 def start(seed: int) -> None:
-    """Seed the weights and dropout that are made from here on."""
+    """Reset Keras and seed the weights and dropout of models built after."""
     keras.utils.clear_session()
     keras.utils.set_random_seed(seed)
 
 
 @functools.cache
 def environment() -> dict[str, str]:
-    """Return what the last bits of a result depend on: versions, and the kind of processor."""
+    """Return versions, device and processor, on which the last bits of a result depend."""
     return {"tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor()}
 
 
@@ -89,12 +89,12 @@ def _processor() -> str:
 
 
 def device() -> str:
-    """Return in words what computations run on."""
+    """Return the device of computations in words."""
     return f"{len(GPUS)} GPU(s)" if GPUS else f"{os.cpu_count()} CPU cores"
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes of memory that this process has held, or None where the system does not say."""
+    """Return the peak memory of this process in bytes; None where the system does not say."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415 - there is none on Windows
@@ -104,5 +104,5 @@ def peak_memory() -> int | None:
 
 
 def peak_gpu_memory() -> int | None:
-    """Return the most bytes that TensorFlow has held on the first GPU, or None without one."""
+    """Return the peak memory of TensorFlow on the first GPU in bytes; None without a GPU."""
     return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None

@@ -108,6 +108,7 @@ def _train(session: "TrainingSession", *, dry_run: bool) -> None:
     from nmt.training.console import Console
     from nmt.training.estimate import estimate
     from nmt.training.interrupts import GracefulShutdown, StopRequested
+    from nmt.training.resume import environment_differences
 
     run, config, trainer = session.run, session.config, session.trainer
     if step := trainer.state.position.step:
@@ -115,7 +116,7 @@ def _train(session: "TrainingSession", *, dry_run: bool) -> None:
             f"Going on with run {run.name} after step {step:,}, in epoch {trainer.epoch + 1} of "
             f"{config.training.epochs}"
         )
-    if differences := trainer.environment_differences:
+    if differences := environment_differences(trainer.environment_before):
         typer.echo(
             f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
             "the last bits from that of an uninterrupted run."

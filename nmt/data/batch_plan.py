@@ -5,7 +5,7 @@ An epoch's batches depend on (seed, epoch) alone, so training resumes at any ste
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -107,25 +107,6 @@ def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: in
 def longest_row(sequences: Sequences, *, bos: bool) -> int:
     """Return the length of the row that ``pad_rows`` makes of the longest sequence."""
     return int(bos) + int(sequences.lengths.max()) + 1
-
-
-class PaddedSize(NamedTuple):
-    """Size of a batch with its padding, eos included."""
-
-    tokens: int
-    """Number of source and target tokens."""
-    pairs: int
-    """Number of token pairs that attention scores: source-source, target-target and target-source."""
-
-
-def padded_sizes(split: Split, indices: np.ndarray) -> PaddedSize:
-    """Return the padded size of the batch with the pairs at ``indices`` [B]."""
-    source, target = (
-        int((side.offsets[indices + 1] - side.offsets[indices]).max()) + 1 for side in (split.source, split.target)
-    )
-    return PaddedSize(
-        len(indices) * (source + target), len(indices) * (source * source + target * target + source * target)
-    )
 
 
 Batch = TypeVar("Batch")

@@ -1,19 +1,22 @@
 """Estimate before training: time, memory and disk that a run will take."""
 
+import contextlib
+import dataclasses
 import itertools
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt import runtime
-from nmt.data.batch_plan import padded_sizes
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
-from nmt.models.weights import weights_of
+from nmt.models.weights import set_weights, weights_of
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
+from nmt.training.state import TrainState
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 5
@@ -112,7 +115,7 @@ def profile_steps(
     rate = trainer.pipeline.learning_rate(1)
     train = ((batch, True) for batch in trainer.pipeline.batches(epoch, training))
     validate = ((batch, False) for batch in trainer.validator.batches(validation))
-    with state.unchanged():
+    with _unchanged(state):
         for batch, learning in itertools.chain(train, validate):
             started = time.perf_counter()
             if learning:
@@ -125,12 +128,45 @@ def profile_steps(
     return seconds
 
 
+@contextlib.contextmanager
+def _unchanged(state: TrainState) -> Iterator[None]:
+    """Undo all changes to the state at the end of the block."""
+    position, totals = dataclasses.replace(state.position), state.totals.read()
+    weights, optimizer = weights_of(state.model), state.train_step.state()
+    try:
+        yield
+    finally:
+        state.position = position
+        state.totals.set(totals)
+        set_weights(state.model, weights)
+        state.train_step.restore(optimizer)
+
+
 def _longest(split: Split, plan: list[np.ndarray]) -> list[np.ndarray]:
     """Return the batch with the most tokens and the batch with the most attention scores, padding counted."""
-    sizes = [padded_sizes(split, batch) for batch in plan]
+    sizes = [padded_size(split, batch) for batch in plan]
     most_tokens = max(range(len(plan)), key=lambda number: sizes[number].tokens)
     most_pairs = max(range(len(plan)), key=lambda number: sizes[number].pairs)
     return [plan[number] for number in dict.fromkeys((most_tokens, most_pairs))]
+
+
+class PaddedSize(NamedTuple):
+    """Size of a batch with its padding, eos included."""
+
+    tokens: int
+    """Number of source and target tokens."""
+    pairs: int
+    """Number of token pairs that attention scores: source-source, target-target and target-source."""
+
+
+def padded_size(split: Split, indices: np.ndarray) -> PaddedSize:
+    """Return the padded size of the batch with the pairs at ``indices`` [B]."""
+    source, target = (
+        int((side.offsets[indices + 1] - side.offsets[indices]).max()) + 1 for side in (split.source, split.target)
+    )
+    return PaddedSize(
+        len(indices) * (source + target), len(indices) * (source * source + target * target + source * target)
+    )
 
 
 def bytes_to_write(trainer: Trainer) -> int:

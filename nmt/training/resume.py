@@ -54,6 +54,12 @@ def start_run(name: str, config: Config, dataset: Dataset) -> Run:
     return create_run(name, resolved(config, dataset), files)
 
 
+def environment_differences(before: dict[str, str]) -> list[str]:
+    """Return the differences of versions and processor to those of a checkpoint, in words."""
+    now = runtime.environment()
+    return [f"{what} {old} before, {now.get(what)} now" for what, old in before.items() if old != now.get(what)]
+
+
 def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
     """Make sure that resuming ``run`` continues the same experiment; nothing is written.
 

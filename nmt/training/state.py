@@ -1,8 +1,6 @@
 """Training state: all that a step changes, saved and restored as a whole."""
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nmt import runtime
 from nmt.config.schema import Config
@@ -76,18 +74,6 @@ class TrainState:
         self.position = Position(epoch=self.position.epoch + 1, step=self.position.step)
         self.totals.set(Sums())
 
-    @property
-    def failure(self) -> tuple[int, int] | None:
-        """Number of the batch whose loss or gradients ended training, and of steps skipped before; None: none did."""
-        report = self.train_step.nonfinite_report()
-        if report.first_bad_batch is None or report.last_bad_batch is None:
-            return None
-        if not self.train_step.skips:
-            return report.first_bad_batch, 0
-        if report.skipped <= self.config.training.skip_nonfinite:
-            return None
-        return report.last_bad_batch, report.skipped - 1
-
     # --- weights
 
     @property
@@ -127,16 +113,3 @@ class TrainState:
         loop = checkpoint.loop
         self.position = Position(loop.epoch, loop.step, loop.steps_in_epoch, loop.seconds, Sums(*loop.logged))
         self.totals.set(Sums(*loop.totals))
-
-    @contextlib.contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Undo all changes to the state at the end of the block."""
-        position, totals = replace(self.position), self.totals.read()
-        weights, optimizer = weights_of(self.model), self.train_step.state()
-        try:
-            yield
-        finally:
-            self.position = position
-            self.totals.set(totals)
-            set_weights(self.model, weights)
-            self.train_step.restore(optimizer)

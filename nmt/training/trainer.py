@@ -2,9 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-
-import numpy as np
 
 from nmt import runtime
 from nmt.config.schema import Config
@@ -23,17 +20,17 @@ from nmt.runs.metrics import (
 )
 from nmt.runs.weights import average_weights, save_weights, weights_to_delete
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Checkpoint, LoopState, remove_leftovers, restore_newest, save_checkpoint
+from nmt.training import stopping
+from nmt.training.checkpoints import Checkpoint, remove_leftovers, restore_newest
+from nmt.training.divergence import diverged, failed_step, not_finite
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, MetricsFile, StepEvent, ValidationEvent
 from nmt.training.optimization.accumulators import Sums
 from nmt.training.resume import check_lengths, load_initial_weights
+from nmt.training.saver import CheckpointSaver
 from nmt.training.state import TrainState
 from nmt.training.validation import Decode, ValidationResult, Validator
-
-# Weights of early epochs lie too far apart for a good mean.
-EPOCHS_FOR_EACH_AVERAGED = 4
 
 
 class Trainer:
@@ -63,9 +60,7 @@ class Trainer:
         self._metrics = restored.metrics if restored else b""
         records = parse_metrics(self._metrics, run.metrics_path)
         self.validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
-        self._saved: LoopState | None = restored.loop if restored else None
-        self._saved_at = time.monotonic()
-        self._saving: Future[None] | None = None
+        self.saver = CheckpointSaver(run, config.training, restored.loop if restored else None)
 
     # --- progress of the run
 
@@ -75,48 +70,30 @@ class Trainer:
         return self.state.position.epoch
 
     @property
-    def environment_differences(self) -> list[str]:
-        """Differences of versions and processor to those that the restored checkpoint was saved with, in words."""
-        before, now = self.environment_before, runtime.environment()
-        return [f"{what} {old} before, {now.get(what)} now" for what, old in before.items() if old != now.get(what)]
-
-    @property
     def stopped_early(self) -> bool:
         """Whether ``training.patience`` has ended training."""
-        patience = self.config.training.patience
-        best = best_of(self.validations, self.config.training.best_by)
-        if patience is None or best is None:
-            return False
-        return len(self.validations) - 1 - self.validations.index(best) >= patience
+        return stopping.stopped_early(self.validations, self.config.training)
 
     @property
     def is_trained(self) -> bool:
         """Whether no epoch is left to train."""
-        in_epoch = self.state.position.steps_in_epoch
-        return self.epoch >= self.config.training.epochs or (self.stopped_early and in_epoch == 0)
+        return stopping.is_trained(self.state.position, self.validations, self.config.training)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do, neither an epoch nor the average."""
+        return stopping.is_finished(self.run, self.state.position, self.validations, self.config.training)
 
     @property
     def epochs_to_average(self) -> list[int]:
         """Epochs whose weights the run's average is made of; none if the run has too few."""
-        last = self.epoch if self.stopped_early else self.config.training.epochs
-        count = min(self.config.training.average_last, last // EPOCHS_FOR_EACH_AVERAGED)
-        return list(range(last - count + 1, last + 1)) if count > 1 else []
+        return stopping.epochs_to_average(self.state.position, self.validations, self.config.training)
 
     @property
     def weights_to_keep(self) -> int | None:
         """Number of last epochs whose weights are kept; None: all."""
         kept = self.config.training.max_to_keep
         return None if kept is None else max(kept, self.config.training.average_last)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing is left to do, neither an epoch nor the average."""
-        if not self.is_trained:
-            return False
-        kept = set(self.run.weights_epochs)
-        epochs = self.epochs_to_average if self.epoch <= self.config.training.epochs else []
-        averaged = any(average.epochs == epochs for average in self.run.averages())  # nmt average may have added more
-        return not epochs or not kept.issuperset(epochs) or averaged
 
     # --- the loop
 
@@ -135,19 +112,19 @@ class Trainer:
         self.listeners = [self.listeners[0], *listeners]
         remove_leftovers(self.run)
         self.run.restore_metrics(self._metrics)
-        with ThreadPoolExecutor(1) as self._saver:  # its exit waits for the file being written
+        with self.saver:
             try:
-                if self._saved is None and self.config.training.start_from:
+                if self.saver.saved is None and self.config.training.start_from:
                     self._save()  # the other run may change before this run has a checkpoint
                 while not self.is_trained:
                     self._train_epoch()
-                self._wait_for_saving()
+                self.saver.wait()
                 average = None if self.is_finished else self._average()
                 self._tell(lambda listener: listener.on_end(average))
             except StopRequested:
-                if self._saved != self.state.loop_state:
+                if self.saver.saved != self.state.loop_state:
                     self._save()
-                self._wait_for_saving()
+                self.saver.wait()
                 raise
 
     def _train_epoch(self) -> None:
@@ -169,10 +146,9 @@ class Trainer:
                 listener.on_step(event)
             if position.steps_in_epoch < steps:
                 self._validate_within_epoch()
-            if self._is_save_due():
+            if self.saver.is_due(position.step):
                 self._save()
-            elif self._saving and self._saving.done():
-                self._wait_for_saving()  # tells at once of a disk that refuses
+            self.saver.check()
             self.check()
             started = time.perf_counter()
         self._end_epoch(epoch)
@@ -237,75 +213,31 @@ class Trainer:
         for listener in self.listeners:
             call(listener)
 
-    # --- checkpoints
-
-    def _is_save_due(self) -> bool:
-        settings = self.config.training
-        by_steps = settings.save_every is not None and self.state.position.step % settings.save_every == 0
-        minutes = settings.save_every_minutes
-        return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
-
     def _save(self, epoch_weights: Arrays | None = None) -> None:
         """Save a checkpoint in the background; before it the weights of an epoch that has ended."""
         self._read_totals()
-        self._wait_for_saving()
-        metrics, epoch = self.run.metrics_path.read_bytes(), self.epoch
+        self.saver.wait()
         # Steps change the model's own weights; the weights of an epoch are their averages, if there are any.
-        shared = epoch_weights is not None and not self.state.has_averages
-        weights = epoch_weights if epoch_weights and shared else self._finite(weights_of(self.state.model))
+        own = epoch_weights if epoch_weights and not self.state.has_averages else None
+        weights = own or self._finite(weights_of(self.state.model))
+        metrics = self.run.metrics_path.read_bytes()
         checkpoint = Checkpoint(self.state.loop_state, metrics, weights, self.state.train_step.state())
         best = best_of(self.validations, self.config.training.best_by)
-        best_weights = weights_id(best) if best else None
         # Listed now: weights saved while the checkpoint is written must stay.
-        superfluous = weights_to_delete(self.run, epoch, self.weights_to_keep, best_weights)
-
-        def write() -> None:
-            saved = save_weights(self.run, epoch_weights, epoch) if epoch_weights else None
-            save_checkpoint(self.run, checkpoint, saved if shared else None)
-            for path in superfluous:  # only after a checkpoint that does not need them
-                path.unlink(missing_ok=True)
-
-        self._saving = self._saver.submit(write)
-        self._saved, self._saved_at = checkpoint.loop, time.monotonic()
-
-    def _wait_for_saving(self) -> None:
-        """Wait until the last checkpoint is saved; raises NmtError if the disk refused it."""
-        if self._saving:
-            self._saving.result()
-        self._saving = None
-
-    # --- divergence
+        superfluous = weights_to_delete(self.run, self.epoch, self.weights_to_keep, weights_id(best) if best else None)
+        self.saver.save(checkpoint, epoch_weights, superfluous)
 
     def _read_totals(self) -> Sums:
-        """Return the epoch's totals so far.
-
-        Raises:
-            NmtError: if training has diverged.
-        """
-        failure = self.state.failure
-        if failure:
-            number, skipped = failure
-            position, count = self.state.position, self.config.training.accumulation_steps
-            step, place = divmod(number, count)
-            batch = (step - 1 - position.step + position.steps_in_epoch) * count + place + 1
-            after = f", after {skipped} skipped steps" if skipped else ""
-            raise self._diverged(f"step {step}, batch {batch} of epoch {position.epoch + 1}{after}")
+        """Return the epoch's totals so far; raises NmtError if training has diverged."""
+        if failure := failed_step(self.state):
+            raise self._diverged(failure)
         return self.state.totals.read()
 
     def _finite(self, weights: Arrays) -> Arrays:
         """Return weights; raises NmtError if some are not finite."""
-        for name, array in weights.items():
-            if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any value is
-                position = self.state.position
-                raise self._diverged(f"weights {name} after step {position.step}, in epoch {position.epoch + 1}")
+        if failure := not_finite(weights, self.state):
+            raise self._diverged(failure)
         return weights
 
     def _diverged(self, what: str) -> NmtError:
-        saved = f"step {self._saved.step} is the last one saved" if self._saved else "nothing has been saved"
-        settings = self.config.training
-        key = "learning_rate_scale" if settings.schedule == "noam" else "peak_learning_rate"
-        return NmtError(
-            f"Training diverged: {what}; {saved}. Loss, gradients and weights must stay finite. Start another run "
-            f"with a lower rate, such as --set training.{key}={getattr(settings, key) / 2:g}, with more "
-            "training.warmup_steps or with --set training.clip_norm=1."
-        )
+        return diverged(what, self.saver.saved, self.config.training)

@@ -1,4 +1,4 @@
-"""The sinusoidal position encoding (Vaswani et al. 2017, section 3.5) in NumPy: the source of layers and plots."""
+"""Sinusoidal position encoding (Vaswani et al. 2017, section 3.5) in NumPy, for layers and plots."""
 
 import numpy as np
 

@@ -22,7 +22,8 @@ from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.layers.unpadding import Unpadding
 from nmt.models.registry import ARCHITECTURES, Architecture, parts_of
 from nmt.models.transformer import model as transformer_module
-from nmt.models.transformer.model import Transformer, TransformerEncoderOutput, TransformerState
+from nmt.models.transformer.cache import TransformerState
+from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
 from nmt.runtime import keras, tf
 from nmt.training.optimization.losses import cross_entropy
 

@@ -1,0 +1,45 @@
+"""Divergence: a loss, gradients or weights that are not finite end training with a message."""
+
+import numpy as np
+
+from nmt.config.training import TrainingConfig
+from nmt.errors import NmtError
+from nmt.storage.arrays import Arrays
+from nmt.training.checkpoints import LoopState
+from nmt.training.state import TrainState
+
+
+def failed_step(state: TrainState) -> str | None:
+    """Return the batch whose loss or gradients ended training, in words; None: none did."""
+    report, config = state.train_step.nonfinite_report(), state.config.training
+    if report.first_bad_batch is None or report.last_bad_batch is None:
+        return None
+    number, skipped = report.first_bad_batch, 0
+    if state.train_step.skips:
+        if report.skipped <= config.skip_nonfinite:
+            return None
+        number, skipped = report.last_bad_batch, report.skipped - 1
+    position, count = state.position, config.accumulation_steps
+    step, place = divmod(number, count)
+    batch = (step - 1 - position.step + position.steps_in_epoch) * count + place + 1
+    after = f", after {skipped} skipped steps" if skipped else ""
+    return f"step {step}, batch {batch} of epoch {position.epoch + 1}{after}"
+
+
+def not_finite(weights: Arrays, state: TrainState) -> str | None:
+    """Return the first weights that are not finite, in words; None: all are."""
+    for name, array in weights.items():
+        if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any value is
+            return f"weights {name} after step {state.position.step}, in epoch {state.position.epoch + 1}"
+    return None
+
+
+def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> NmtError:
+    """Return the error for training that diverged at ``what``, given the position of the last checkpoint."""
+    last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
+    key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
+    return NmtError(
+        f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. Start another run with a "
+        f"lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more training.warmup_steps or "
+        "with --set training.clip_norm=1."
+    )

@@ -1,0 +1,79 @@
+"""Background saving of checkpoints, one at a time, while training goes on."""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from nmt.config.training import TrainingConfig
+from nmt.runs.directory import Run
+from nmt.runs.weights import save_weights
+from nmt.storage.arrays import Arrays
+from nmt.training.checkpoints import Checkpoint, LoopState, save_checkpoint
+
+
+class CheckpointSaver:
+    """Writer of a run's checkpoints, inside a ``with`` block; leaving the block waits for the file being written."""
+
+    def __init__(self, run: Run, config: TrainingConfig, saved: LoopState | None) -> None:
+        """Take the run, the training section, and the position of the checkpoint that the run resumes from, if any."""
+        self.run, self.config = run, config
+        self.saved = saved
+        """Position of the last checkpoint."""
+        self._saved_at = time.monotonic()
+        self._saving: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Start the thread."""
+        self._thread = ThreadPoolExecutor(1)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait for the file being written."""
+        self._thread.shutdown()
+
+    def is_due(self, step: int) -> bool:
+        """Return whether a checkpoint is due after a step, by steps or by time."""
+        by_steps = self.config.save_every is not None and step % self.config.save_every == 0
+        minutes = self.config.save_every_minutes
+        return by_steps or (minutes is not None and time.monotonic() - self._saved_at >= 60 * minutes)
+
+    def save(self, checkpoint: Checkpoint, epoch_weights: Arrays | None, superfluous: list[Path]) -> None:
+        """Begin to save a checkpoint, once the one before is saved.
+
+        Args:
+            checkpoint: its content.
+            epoch_weights: weights of an epoch that has just ended, to be saved before it; None: none has.
+            superfluous: files to delete after it.
+
+        Raises:
+            NmtError: if the disk refused the checkpoint before.
+        """
+        self.wait()
+
+        def write() -> None:
+            saved = save_weights(self.run, epoch_weights, checkpoint.loop.epoch) if epoch_weights else None
+            save_checkpoint(self.run, checkpoint, saved if checkpoint.weights is epoch_weights else None)
+            for path in superfluous:  # only after a checkpoint that does not need them
+                path.unlink(missing_ok=True)
+
+        self._saving = self._thread.submit(write)
+        self.saved, self._saved_at = checkpoint.loop, time.monotonic()
+
+    def check(self) -> None:
+        """Raise NmtError if a checkpoint has been refused by the disk meanwhile."""
+        if self._saving and self._saving.done():
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is saved.
+
+        Raises:
+            NmtError: if the disk refused it.
+        """
+        if self._saving:
+            self._saving.result()
+        self._saving = None
