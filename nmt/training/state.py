@@ -74,8 +74,6 @@ class TrainState:
         self.position = Position(epoch=self.position.epoch + 1, step=self.position.step)
         self.totals.set(Sums())
 
-    # --- weights
-
     @property
     def has_averages(self) -> bool:
         """Whether moving averages of the weights are kept."""
@@ -89,8 +87,6 @@ class TrainState:
             for variable, average in zip(self.model.trainable_variables, averages, strict=True):
                 weights[weight_name(variable)] = value_of(average)
         return weights
-
-    # --- saving and restoring
 
     @property
     def loop_state(self) -> LoopState:

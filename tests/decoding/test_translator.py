@@ -1,5 +1,6 @@
 """From raw text to raw text: the order, the batching, the limits, the words for what cannot be translated."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,16 @@ def test_bleu_is_that_of_sacrebleu_with_its_signature() -> None:
     assert score == sacrebleu.corpus_bleu(translations, [references]).score
     assert 0 < score < 100
     assert "tok:13a" in signature and "version:" in signature
+
+
+def test_several_threads_translate_as_a_single_one(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of search."""
+    monkeypatch.setattr(translation, "FEW_STEPS", 0)
+    kinds = [SearchOptions(), SearchOptions(scored=True), SearchOptions(sampled=True)] * 4
+    texts = [SENTENCES[number % 3 :] for number in range(len(kinds))]
+    expected = [translator.translate(part, options=kind) for part, kind in zip(texts, kinds, strict=True)]
+    fresh = with_settings(translator)
+    with ThreadPoolExecutor(len(kinds)) as threads:
+        found = list(threads.map(lambda job: fresh.translate(job[0], options=job[1]), zip(texts, kinds, strict=True)))
+    assert found == expected
+    assert len(fresh.search._compiled) == 3
