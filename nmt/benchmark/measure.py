@@ -177,10 +177,14 @@ def _time(run: Callable[[], None], seconds: float) -> list[float]:
 
 
 def training_step(state: TrainState, pipeline: InputPipeline) -> TrainingStep:
-    """Return the training step of ``nmt train``, with a wait for its end."""
+    """Return the training step of ``nmt train``, with a wait for its end.
+
+    It keeps the rate of the first step: the weights stay untrained, as measures of decoding need them.
+    """
+    rate = pipeline.learning_rate(1)
 
     def run(batches: list[Batch]) -> None:
-        state.step(batches, pipeline.learning_rate(state.position.step + 1))
+        state.step(batches, rate)
         tf.test.experimental.sync_devices()
 
     return run
