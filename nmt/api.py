@@ -158,7 +158,8 @@ def train(
     with TrainingSession(name, settings, dataset or settings.data.dataset) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)
         if not session.trainer.is_finished:
-            session.train(listeners)
+            session.begin()
+            session.trainer.train(listeners)
     return session.run
 
 

@@ -133,9 +133,10 @@ def _train(session: "TrainingSession", *, dry_run: bool) -> None:
             if dry_run:
                 typer.echo("A dry run: nothing was written.")
                 return
+            session.begin()
             if not session.resumed:
                 typer.echo(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
-            session.train([console], shutdown.check)
+            trainer.train([console], shutdown.check)
         except StopRequested:
             console.close()
             typer.echo(_stopped(trainer), err=True)

@@ -1,7 +1,6 @@
 """Training session: a run, new or resumed, held by one process from its checks to its end."""
 
 import contextlib
-from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,8 +12,6 @@ from nmt.storage.atomic import refuse_existing
 from nmt.storage.file_lock import locked
 from nmt.storage.names import check_name
 from nmt.training.averaging import MakeDecode
-from nmt.training.interrupts import never_stop
-from nmt.training.listeners import Listener
 from nmt.training.resume import apply_changes, check_changes, start_run
 from nmt.training.trainer import Trainer
 
@@ -77,17 +74,12 @@ class TrainingSession:
         return changes
 
     def begin(self) -> None:
-        """Create the run's directory, or store the allowed changes."""
+        """Create the run's directory, or store the allowed changes; ``trainer`` may train from then on."""
         if self.resumed:
             apply_changes(self.run, self.config, self.dataset)
             return
         start_run(self.name, self.config, self.dataset)
         self._lock()
-
-    def train(self, listeners: Sequence[Listener] = (), check: Callable[[], None] = never_stop) -> None:
-        """Train the run to its end (see ``Trainer.train``)."""
-        self.begin()
-        self.trainer.train(listeners, check)
 
     def _lock(self) -> None:
         self._locks.enter_context(locked(self.run.lock_path, f"Run {self.run.name!r}"))
