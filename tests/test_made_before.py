@@ -49,7 +49,7 @@ def by_current_name(arrays: Arrays) -> Arrays:
 def processor() -> str:
     from nmt import runtime
 
-    return runtime.build()["processor"]
+    return runtime.environment()["processor"]
 
 
 def test_the_archive_is_of_format_1_with_older_keys(project: Path) -> None:

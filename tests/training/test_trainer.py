@@ -254,7 +254,7 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     saved = threading.Event()
 
     def slowly(run: Run, content: Checkpoint, saved_weights: SavedWeights | None = None) -> None:
-        if content.standing.step == 1:
+        if content.loop.step == 1:
             assert saved.wait(60)
         save_checkpoint(run, content, saved_weights)
 
@@ -296,7 +296,9 @@ def test_weights_of_another_vocabulary_are_no_start(dataset: Dataset, tmp_path: 
 def test_weights_of_another_shape_are_no_start(dataset: Dataset) -> None:
     train("first", tiny(epochs=1), dataset)
     config = tiny({"d_ff": 48}, epochs=1, start_from="first")
-    with pytest.raises(DataError, match=r"feed_forward/inner/bias is \[32\] there and \[48\] in the model"):
+    with pytest.raises(
+        DataError, match=r"feed_forward/inner/bias has shape \[32\] in the file and \[48\] in the model"
+    ):
         Trainer(start_run("second", config, dataset), config, dataset)
 
 
@@ -371,7 +373,7 @@ def test_going_on_under_another_tensorflow_is_noted_once(
     monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
     run_training("run", tiny(epochs=2, samples=0), "pairs")
     note = (
-        f"Note: run run goes on where not all is as it was: tensorflow {now['tensorflow']} before, 9.9 now; device "
+        f"Note: the environment of run run has changed: tensorflow {now['tensorflow']} before, 9.9 now; device "
         f"{now['device']} before, 8 GPU(s) now. Its result may differ in the last bits from that of an uninterrupted "
         "run.\n"
     )
