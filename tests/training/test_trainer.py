@@ -185,7 +185,7 @@ def test_leaving_at_any_time_and_going_on_changes_nothing(
 def test_dying_at_a_step_and_going_on_changes_nothing(dataset: Dataset) -> None:
     config = tiny(**MIDWAY)
     whole = train("whole", config, dataset, decode=decode_nothing)
-    assert whole.step == 8
+    assert whole.state.position.step == 8
     for step in (1, 3, 4, 7):
         with pytest.raises(KeyboardInterrupt):
             train(f"died-at-{step}", config, dataset, break_after=step, decode=decode_nothing)
