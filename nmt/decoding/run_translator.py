@@ -1,7 +1,7 @@
 """Translation with a run, for the Python interface."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.search_options import SearchOptions
@@ -66,7 +66,8 @@ class RunTranslator:
         >>> details.unknown, details.score < 0
         (['xylophone'], True)
         """
-        found = self._search(texts, prefix, names, sampled=sample, scored=scored)
+        options = SearchOptions(sampled=sample, scored=scored)
+        found = self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
         return [translations[0] for translations in found]
 
     def translate_n_best(
@@ -85,7 +86,8 @@ class RunTranslator:
         ('ich bin durstig', True)
         """
         check_n_best(n, self.translator.config.decoding)
-        return self._search(texts, prefix, names, n_best=n, scored=True)
+        options = SearchOptions(n_best=n, scored=True)
+        return self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None
@@ -120,11 +122,6 @@ class RunTranslator:
         [(0, 0), (0, 1), (1, 2)]
         """
         return self.translator.attention(_texts(sources), list(translations))
-
-    def _search(
-        self, texts: Sequence[str], prefix: str, names: Sequence[str] | None, **options: Any
-    ) -> "list[list[Translation]]":
-        return self.translator.translate_n_best(_texts(texts), _names(names), SearchOptions(**options), prefix)
 
 
 def check_n_best(n: int, decoding: DecodingConfig) -> None:
