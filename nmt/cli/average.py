@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import RunOption
-from nmt.errors import NmtError, NotFoundError
+from nmt.errors import ConflictError, NmtError, NotFoundError
 
 if TYPE_CHECKING:
     from nmt.data.dataset import Dataset
@@ -79,19 +79,11 @@ def _average(run: "Run", epochs: list[int]) -> None:
 
 def _dataset(run: "Run") -> "Dataset | None":
     """Return the dataset of the run, for validation; None if it is missing or has changed."""
-    from nmt.data.dataset import open_dataset
+    from nmt.data.dataset import dataset_of_run
     from nmt.data.manifest import read_manifest
 
-    trained_on = read_manifest(run.dataset_path)
     try:
-        dataset = open_dataset(str(trained_on.settings.dataset))
-    except NotFoundError as error:
-        typer.echo(f"Not validated: the dataset of run {run.name} is missing. {error}", err=True)
+        return dataset_of_run(run.name, read_manifest(run.dataset_path))
+    except (NotFoundError, ConflictError) as error:
+        typer.echo(f"Not validated: {error}", err=True)
         return None
-    if dataset.manifest.fingerprint != trained_on.fingerprint:
-        typer.echo(
-            f"Not validated: {dataset.folder} has changed since run {run.name} was trained on it.",
-            err=True,
-        )
-        return None
-    return dataset

@@ -105,7 +105,9 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
     assert last["epochs"] == [1, 2]
     shutil.rmtree(project / "data")
     gone = nmt("average", "--epochs", "1,2", cwd=project)
-    assert gone.stderr.startswith("Not validated: the dataset of run base is missing. There is no prepared ")
+    assert gone.stderr.startswith(
+        "Not validated: Dataset 'english-german-both', which run 'base' was trained on, is not in data/. "
+    )
     assert gone.stderr.endswith("average of epochs 1-2: not validated\n")
     assert "not validated; nmt translate uses it" in nmt("info", cwd=project).stdout
 
