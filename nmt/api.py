@@ -52,7 +52,7 @@ def prepare(
     name: str | None = None,
     validation: Files = (),
     test: Files = (),
-    config: str | Path = "base.yaml",
+    config: str | Path = DEFAULT_CONFIG,
     set: Overrides = (),
     tokenizer_of: str | None = None,
     overwrite: bool = False,
@@ -60,7 +60,7 @@ def prepare(
 ) -> Dataset:
     """Clean, split and tokenize sentence pairs, and return the dataset ``data/<name>``.
 
-    The same files with the same settings are not prepared twice.
+    The same files with the same settings are not prepared twice: ``is_new`` of the dataset is false then.
 
     Args:
         files: a file of pairs, or two files with a side each. A bare name is also looked for in ``data/``.
@@ -83,32 +83,6 @@ def prepare(
     >>> dataset.name, dataset.manifest.splits["test"].pairs
     ('pairs', 15)
     """
-    return prepare_or_find(
-        files,
-        name=name,
-        validation=validation,
-        test=test,
-        config=config,
-        set=set,
-        tokenizer_of=tokenizer_of,
-        overwrite=overwrite,
-        progress=progress,
-    )[0]
-
-
-def prepare_or_find(
-    files: Files,
-    *,
-    name: str | None = None,
-    validation: Files = (),
-    test: Files = (),
-    config: str | Path = "base.yaml",
-    set: Overrides = (),
-    tokenizer_of: str | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> tuple[Dataset, bool]:
-    """Return the dataset of ``prepare``, and whether it is new. Args, Raises: as for ``prepare``."""
     overrides = _overrides(set)
     settings = load_config(find_config(str(config)), overrides).data
     sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"))

@@ -333,7 +333,7 @@ def project() -> Dataset:
     """Prepare the dataset "small"."""
     Path("pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     config = DataConfig(tokenizer="word", normalization="nfkc", joint_vocabulary=False, subword_sampling=True)
-    return prepare(Path("pairs.tsv"), config, "small")[0]
+    return prepare(Path("pairs.tsv"), config, "small")
 
 
 def in_dataset(file: str) -> Callable[[], list[bytes]]:

@@ -99,16 +99,16 @@ def run_prepare(files: list[str], **options: Any) -> "Dataset":
         files: as for ``nmt.api.prepare``.
         options: keyword arguments of ``nmt.api.prepare``.
     """
-    from nmt.api import prepare_or_find
+    from nmt.api import prepare as prepare_dataset
 
     started = time.perf_counter()
     with _progress() as progress:
-        dataset, is_new = prepare_or_find(files, progress=progress, **options)
+        dataset = prepare_dataset(files, progress=progress, **options)
     seconds = time.perf_counter() - started
     if dataset.manifest.tokenizer_of:
         typer.echo(_describe_tokenizers(dataset.manifest))
     typer.echo(describe(dataset.manifest))
-    if is_new:
+    if dataset.is_new:
         rate = dataset.manifest.read / seconds
         typer.echo(f"Written to {dataset.folder} in {seconds:.1f} s ({rate:,.0f} pairs a second)")
     else:

@@ -1,6 +1,6 @@
 """Prepared datasets on disk: found by name, opened memory-mapped, checked against their manifest."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,8 @@ class Dataset:
 
     folder: Path
     manifest: Manifest
+    is_new: bool = field(default=False, compare=False)
+    """Whether ``prepare`` has just written it; False for one that was there."""
 
     @property
     def name(self) -> str:

@@ -74,7 +74,7 @@ class TokenizerSource(NamedTuple):
 def prepare(
     corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
     tokenizer_source: TokenizerSource | None = None,
-) -> tuple[Dataset, bool]:  # fmt: skip
+) -> Dataset:  # fmt: skip
     """Prepare a corpus as ``data/<name>``, unless it is already prepared from the same files with the same settings.
 
     Args:
@@ -84,9 +84,6 @@ def prepare(
         overwrite: whether to replace a different dataset of that name.
         report: progress callback.
         tokenizer_source: tokenizers to use instead of fitting new ones on the training split.
-
-    Returns:
-        The dataset, and whether this call wrote it.
 
     Raises:
         ConflictError: if a different dataset has that name and ``overwrite`` is false.
@@ -100,7 +97,7 @@ def prepare(
     if tokenizer_source:
         settings = tokenizer_source.applied_to(settings)
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
-        return existing, False
+        return existing
     settings = resolve_auto(sources, settings)
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(DATASETS))
@@ -133,7 +130,7 @@ def prepare(
                 files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
             )
             write_json(temporary / "manifest.json", manifest.model_dump())
-    return Dataset(folder, manifest), True
+    return Dataset(folder, manifest, is_new=True)
 
 
 def _no_progress(step: str, done: int, total: int | None) -> None:

@@ -80,7 +80,7 @@ class Prepared:
 
 def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
     """Prepare pairs, and find out which split each went to from the text files."""
-    dataset, _ = prepare(write_corpus(pairs), words_config(**changes), "small")
+    dataset = prepare(write_corpus(pairs), words_config(**changes), "small")
     raw = {}
     for name in ("validation", "test"):
         sides = [(dataset.folder / f"{name}.{side}.txt").read_text(encoding="utf-8").split("\n") for side in SIDES]
@@ -160,7 +160,7 @@ def test_raw_sentences_keep_everything_but_their_line_breaks(folder: Path) -> No
     array = np.array([[f"{text}\r\nx", f"{text}\ny"] for text in strange])
     Path("corpus.pkl").write_bytes(pickle.dumps(array))
     config = words_config(train_share=0.5, validation_share=0.25, test_share=0.25, split="random")
-    dataset, _ = prepare(Path("corpus.pkl"), config, "small")
+    dataset = prepare(Path("corpus.pkl"), config, "small")
     for name in ("validation", "test"):
         source, target = (dataset.text(name, side).read_bytes().decode() for side in SIDES)  # type: ignore[arg-type]
         text = target.removesuffix(" y\n")
@@ -212,7 +212,7 @@ def test_the_manifest_says_what_was_prepared_and_how() -> None:
 
 
 def test_dropped_pairs_are_counted_in_the_manifest() -> None:
-    dataset, _ = prepare(write_corpus([*make_pairs(20), Pair("5", "x")]), words_config(drop_empty=True), "small")
+    dataset = prepare(write_corpus([*make_pairs(20), Pair("5", "x")]), words_config(drop_empty=True), "small")
     assert (dataset.manifest.read, dataset.manifest.dropped) == (26, {"empty side": 1})
     assert sum(split.pairs for split in dataset.manifest.splits.values()) == 25
 
@@ -240,7 +240,7 @@ def test_a_joint_vocabulary_is_one_over_both_sides() -> None:
 def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() -> None:
     path = write_corpus(make_pairs())
     fingerprints = [
-        prepare(path, words_config(seed=seed), name)[0].manifest.fingerprint
+        prepare(path, words_config(seed=seed), name).manifest.fingerprint
         for name, seed in [("one", 1), ("again", 1), ("other", 2)]
     ]
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
@@ -251,19 +251,19 @@ def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() ->
 
 def test_the_same_file_and_settings_are_not_prepared_twice() -> None:
     path = write_corpus(make_pairs())
-    first, made = prepare(path, words_config(), "small")
+    first = prepare(path, words_config(), "small")
     before = content(first.folder)
-    assert made
+    assert first.is_new
     path.rename("renamed.tsv")
-    again, made = prepare(Path("renamed.tsv"), words_config(dataset="other"), "small")
-    assert not made
+    again = prepare(Path("renamed.tsv"), words_config(dataset="other"), "small")
+    assert not again.is_new
     assert (again.folder, again.manifest) == (first.folder, first.manifest)
     assert content(first.folder) == before
 
 
 def test_other_settings_are_a_conflict_that_names_them() -> None:
     path = write_corpus(make_pairs())
-    dataset, _ = prepare(path, words_config(), "small")
+    dataset = prepare(path, words_config(), "small")
     before = content(dataset.folder)
     with pytest.raises(ConflictError) as caught:
         prepare(path, words_config(seed=2, split="random"), "small")
@@ -284,9 +284,9 @@ def test_another_file_is_a_conflict_that_says_so() -> None:
 
 def test_overwriting_replaces_the_dataset() -> None:
     prepare(write_corpus(make_pairs()), words_config(), "small")
-    expected, _ = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
-    dataset, made = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
-    assert made
+    expected = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
+    dataset = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
+    assert dataset.is_new
     assert dataset.manifest.corpus.name == "new.tsv"
     assert dataset.manifest.files == expected.manifest.files
     assert decoded(open_dataset("small"), "test") == decoded(expected, "test")
@@ -336,7 +336,7 @@ def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.M
 
 def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_corpus(make_pairs())
-    dataset, _ = prepare(path, words_config(), "small")
+    dataset = prepare(path, words_config(), "small")
     before = content(Path("data"))
     monkeypatch.setattr(prepare_module, "write_json", refuse)
     with pytest.raises(NmtError, match="cannot be written"):
@@ -443,13 +443,13 @@ def old_spelling(values: dict[str, Any]) -> None:
 
 def test_a_manifest_says_its_format_and_format_1_is_read() -> None:
     path = write_corpus(make_pairs(20))
-    dataset, _ = prepare(path, words_config(), "small")
+    dataset = prepare(path, words_config(), "small")
     assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 2
     damage_json(old_spelling)
     manifest = open_dataset("small").manifest
     assert manifest == dataset.manifest.model_copy(update={"format": 1})
     assert manifest.fingerprint == dataset.manifest.fingerprint
-    assert not prepare(path, words_config(), "small")[1]
+    assert not prepare(path, words_config(), "small").is_new
 
 
 @pytest.mark.parametrize("number", [3, 0, -1, 2**70])
@@ -470,7 +470,7 @@ def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
         path.write_bytes(write_corpus([*make_pairs(20), *make_pairs(20)]).read_bytes())
     except OSError:
         pytest.skip("this file system names files in UTF-8 alone")
-    manifest = prepare(path, words_config(), "small")[0].manifest
+    manifest = prepare(path, words_config(), "small").manifest
     assert manifest.corpus.name == r"\udcff\x1b[2J.tsv"
     assert manifest.report.places["duplicates"][0].startswith(r"\udcff\x1b[2J.tsv, line ")
 
@@ -493,7 +493,7 @@ def test_a_cut_manifest_is_refused() -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut in the header", "cut in the data", "no array"])
 def test_a_damaged_array_is_refused_with_the_way_to_mend_it(damage: str) -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     for part in ("source.tokens", "source.offsets", "target.tokens", "target.offsets"):
         path = dataset.folder / f"train.{part}.npy"
         whole = path.read_bytes()
@@ -517,7 +517,7 @@ class Attack:
 
 
 def test_a_pickle_in_the_place_of_an_array_is_refused_unrun() -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / "train.source.tokens.npy"
     for content in (pickle.dumps(Attack()), None):
         if content is None:
@@ -560,7 +560,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
 def test_an_array_that_was_forged_with_its_checksum_is_refused(
     part: str, forge: Callable[[np.ndarray], Any], reason: str
 ) -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / f"train.source.{part}.npy"
     forged = forge(np.load(path))
     with path.open("wb") as file:
@@ -589,7 +589,7 @@ HEADERS = [
 
 @pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
 def test_a_header_that_was_forged_is_refused_unrun(header: str) -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / "train.target.offsets.npy"
     text = header.encode("latin1") + b"\n"
     path.write_bytes(b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + bytes(64))
@@ -599,7 +599,7 @@ def test_a_header_that_was_forged_is_refused_unrun(header: str) -> None:
 
 
 def test_a_changed_tokenizer_is_refused() -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
     path = dataset.folder / "tokenizer.target.json"
     values = json.loads(path.read_text())
     (dataset.folder / "tokenizer.target.json.old").write_text("mine")
@@ -670,7 +670,7 @@ def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
 
 
 def test_a_dataset_prepared_before_there_were_subwords_is_read() -> None:
-    dataset, _ = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
 
     def forget(values: dict[str, Any]) -> None:
         for key in ("report", "unit", "more_files"):
@@ -683,16 +683,15 @@ def test_a_dataset_prepared_before_there_were_subwords_is_read() -> None:
 
     damage_json(forget)
     assert open_dataset("small").manifest.fingerprint == dataset.manifest.fingerprint
-    _, made = prepare(Path("corpus.tsv"), DataConfig(), "small")
-    assert not made
+    assert not prepare(Path("corpus.tsv"), DataConfig(), "small").is_new
 
 
 def test_pairs_too_long_are_counted_with_their_places() -> None:
     pairs = [*make_pairs(), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
-    manifest = prepare(write_corpus(pairs), words_config(seed=0), "small")[0].manifest
+    manifest = prepare(write_corpus(pairs), words_config(seed=0), "small").manifest
     assert manifest.dropped == {"too long": 1, "length ratio": 1}
     assert manifest.read == sum(split.pairs for split in manifest.splits.values()) + 2 == len(pairs)
     for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
         assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
-    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None), "whole")[0].manifest
+    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None), "whole").manifest
     assert (whole.dropped, sum(split.pairs for split in whole.splits.values())) == ({}, len(pairs))

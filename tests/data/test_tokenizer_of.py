@@ -34,7 +34,7 @@ def write_tsv(name: str, pairs: list[tuple[str, str]]) -> Path:
 def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, Dataset]:
     """Return a run that has a dataset, and that dataset; neither is trained on here."""
     config = DataConfig.model_validate(settings)
-    dataset, _ = prepare(write_tsv(f"{name}.tsv", small_pairs(count)), config, f"{name}-data")
+    dataset = prepare(write_tsv(f"{name}.tsv", small_pairs(count)), config, f"{name}-data")
     return create_run(name, Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files]), dataset
 
 
@@ -55,7 +55,7 @@ def tokenizers_of(run: Run) -> TokenizerSource:
 def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
     run, original = a_run(**settings)
     file = write_tsv("other.tsv", LONGER)
-    prepared, _ = prepare(file, DataConfig(seed=5), "other", tokenizer_source=tokenizers_of(run))
+    prepared = prepare(file, DataConfig(seed=5), "other", tokenizer_source=tokenizers_of(run))
     for file in original.tokenizer_files:
         assert (prepared.folder / file.name).read_bytes() == file.read_bytes()
     assert [file.name for file in prepared.tokenizer_files] == [file.name for file in original.tokenizer_files]
@@ -76,14 +76,14 @@ def test_text_becomes_the_ids_of_the_run(settings: dict[str, Any]) -> None:
 def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() -> None:
     (run, _), (other, _) = a_run(tokenizer="word"), a_run("second", 40, tokenizer="word")
     file, config = write_tsv("other.tsv", LONGER), DataConfig(tokenizer="word", normalization="nfkc")
-    assert prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
-    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(run))[1]
-    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(create_twin(run)))[1]
+    assert prepare(file, config, "other", tokenizer_source=tokenizers_of(run)).is_new
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(run)).is_new
+    assert not prepare(file, config, "other", tokenizer_source=tokenizers_of(create_twin(run))).is_new
     with pytest.raises(ConflictError, match=r"tokenizers of run 'first' before, of run 'second' now"):
         prepare(file, config, "other", tokenizer_source=tokenizers_of(other))
     with pytest.raises(ConflictError, match=r"tokenizers of run 'first' before, fitted on its training split now"):
         prepare(file, config, "other")
-    assert prepare(file, config, "other", overwrite=True)[0].manifest.tokenizer_of is None
+    assert prepare(file, config, "other", overwrite=True).manifest.tokenizer_of is None
     with pytest.raises(ConflictError, match=r"tokenizers fitted on its training split before, of run 'first' now"):
         prepare(file, config, "other", tokenizer_source=tokenizers_of(run))
 
@@ -94,9 +94,9 @@ def create_twin(run: Run) -> Run:
 
 def test_tokenizers_are_taken_from_a_run_that_took_them_from_another() -> None:
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
-    second, _ = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
+    second = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
     successor = create_run("successor", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
-    third, _ = prepare(
+    third = prepare(
         write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_source=tokenizers_of(successor)
     )
     for file in run.tokenizer_files:

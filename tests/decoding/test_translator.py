@@ -154,7 +154,7 @@ def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> 
 
 def test_a_source_beyond_learned_positions_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    dataset, _ = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(60)), Config().data, "pairs")
+    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(60)), Config().data, "pairs")
     sizes = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 2}
     model = {**sizes, "positions": "learned", "max_positions": 8}
     config = Config.model_validate({"model": model, "training": {"epochs": 1}})

@@ -23,7 +23,7 @@ def test_no_source_of_a_split_by_source_was_trained_on_and_those_of_a_random_spl
     corpus = write_pickle(tmp_path / "pairs.pkl", pairs)
     for split, expected in (("by_source", 0), ("random", None)):
         config = DataConfig(split=split, tokenizer=tokenizer, vocabulary_size=None)
-        dataset, _ = prepare(corpus, config, split)
+        dataset = prepare(corpus, config, split)
         sources = dataset.text("test", "source").read_text().splitlines()
         found = find_overlap(sources, dataset)
         train, test = (dataset.split(name).source for name in ("train", "test"))
@@ -40,7 +40,7 @@ def test_sentences_equal_except_in_unknown_words_are_undecided(tmp_path: Path, m
     rare = [(f"seldom{'abcdefghijklmnopqrstuvwxyz'[n % 26]}{'abcdefghijklmnopqrstuvwxyz'[n // 26]} one", "eins")
             for n in range(60)]  # fmt: skip
     corpus = write_pickle(tmp_path / "pairs.pkl", [*small_pairs(), *rare])
-    dataset, _ = prepare(corpus, DataConfig(min_count=2), "rare")
+    dataset = prepare(corpus, DataConfig(min_count=2), "rare")
     train = dataset.split("train").source
     tokenizer = dataset.tokenizers()[0]
     known = tokenizer.decode(next(train[n] for n in range(len(train)) if 1 not in train[n]))
@@ -54,7 +54,7 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
 
     def make_run(name: str, pairs: list[tuple[str, str]], start_from: str | None) -> tuple[Run, str]:
         """Return a run, and a source that it was trained on."""
-        dataset, _ = prepare(write_pickle(tmp_path / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
+        dataset = prepare(write_pickle(tmp_path / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
         config = Config.model_validate({"training": {"start_from": start_from}})
         held_out = {line for split in ("validation", "test") for line in dataset.text(split, "source").open()}
         seen = next(source for source, _ in pairs if f"{source}\n" not in held_out)

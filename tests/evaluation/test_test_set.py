@@ -37,9 +37,9 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
 def test_runs_are_scored_on_the_test_split_that_they_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     corpus = write_pickle(tmp_path / "pairs.pkl", small_pairs())
-    first, _ = prepare(corpus, DataConfig(), "one")
-    same, _ = prepare(corpus, DataConfig(min_count=2), "again")
-    different, _ = prepare(corpus, DataConfig(seed=5), "other")
+    first = prepare(corpus, DataConfig(), "one")
+    same = prepare(corpus, DataConfig(min_count=2), "again")
+    different = prepare(corpus, DataConfig(seed=5), "other")
     found = read_test_split({"a": first.manifest, "b": same.manifest})
     assert found.sources == first.text("test", "source").read_text().splitlines()
     assert found.references == [first.text("test", "target").read_text().splitlines()]

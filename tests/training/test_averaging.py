@@ -42,7 +42,7 @@ def train(config: Config, dataset: Dataset) -> Run:
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     monkeypatch.chdir(tmp_path)
-    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")[0]
+    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")
 
 
 def test_it_is_the_average_that_training_ends_with(dataset: Dataset) -> None:

@@ -47,7 +47,7 @@ def tiny(model: dict | None = None, **training: object) -> Config:
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     monkeypatch.chdir(tmp_path)
-    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")[0]
+    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")
 
 
 def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
@@ -286,7 +286,7 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
 
 def test_weights_of_another_vocabulary_are_no_start(dataset: Dataset, tmp_path: Path) -> None:
     train("first", tiny(epochs=1), dataset)
-    other, _ = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(40)), Config().data, "other")
+    other = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(40)), Config().data, "other")
     config = tiny(epochs=1, start_from="first")
     with pytest.raises(ConflictError, match=r"run 'first' are not those of dataset 'other'.*--tokenizer-of first"):
         Trainer(start_run("second", config, other), config, other)
@@ -447,7 +447,7 @@ def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     monkeypatch.chdir(tmp_path)
     settings = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
     config = Config.model_validate({**tiny().model_dump(), "data": settings})
-    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")[0]
+    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), config.data, "pairs")
     whole = train("whole", config, dataset)
     cut = [whole.pipeline.split(epoch).source.tokens.tolist() for epoch in (1, 2, 2)]
     assert cut[0] != cut[1] == cut[2]
@@ -636,7 +636,7 @@ def test_embeddings_can_be_tied_across_sides_of_a_joint_vocabulary(dataset: Data
     with pytest.raises(ConfigError, match="needs one vocabulary for both"):
         train("separate", config, dataset)
     joint_settings = Config.model_validate({"data": {"joint_vocabulary": True}}).data
-    joint, _ = prepare(tmp_path / "pairs.pkl", joint_settings, "joint")
+    joint = prepare(tmp_path / "pairs.pkl", joint_settings, "joint")
     trainer = train("joint", config, joint)
     assert trainer.state.model.source_embedding is trainer.state.model.target_embedding
 
@@ -653,7 +653,7 @@ def test_going_on_with_other_settings_or_data_is_refused(dataset: Dataset, tmp_p
     before = (tmp_path / "checkpoints" / "run" / "config.yaml").read_text()
     with pytest.raises(ConflictError, match=r"model.dropout: 0.1 before, 0.3 now.*training.batch_size: 32 before, 16"):
         train("run", tiny({"dropout": 0.3}, batch_size=16), dataset)
-    other, _ = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(160)), Config().data, "other")
+    other = prepare(write_pickle(tmp_path / "other.pkl", small_pairs(160)), Config().data, "other")
     with pytest.raises(ConflictError, match="dataset: 'pairs' before, 'other'"):
         train("run", tiny(epochs=1), other)
     assert (tmp_path / "checkpoints" / "run" / "config.yaml").read_text() == before

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keras_twins import copy_attention
 
 from nmt import runtime
 from nmt.models.layers.attention import (
@@ -134,14 +135,7 @@ def pair_of_attentions(
         weight.assign(0.5 * normal(number, *weight.shape))
     theirs = keras.layers.MultiHeadAttention(heads, head_size)
     theirs.build((1, 1, d_model), (1, 1, source_width))
-    for own, other in (
-        (ours.query, theirs.query_dense),  # [D, H * d] and [D, H, d]
-        (ours.key, theirs.key_dense),
-        (ours.value, theirs.value_dense),
-        (ours.output_projection, theirs.output_dense),  # [H * d, D] and [H, d, D]
-    ):
-        other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
-        other.bias.assign(tf.reshape(own.bias, other.bias.shape))
+    copy_attention(ours, theirs)
     return ours, theirs
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras_hub
 import numpy as np
 import pytest
+from keras_twins import copy_attention
 
 from nmt import runtime
 from nmt.config.model import TransformerConfig
@@ -142,17 +143,6 @@ def attention(name: str) -> MultiHeadAttention:
 
 def connections(count: int, placement: str) -> list[SublayerConnection]:
     return [SublayerConnection(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
-
-
-def copy_attention(ours: MultiHeadAttention, theirs: keras.layers.MultiHeadAttention) -> None:
-    for own, other in (
-        (ours.query, theirs.query_dense),  # [D, H * d] and [D, H, d]
-        (ours.key, theirs.key_dense),
-        (ours.value, theirs.value_dense),
-        (ours.output_projection, theirs.output_dense),  # [H * d, D] and [H, d, D]
-    ):
-        other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
-        other.bias.assign(tf.reshape(own.bias, other.bias.shape))
 
 
 def copy_feed_forward(ours: FeedForward, theirs: keras.layers.Layer) -> None:
