@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.config.model import ModelConfig
 from nmt.models.accounting import Accounting, Part
+from nmt.models.recurrent import accounting as recurrent
 from nmt.models.transformer import accounting as transformer
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Architecture(NamedTuple):
 
 ARCHITECTURES: dict[str, Architecture] = {
     "transformer": Architecture("nmt.models.transformer.model:Transformer", transformer),
+    "recurrent": Architecture("nmt.models.recurrent.model:Recurrent", recurrent),
 }
 
 

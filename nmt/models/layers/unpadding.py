@@ -40,14 +40,14 @@ class Unpadding(NamedTuple):
         """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:
             return tf.gather(tf.reshape(rows, [-1]), self.indices)
-        return _exchange(rows, self.indices, self.tokens)
+        return exchange(rows, self.indices, self.tokens)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """Put tokens back into rows: [N, D] -> [B, L, D], zeros at padding."""
-        return _exchange(tokens, self.tokens, self.indices)
+        return exchange(tokens, self.tokens, self.indices)
 
 
-def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
+def exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
     """Gather vectors of x, [..., D], at flat indices, zeros past the end; the gradient gathers at ``inverse``.
 
     Each of the two undoes the other, so neither direction needs a scatter, which is slow.

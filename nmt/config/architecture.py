@@ -1,0 +1,82 @@
+"""What the model sections of all architectures have in common.
+
+``nmt.config.model`` puts the section of each architecture into ``MODEL_CONFIGS``.
+"""
+
+from typing import Any, NamedTuple, Self
+
+from pydantic import ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from nmt.config.record import Section
+
+DEFAULT_ARCHITECTURE = "transformer"
+MODEL_CONFIGS: dict[str, type["ModelConfig"]] = {}
+"""Section of each architecture by its name."""
+
+
+class LengthLimits(NamedTuple):
+    """Lengths of the longest sentences that a model reads, in tokens with bos and eos; None: any length."""
+
+    source: int | None
+    target: int | None
+
+
+class ModelConfig(Section):
+    """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
+
+    architecture: str = "transformer"
+    """Architecture of the model."""
+
+    @property
+    def reads_bos(self) -> bool:
+        """Whether the encoder reads bos before the source sentence."""
+        return False
+
+    @property
+    def limits(self) -> LengthLimits:
+        """Longest source and target sentences that the model reads."""
+        return LengthLimits(None, None)
+
+    def settings_for_length(self, tokens: int) -> str:
+        """Return settings of a model that reads sentences of N tokens, for messages of models with limits."""
+        return ""
+
+    @property
+    def schedule_width(self) -> int:
+        """Width D that the noam schedule divides by."""
+        raise ValueError(f"architecture {self.architecture!r} says no width for the noam schedule")
+
+    @property
+    def description(self) -> str:
+        """Sizes of the model in a phrase."""
+        return self.architecture
+
+    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
+        """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""
+        return None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _choose_architecture(cls, values: Any, validate: Any) -> Self:
+        if cls is not ModelConfig or not isinstance(values, dict):
+            return validate(values)
+        name = {"architecture": DEFAULT_ARCHITECTURE, **values}["architecture"]
+        section = MODEL_CONFIGS.get(name) if isinstance(name, str) else None
+        if section is None:
+            known = " or ".join(map(repr, MODEL_CONFIGS))
+            problem = PydanticCustomError("unknown_architecture", "Input should be {known}", {"known": known})
+            details = InitErrorDetails(type=problem, loc=("architecture",), input=name)
+            raise ValidationError.from_exception_data("ModelConfig", [details])
+        return section.model_validate(values)  # type: ignore[return-value]
+
+
+def joint_vocabulary_problem(tied: str, source_vocabulary: int, target_vocabulary: int) -> str | None:
+    """Return in words why embeddings cannot be shared by both sides; None if the vocabularies have the same size."""
+    if source_vocabulary == target_vocabulary:
+        return None
+    return (
+        f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
+        f"side; model.tie_embeddings: {tied} needs one vocabulary for both. Prepare the dataset with --set "
+        "data.joint_vocabulary=true, or set model.tie_embeddings=output."
+    )

@@ -1,0 +1,173 @@
+"""Model section of recurrent encoder-decoders."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from nmt.config.architecture import ModelConfig, joint_vocabulary_problem
+
+
+class RecurrentConfig(ModelConfig):
+    """Recurrent encoder-decoders: with the attention of Bahdanau et al. (2015) or Luong et al. (2015), or without."""
+
+    architecture: Literal["recurrent"] = "recurrent"
+    """Architecture of the model."""
+    cell: Literal["lstm", "gru", "simple"] = "lstm"
+    """Cell of all layers."""
+    reset_after: bool = False
+    """Whether the reset gate of a GRU applies after the product with the state (one product a step) or before (Cho et
+    al. 2014)."""
+    layers: int = Field(1, ge=1, le=100)
+    """Layers of the encoder, and of the decoder."""
+    width: int = Field(512, ge=1, le=65_536)
+    """Width n of the decoder's states."""
+    encoder_width: int | None = Field(None, ge=1, le=65_536)
+    """Width of the encoder's states in one direction; null: ``width``."""
+    bidirectional: bool = False
+    """Whether each layer of the encoder reads the source in both directions; annotations are the two states."""
+    reverse_source: bool = False
+    """Whether the encoder reads the source from its last token to its first (Sutskever et al. 2014)."""
+    embedding_width: int | None = Field(None, ge=1, le=65_536)
+    """Width of word embeddings; null: ``width``."""
+    tie_embeddings: Literal["none", "shared", "output", "all"] = "none"
+    """Shared matrices: ``shared``, source and target embedding; ``output``, target embedding and output layer; ``all``,
+    the three. ``shared`` and ``all`` need ``data.joint_vocabulary``."""
+    dropout: float = Field(0.2, ge=0, lt=1)
+    """Dropout rate on the inputs of each layer and of the output layer, not on states (Zaremba et al. 2014)."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of source and target words that training replaces by unk."""
+    first_state: Literal["final", "linear", "backward", "zero"] = "final"
+    """State that the decoder starts from: ``final``, the encoder's last states layer by layer, those of two directions
+    side by side; ``linear``, tanh of a linear map of them; ``backward``, the same of the backward direction alone
+    (Bahdanau et al. 2015); ``zero``."""
+    attention: Literal["none", "additive", "dot", "general", "concat", "scaled-dot"] = "general"
+    """Score of a decoder state s and an annotation h: v' tanh(W [s; h]) for ``additive`` (Bahdanau et al. 2015) and
+    ``concat`` (Luong et al. 2015), s' h for ``dot``, s' W h for ``general``, a trained multiple of s' h for
+    ``scaled-dot``."""
+    attention_width: int | None = Field(None, ge=1, le=65_536)
+    """Width of v in additive and concat scores, and in the prediction of local-p; null: ``width``."""
+    step: Literal["bahdanau", "luong"] = "luong"
+    """Decoder step: ``bahdanau``, scores from the previous state, context into the cell, maxout before the output layer;
+    ``luong``, scores from the current state, then an attentional state."""
+    input_feeding: bool = False
+    """Whether a step of Luong reads the attentional state of the step before too."""
+    maxout_width: int | None = Field(None, ge=1, le=65_536)
+    """Width of the maxout of a step of Bahdanau; null: ``width``."""
+    window: Literal["global", "local-m", "local-p"] = "global"
+    """Source tokens that attention sees: all, or 2 D + 1 around the same position (``local-m``) or a predicted one
+    (``local-p``)."""
+    window_half_width: int = Field(10, ge=1, le=65_536)
+    """D of local windows."""
+    initializer: Literal["glorot", "uniform"] = "glorot"
+    """Initial values: ``glorot``, uniform by their width, orthogonal for states, as in Keras; ``uniform``, from -0.1 to
+    0.1 (Luong et al. 2015)."""
+
+    @property
+    def schedule_width(self) -> int:
+        """Width that the noam schedule divides by."""
+        return self.width
+
+    @property
+    def input_width(self) -> int:
+        """Width of word embeddings."""
+        return self.embedding_width or self.width
+
+    @property
+    def direction_width(self) -> int:
+        """Width of the encoder's states in one direction."""
+        return self.encoder_width or self.width
+
+    @property
+    def annotation_width(self) -> int:
+        """Width of annotations, the outputs of the encoder's last layer."""
+        return self.direction_width * (1 + self.bidirectional)
+
+    @property
+    def score_width(self) -> int:
+        """Width of v in additive and concat scores."""
+        return self.attention_width or self.width
+
+    @property
+    def output_width(self) -> int:
+        """Width of what the output layer reads."""
+        return self.width if self.step == "luong" else self.maxout_width or self.width
+
+    @property
+    def description(self) -> str:
+        """Sizes of the model in a phrase."""
+        direction = "bidirectional " if self.bidirectional else ""
+        attention = "no attention" if self.attention == "none" else f"{self.attention} attention, {self.window}"
+        return f"recurrent, {direction}{self.cell} {self.layers} x {self.width:,}, {attention}, step of {self.step}"
+
+    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
+        """Return in words why embeddings cannot be shared by both sides; None if they can, or are not to be."""
+        if self.tie_embeddings not in ("shared", "all"):
+            return None
+        return joint_vocabulary_problem(self.tie_embeddings, source_vocabulary, target_vocabulary)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for contradiction, rule in self._contradictions():
+            if contradiction:
+                raise ValueError(rule)
+        return self
+
+    def _contradictions(self) -> list[tuple[bool, str]]:
+        """Return pairs of a condition that must not hold and the message for it."""
+        attends, bahdanau = self.attention != "none", self.step == "bahdanau"
+        annotations = f"annotations are {self.annotation_width} wide" + (
+            f", {self.direction_width} in each direction" if self.bidirectional else ""
+        )
+        half = "encoder_width: half of width" if self.bidirectional else "encoder_width: null"
+        return [
+            (
+                self.attention in ("dot", "scaled-dot") and self.annotation_width != self.width,
+                f"attention is {self.attention!r}, width is {self.width} and {annotations}. A dot product needs equal "
+                f"widths. Set {half}, or attention: general",
+            ),
+            (
+                self.window != "global" and not attends,
+                f"window is {self.window!r} and attention is 'none'. A window is a part of the source that attention "
+                "sees. Set window: global, or another attention",
+            ),
+            (
+                self.input_feeding and not attends,
+                "input_feeding is true and attention is 'none'. What is fed is the attentional state. Set "
+                "input_feeding: false, or another attention",
+            ),
+            (
+                self.input_feeding and bahdanau,
+                "input_feeding is true and step is 'bahdanau'. That step reads the context already; input feeding "
+                "belongs to step: luong. Set input_feeding: false",
+            ),
+            (
+                self.first_state == "final" and self.annotation_width != self.width,
+                f"first_state is 'final', width is {self.width} and {annotations}. The decoder can start from the "
+                f"encoder's last states if they are as wide as its own. Set {half}, or first_state: linear",
+            ),
+            (
+                self.first_state == "backward" and not self.bidirectional,
+                "first_state is 'backward' and bidirectional is false. There is no backward direction. Set "
+                "bidirectional: true, or first_state: linear",
+            ),
+            (
+                self.first_state == "zero" and not attends,
+                "first_state is 'zero' and attention is 'none'. The decoder would know nothing of the source. Set "
+                "first_state: final, or another attention",
+            ),
+            (
+                self.reverse_source and self.bidirectional,
+                "reverse_source is true and bidirectional is true. A bidirectional encoder reads the source in both "
+                "directions already. Set reverse_source: false",
+            ),
+            (
+                self.reset_after and self.cell != "gru",
+                f"reset_after is true and cell is {self.cell!r}. Only a GRU has a reset gate. Set reset_after: false",
+            ),
+            (
+                self.tie_embeddings in ("output", "all") and self.output_width != self.input_width,
+                f"tie_embeddings is {self.tie_embeddings!r}, word embeddings are {self.input_width} wide and the output "
+                f"layer reads {self.output_width}. One matrix serves as both if the widths are equal. Set "
+                f"embedding_width: {self.output_width}, or tie_embeddings: none",
+            ),
+        ]

@@ -1,0 +1,123 @@
+"""Model section of the Transformer."""
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from nmt.config.architecture import LengthLimits, ModelConfig, joint_vocabulary_problem
+
+
+class TransformerConfig(ModelConfig):
+    """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
+
+    renamed: ClassVar = {"initialisation": "initializer"}
+
+    architecture: Literal["transformer"] = "transformer"
+    """Architecture of the model."""
+    encoder_layers: int = Field(6, ge=1, le=1_000)
+    """Layers of the encoder (N in the paper)."""
+    decoder_layers: int = Field(6, ge=1, le=1_000)
+    """Layers of the decoder (N in the paper)."""
+    d_model: int = Field(512, ge=2, le=65_536, multiple_of=2)
+    """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
+    d_ff: int = Field(2048, ge=1, le=2**20)
+    """Inner width of the feed-forward blocks."""
+    heads: int = Field(8, ge=1, le=65_536)
+    """Attention heads (h in the paper)."""
+    head_size: int | None = Field(None, ge=1, le=65_536)
+    """Size of the queries, keys and values of one head (d_k in the paper); null: d_model / heads."""
+    attention_scale: Literal["head", "projection"] = "head"
+    """Divisor of attention scores: ``head``, sqrt(head_size), as in the paper; ``projection``, sqrt(heads x head_size),
+    which flattens the softmax."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Dropout rate on the embeddings and on the output of each block, before the residual sum."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout rate on the attention weights, after the softmax."""
+    feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout rate within the feed-forward blocks, on the inner activation after the ReLU."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of source and target words that training replaces by unk, so that the model learns to translate around
+    unknown words."""
+    norm: Literal["post", "pre"] = "post"
+    """Place of layer normalization: after each residual sum (``post``, the paper) or before each block (``pre``)."""
+    initializer: Literal["glorot", "small"] = "glorot"
+    """Initial values of matrices: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings normal with
+    deviation 1 / sqrt(d_model); ``small``, normal with deviation 0.02 (Devlin et al. 2019, "BERT"), so that with
+    post-norm each residual sum starts near its input."""
+    layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
+    """Epsilon that layer normalization adds to the variance."""
+    share_decoder_norm: bool = False
+    """Whether both attention blocks of a decoder layer share a layer norm; post-norm only."""
+    word_embedding: Literal["trained", "sinusoidal"] = "trained"
+    """Word embeddings: ``trained``, as in the paper; ``sinusoidal``, fixed, row i being the encoding of position i."""
+    scale_embeddings: bool = True
+    """Whether word embeddings are multiplied by sqrt(d_model) (section 3.4 of the paper)."""
+    tie_embeddings: Literal["none", "output", "all"] = "output"
+    """Shared matrices: ``output``, target embedding and output layer; ``all``, the source embedding too (needs
+    ``data.joint_vocabulary``); ``none``."""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    max_positions: int = Field(512, ge=2, le=2**20)
+    """Number of learned positions: tokens of the longest sentence, bos and eos included. Longer ones are refused."""
+    source_bos: bool = True
+    """Whether the encoder reads bos before the source sentence."""
+
+    @property
+    def reads_bos(self) -> bool:
+        """Whether the encoder reads bos before the source sentence."""
+        return self.source_bos
+
+    @property
+    def limits(self) -> LengthLimits:
+        """Longest source and target that learned positions take; no limit with sinusoids."""
+        most = self.max_positions if self.positions == "learned" else None
+        return LengthLimits(most, most)
+
+    def settings_for_length(self, tokens: int) -> str:
+        """Return settings of a model that reads sentences of N tokens."""
+        return f"model.max_positions={tokens}, or model.positions=sinusoidal"
+
+    @property
+    def schedule_width(self) -> int:
+        """D, which the noam schedule divides by (Vaswani et al. 2017, equation 3)."""
+        return self.d_model
+
+    @property
+    def description(self) -> str:
+        """Sizes of the model in a phrase."""
+        return (
+            f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, d_ff "
+            f"{self.d_ff:,}, {self.heads} heads"
+        )
+
+    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
+        """Return in words why embeddings cannot be tied across sides; None if they can, or are not to be."""
+        if self.tie_embeddings != "all":
+            return None
+        return joint_vocabulary_problem("all", source_vocabulary, target_vocabulary)
+
+    @property
+    def size_per_head(self) -> int:
+        """Size of one head: ``head_size``, or its default."""
+        return self.head_size if self.head_size is not None else self.d_model // self.heads
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.head_size is None and self.d_model % self.heads:
+            fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
+            nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
+            raise ValueError(
+                f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is "
+                f"set. Nearest: heads {nearest_heads}"
+            )
+        if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
+            raise ValueError(
+                f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding "
+                "cannot be tied to a trained output layer. Set tie_embeddings: none"
+            )
+        if self.share_decoder_norm and self.norm == "pre":
+            raise ValueError(
+                "share_decoder_norm is true and norm is 'pre'. share_decoder_norm needs norm: post. Set norm: post, or "
+                "share_decoder_norm: false"
+            )
+        return self

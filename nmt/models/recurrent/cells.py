@@ -1,0 +1,204 @@
+"""Recurrent cells: LSTM, GRU, simple.
+
+The products of the inputs with W need no state, so one matrix product computes them for all time steps. A step adds the
+products of the state with U.
+
+Shapes: R rows (sentences, or beams of sentences), M input width, n state width, G gates.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+from nmt.models.layers.basic import Layer
+from nmt.models.layers.ops import linear
+from nmt.models.recurrent.scan import StepOps, Tensors, scan
+from nmt.runtime import keras, tf
+
+State = tuple[tf.Tensor, ...]
+"""State of a cell, [R, n] each: first the output h, then what the cell keeps besides."""
+
+
+class Cell(Layer, abc.ABC):
+    """A cell with the weights and the order of gates of the Keras layer of its kind."""
+
+    gates: ClassVar[int]
+    """G: state widths in the product of an input."""
+    state_types: ClassVar[tuple[str | None, ...]]
+    """Type of each tensor of the state; None: the compute precision."""
+
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        """Take n."""
+        super().__init__(**kwargs)
+        self.units = units
+        self.kernel_initializer: keras.initializers.Initializer = keras.initializers.GlorotUniform()
+        self.recurrent_initializer: keras.initializers.Initializer = keras.initializers.Orthogonal()
+
+    def build(self, input_shape: Any) -> None:
+        """Make W [M, G n], U [n, G n] and the bias."""
+        columns = self.gates * self.units
+        self.kernel = self.add_weight(
+            name="kernel", shape=(input_shape[-1], columns), initializer=self.kernel_initializer
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel", shape=(self.units, columns), initializer=self.recurrent_initializer
+        )
+        self._build_bias(columns)
+
+    def _build_bias(self, columns: int) -> None:
+        self.bias = self.add_weight(name="bias", shape=(columns,), initializer="zeros")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the products of inputs with W, plus the bias: [..., M] -> [..., G n]."""
+        return linear(x, self._cast(self.kernel), self._cast(self.bias))
+
+    def matrices(self) -> Tensors:
+        """Return the factors of products in ``step``, by name."""
+        return {self._named("state"): self._cast(self.recurrent_kernel)}
+
+    def shared(self) -> Tensors:
+        """Return the other tensors that ``step`` reads, by name."""
+        return {}
+
+    def input_matrices(self) -> Tensors:
+        """Return the factor of the product in ``project``, by name."""
+        return {self._named("input"): self._cast(self.kernel)}
+
+    def input_shared(self) -> Tensors:
+        """Return the other tensor that ``project`` reads, by name."""
+        return {self._named("input_bias"): self._cast(self.bias)}
+
+    def project(self, ops: StepOps, x: tf.Tensor) -> tf.Tensor:
+        """Do in a step what ``call`` does: [R, M] -> [R, G n]."""
+        return ops.product(self._named("input"), x) + ops.shared[self._named("input_bias")]
+
+    def zero_state(self, rows: tf.Tensor | int) -> State:
+        """Return a state of zeros."""
+        return tuple(tf.zeros([rows, self.units], type_ or self.compute_dtype) for type_ in self.state_types)
+
+    @abc.abstractmethod
+    def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
+        """Return the new state from the product of the input, [R, G n], and the state."""
+
+    def output(self, state: State) -> tf.Tensor:
+        """Return h in the compute precision: [R, n]."""
+        return tf.cast(state[0], self.compute_dtype)
+
+    def _cast(self, weight: keras.Variable) -> tf.Tensor:
+        return tf.cast(weight.value, self.compute_dtype)
+
+    def _named(self, name: str) -> str:
+        return f"{self.name}/{name}"
+
+
+class SimpleCell(Cell):
+    """h' = tanh(W x + U h + b) (Elman 1990)."""
+
+    gates = 1
+    state_types = (None,)
+
+    def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
+        """See ``Cell``."""
+        return (ops.tanh(x + ops.product(self._named("state"), state[0])),)
+
+
+class LSTMCell(Cell):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
+
+    i, f, g, o are the four parts of W x + U h + b. c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'). The
+    bias of f starts at 1 (Jozefowicz et al. 2015). c is float32: a sum over all time steps.
+    """
+
+    gates = 4
+    state_types = (None, "float32")
+
+    def _build_bias(self, columns: int) -> None:
+        def initial(shape: Any, dtype: Any = None) -> Any:
+            parts = [keras.ops.full([self.units], value, dtype=dtype) for value in (0.0, 1.0, 0.0, 0.0)]
+            return keras.ops.concatenate(parts)
+
+        self.bias = self.add_weight(name="bias", shape=(columns,), initializer=initial)
+
+    def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
+        """See ``Cell``."""
+        h, c = state
+        i, f, g, o = tf.split(tf.cast(x + ops.product(self._named("state"), h), tf.float32), 4, axis=-1)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+        return tf.cast(ops.sigmoid(o) * ops.tanh(c), self.compute_dtype), c
+
+
+class GRUCell(Cell):
+    """Gated recurrent unit (Cho et al. 2014).
+
+    r, z = sigmoid(W x + U h + b), h~ = tanh(W x + U (r h) + b), h' = (1 - z) h + z h~ (Bahdanau et al. 2015, appendix
+    A.1.1; Keras has 1 - z for z). With ``reset_after`` h~ = tanh(W x + b + r (U h + b')) instead, one product a step.
+    The order of gates is z, r, h~. h is float32: a weighted sum over all time steps.
+    """
+
+    gates = 3
+    state_types = ("float32",)
+
+    def __init__(self, units: int, *, reset_after: bool, **kwargs: Any) -> None:
+        """Take n, and whether the reset gate applies after the product with U."""
+        super().__init__(units, **kwargs)
+        self.reset_after = reset_after
+
+    def _build_bias(self, columns: int) -> None:
+        super()._build_bias(columns)
+        if self.reset_after:
+            self.recurrent_bias = self.add_weight(name="recurrent_bias", shape=(columns,), initializer="zeros")
+
+    def matrices(self) -> Tensors:
+        """See ``Cell``."""
+        if self.reset_after:
+            return super().matrices()
+        kernel = self._cast(self.recurrent_kernel)
+        gates, candidate = tf.split(kernel, [2 * self.units, self.units], axis=1)
+        return {self._named("gates"): gates, self._named("candidate"): candidate}
+
+    def shared(self) -> Tensors:
+        """See ``Cell``."""
+        if not self.reset_after:
+            return {}
+        return {self._named("bias"): self._cast(self.recurrent_bias)}
+
+    def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
+        """See ``Cell``."""
+        (h,) = state
+        x_gates, x_candidate = tf.split(x, [2 * self.units, self.units], axis=-1)
+        if self.reset_after:
+            product = ops.product(self._named("state"), self.output(state)) + ops.shared[self._named("bias")]
+            h_gates, h_candidate = tf.split(product, [2 * self.units, self.units], axis=-1)
+            z, r = tf.split(ops.sigmoid(tf.cast(x_gates + h_gates, tf.float32)), 2, axis=-1)
+            candidate = tf.cast(x_candidate, tf.float32) + r * tf.cast(h_candidate, tf.float32)
+        else:
+            product = ops.product(self._named("gates"), self.output(state))
+            z, r = tf.split(ops.sigmoid(tf.cast(x_gates + product, tf.float32)), 2, axis=-1)
+            reset = tf.cast(r * h, self.compute_dtype)
+            candidate = tf.cast(x_candidate + ops.product(self._named("candidate"), reset), tf.float32)
+        return (h + z * (ops.tanh(candidate) - h),)
+
+
+def make_cell(kind: str, units: int, *, reset_after: bool, name: str) -> Cell:
+    """Return the cell of a kind, "lstm", "gru" or "simple", with n units."""
+    if kind == "gru":
+        return GRUCell(units, reset_after=reset_after, name=name)
+    return (LSTMCell if kind == "lstm" else SimpleCell)(units, name=name)
+
+
+def run_cell(cell: Cell, projected: tf.Tensor, state: State) -> list[tf.Tensor]:
+    """Run a cell over time steps.
+
+    Args:
+        cell: the cell.
+        projected: products of its inputs: [L, B, G n].
+        state: initial state.
+
+    Returns:
+        The output of each step [L, B, n], and what the state has besides, [L, B, n] each.
+    """
+
+    def step(ops: StepOps, t: tf.Tensor, inputs: Any, state: State) -> tuple[State, list[tf.Tensor]]:
+        state = cell.step(ops, inputs[0], state)
+        return state, [cell.output(state), *state[1:]]
+
+    return scan(step, [projected], state, cell.matrices(), cell.shared())

@@ -1,0 +1,284 @@
+"""The recurrent encoder-decoder.
+
+Shapes: B batch, S source length, T target length, M embedding width, n width of decoder states, E width of annotations,
+V vocabulary, K beams, N real tokens.
+"""
+
+import contextlib
+from typing import Any, NamedTuple
+
+from nmt.config.model import RecurrentConfig
+from nmt.models.base import Seq2SeqModel, StepOutput
+from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
+from nmt.models.layers.ops import Projection, sizes
+from nmt.models.layers.unpadding import Unpadding
+from nmt.models.recurrent.attention import Source
+from nmt.models.recurrent.cells import State, make_cell
+from nmt.models.recurrent.decoder import BahdanauDecoder, Decoder, Features, LuongDecoder, StepState
+from nmt.models.recurrent.encoder import Direction, RecurrentEncoder
+from nmt.models.recurrent.scan import DirectOps
+from nmt.runtime import keras, tf
+from nmt.tokenizers.base import PAD
+
+UNIFORM_BOUND = 0.1
+
+
+class RecurrentEncoderOutput(NamedTuple):
+    """What the decoder starts from, and what attention reads; all beams of a sentence share it."""
+
+    layers: tuple[State, ...]
+    """First state of each decoder layer: [B, n] each."""
+    source: tuple[Source, ...]
+    """Annotations; empty without attention."""
+
+    def select(self, rows: tf.Tensor) -> "RecurrentEncoderOutput":
+        """Return the output for the sentences ``rows``, int32 [B'], alone."""
+        return tf.nest.map_structure(lambda part: tf.gather(part, rows), self)
+
+
+class RecurrentState(NamedTuple):
+    """State of the decoder for K target prefixes of each sentence. Nothing in it grows with their length."""
+
+    step: StepState
+    """State of the layers, and the attentional state with input feeding: [B, K, n] each."""
+    length: tf.Tensor
+    """Number of tokens of each prefix: int32 scalar."""
+
+    def reorder(self, parents: tf.Tensor) -> "RecurrentState":
+        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
+        step = tf.nest.map_structure(lambda part: tf.gather(part, parents, batch_dims=1), self.step)
+        return RecurrentState(step, self.length)
+
+    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> "RecurrentState":
+        """Return the state of the sentences ``rows``, int32 [B'], alone; it has room for any number of tokens."""
+        return RecurrentState(tf.nest.map_structure(lambda part: tf.gather(part, rows), self.step), self.length)
+
+
+class Recurrent(Seq2SeqModel):
+    """Encoder and decoder of recurrent cells, with attention between them or without."""
+
+    config: RecurrentConfig
+
+    def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int, **kwargs: Any) -> None:
+        """Take the model section and the number of ids of each side.
+
+        Raises:
+            ValueError: for embeddings shared by sides whose vocabularies differ in size.
+        """
+        super().__init__(**kwargs)
+        self.config = config
+        self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
+        self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
+        self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
+        self.output_dropout = Dropout(config.dropout, "output")
+        self.encoder = _encoder(config)
+        self.decoder = _decoder(config)
+        self.bridges = _bridges(config, len(self.decoder.cells[0].state_types))
+        if config.tie_embeddings in ("none", "shared"):
+            self.output_layer = Linear(target_vocabulary, name="output_layer")
+
+    def make_weights(self, *, fresh: bool = True) -> None:
+        """Make all weights, see ``Seq2SeqModel``."""
+        config = self.config
+
+        def make(layer: Any, width: int, *scopes: keras.layers.Layer) -> None:
+            with contextlib.ExitStack() as stack:
+                for scope in (self, *scopes):
+                    stack.enter_context(keras.name_scope(scope.name))
+                    scope.built = True
+                if layer.built:  # a shared embedding
+                    return
+                for name in ("kernel_initializer", "recurrent_initializer"):
+                    if not fresh:
+                        setattr(layer, name, keras.initializers.Zeros())
+                    elif config.initializer == "uniform":
+                        setattr(layer, name, keras.initializers.RandomUniform(-UNIFORM_BOUND, UNIFORM_BOUND))
+                layer.build((None, width))
+
+        make(self.source_embedding, config.input_width)
+        make(self.target_embedding, config.input_width)
+        for number, directions in enumerate(self.encoder.layers):
+            for direction in directions:
+                below = config.annotation_width if number else config.input_width
+                make(direction.cell, below, self.encoder, direction)
+        for bridges in self.bridges:
+            for bridge in bridges:
+                make(bridge, config.annotation_width if config.first_state == "linear" else config.direction_width)
+        for number, cell in enumerate(self.decoder.cells):
+            make(cell, config.width if number else config.input_width, self.decoder)
+        self.decoder.built = False
+        make(self.decoder, config.width)
+        if self.decoder.attention:
+            make(self.decoder.attention, config.width, self.decoder)
+        if config.tie_embeddings in ("none", "shared"):
+            make(self.output_layer, config.output_width)
+        self.built = True
+
+    def encode(
+        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
+    ) -> RecurrentEncoderOutput:
+        """Read source ids, int32 [B, S]; see ``Seq2SeqModel``. Padding is removed in any case."""
+        unpadding, lengths = Unpadding.of(source), _lengths(source)
+        words = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
+        outputs, finals = self.encoder(self.source_embedding(words), unpadding, lengths, dropout_seed)
+        attention = self.decoder.attention
+        annotations = (attention.source(unpadding.restore(outputs), lengths),) if attention else ()
+        return RecurrentEncoderOutput(self._first_states(finals), annotations)
+
+    def decode_states(
+        self,
+        target: tf.Tensor,
+        encoded: RecurrentEncoderOutput,
+        *,
+        unpadding: Unpadding | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Read target ids, int32 [B, T]; see ``Seq2SeqModel``."""
+        states = self._decode(target, encoded, unpadding or _everything(target), dropout_seed)[0]
+        return states if unpadding is not None else tf.reshape(states, [*sizes(target), states.shape[-1]])
+
+    def initial_state(self, encoded: RecurrentEncoderOutput, beams: int, capacity: tf.Tensor | int) -> RecurrentState:
+        """Return the first state for K beams of each sentence."""
+        start = tf.nest.map_structure(
+            lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), self._start(encoded, encoded.layers)
+        )
+        return RecurrentState(start, tf.constant(0, tf.int32))
+
+    def step(
+        self, tokens: tf.Tensor, encoded: RecurrentEncoderOutput, state: RecurrentState, *, attention: bool = False
+    ) -> StepOutput:
+        """Read a token of each beam, int32 [B, K]."""
+        source = _only(encoded.source)
+        if source:  # the search loop knows no widths
+            annotations = tf.ensure_shape(source.annotations, [None, None, self.config.annotation_width])
+            source = source._replace(annotations=annotations)
+        embedded = self.target_embedding(tf.reshape(tokens, [-1]))
+        rows = tf.nest.map_structure(lambda part: tf.reshape(part, [-1, self.config.width]), state.step)
+        ops = DirectOps(self.decoder.matrices(source), self.decoder.shared(source))
+        rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source)
+
+        def by_beam(part: tf.Tensor) -> tf.Tensor:
+            return tf.reshape(part, [*sizes(tokens), part.shape[-1] or sizes(part)[-1]])
+
+        logits = self.output_projection().logits(self.decoder.readout(features.parts, embedded))
+        weights = by_beam(features.weights[0]) if attention and features.weights else None
+        return StepOutput(
+            by_beam(logits), weights, RecurrentState(tf.nest.map_structure(by_beam, rows), state.length + 1)
+        )
+
+    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
+        """Return float32 [1, 1, B, T, S] for source [B, S] and target [B, T], int32; None without attention."""
+        if self.decoder.attention is None:
+            return None
+        weights = self._decode(target, self.encode(source), _everything(target), weights=True)[1].weights[0]
+        return tf.reshape(weights, [1, 1, *sizes(target), -1])
+
+    def output_projection(self) -> Projection:
+        """Return the output layer; with tied embeddings it is the target embedding's matrix."""
+        tied = self.config.tie_embeddings in ("output", "all")
+        return (self.target_embedding if tied else self.output_layer).projection()
+
+    def _decode(
+        self,
+        target: tf.Tensor,
+        encoded: RecurrentEncoderOutput,
+        unpadding: Unpadding,
+        dropout_seed: tf.Tensor | None = None,
+        *,
+        weights: bool = False,
+    ) -> tuple[tf.Tensor, Features]:
+        """Return what the output layer reads of the real tokens of targets [B, T], [N, D], and their features."""
+        words = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
+        embedded = self.decoder.dropouts[0](self.target_embedding(words), dropout_seed)
+        features = self.decoder.run(
+            embedded, self._start(encoded, encoded.layers), _only(encoded.source), unpadding,
+            tf.reduce_sum(tf.cast(unpadding.tokens < tf.size(unpadding.indices), tf.int32), axis=1),
+            dropout_seed, weights=weights,
+        )  # fmt: skip
+        states = self.decoder.readout(features.parts, embedded)
+        return self.output_dropout(states, dropout_seed), features
+
+    def _start(self, encoded: RecurrentEncoderOutput, layers: tuple[State, ...]) -> StepState:
+        fed = (tf.zeros_like(layers[-1][0], self.compute_dtype),) if self.config.input_feeding else ()
+        return StepState(layers, fed)
+
+    def _first_states(self, finals: list[list[State]]) -> tuple[State, ...]:
+        """Return the first state of each decoder layer from the final states of the encoder's directions."""
+        kind, layers = self.config.first_state, []
+        for number, (cell, directions) in enumerate(zip(self.decoder.cells, finals, strict=True)):
+            if kind == "backward":
+                directions = directions[-1:]
+            state = [tf.concat(parts, axis=-1) for parts in zip(*directions, strict=True)]
+            if kind == "zero":
+                layers.append(cell.zero_state(sizes(state[0])[0]))
+                continue
+            if kind != "final":
+                bridges = self.bridges[number]
+                state = [tf.tanh(bridge(tf.cast(part, self.compute_dtype))) for bridge, part in zip(bridges, state)]
+            layers.append(
+                tuple(tf.cast(part, type_ or self.compute_dtype) for part, type_ in zip(state, cell.state_types))
+            )
+        return tuple(layers)
+
+
+def _only(source: tuple[Source, ...]) -> Source | None:
+    return source[0] if source else None
+
+
+def _lengths(ids: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(tf.cast(tf.not_equal(ids, PAD), tf.int32), axis=1)
+
+
+def _everything(ids: tf.Tensor) -> Unpadding:
+    """Return a layout of ids [B, L] that keeps padding."""
+    places = tf.range(tf.size(ids))
+    return Unpadding(places, tf.reshape(places, sizes(ids)))
+
+
+def _embeddings(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
+    def embedding(vocabulary: int, name: str) -> TokenEmbedding:
+        return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
+
+    if config.tie_embeddings in ("shared", "all"):
+        if source_vocabulary != target_vocabulary:
+            raise ValueError("embeddings of two vocabularies cannot be shared")
+        shared = embedding(source_vocabulary, "embedding")
+        return shared, shared
+    return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
+
+
+def _encoder(config: RecurrentConfig) -> RecurrentEncoder:
+    directions = [False, True] if config.bidirectional else [config.reverse_source]
+    layers = [
+        [
+            Direction(
+                make_cell(config.cell, config.direction_width, reset_after=config.reset_after, name="cell"),
+                backward=backward,
+                name=f"{'backward' if backward else 'forward'}_{number}",
+            )
+            for backward in directions
+        ]
+        for number in range(1, config.layers + 1)
+    ]
+    dropouts = [Dropout(config.dropout, f"encoder_{number}") for number in range(1, config.layers + 1)]
+    return RecurrentEncoder(layers, dropouts, name="encoder")
+
+
+def _bridges(config: RecurrentConfig, parts: int) -> list[list[Linear]]:
+    if config.first_state not in ("linear", "backward"):
+        return []
+    return [
+        [Linear(config.width, name=f"first_state_{layer}_{'hc'[part]}") for part in range(parts)]
+        for layer in range(1, config.layers + 1)
+    ]
+
+
+def _decoder(config: RecurrentConfig) -> Decoder:
+    numbers = range(1, config.layers + 1)
+    cells = [
+        make_cell(config.cell, config.width, reset_after=config.reset_after, name=f"cell_{number}")
+        for number in numbers
+    ]
+    dropouts = [Dropout(config.dropout, f"decoder_{number}") for number in numbers]
+    kind = BahdanauDecoder if config.step == "bahdanau" else LuongDecoder
+    return kind(config, cells, dropouts, name="decoder")

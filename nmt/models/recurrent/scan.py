@@ -1,0 +1,253 @@
+"""Recurrence over time steps, whose weight gradients are computed after the loop.
+
+A loop that TensorFlow differentiates adds up a [D, F] gradient of each matrix in every step, and keeps every
+intermediate result. ``scan`` keeps what the gradient needs: the results of products, sigmoids, tanhs and softmaxes. The
+backward loop reads them instead of computing them again. It collects both factors of each matrix gradient, so that the
+gradient is one product over all T steps.
+
+Shapes: T steps, B sentences, R rows of a step (sentences, or K beams of each), D input and F output width of a product.
+"""
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nmt.models.layers.ops import sizes
+from nmt.runtime import tf
+
+Tensors = Mapping[str, tf.Tensor]
+"""Tensors by name."""
+
+
+class StepOps(abc.ABC):
+    """The operations of a step that have weights, or whose gradient needs their result.
+
+    Args:
+        matrices: factors of products by name: [D, F], or one for each sentence, [B, D, F].
+        shared: further tensors by name that every step reads.
+    """
+
+    def __init__(self, matrices: Tensors, shared: Tensors) -> None:
+        """Take the tensors that all steps share."""
+        self.matrices, self.shared = matrices, shared
+
+    @abc.abstractmethod
+    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
+        """Return the result of an operation with a gradient function of (upstream, result)."""
+
+    def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
+        """Multiply by a matrix: [R, D] -> [R, F]."""
+        matrix = self.matrices[name]
+        return self.result(
+            lambda: multiply(x, matrix), lambda upstream, _: multiply(upstream, matrix, transposed=True), x
+        )
+
+    def sigmoid(self, x: tf.Tensor) -> tf.Tensor:
+        """Return 1 / (1 + exp(-x))."""
+        return self.result(lambda: tf.sigmoid(x), lambda dy, y: tf.raw_ops.SigmoidGrad(y=y, dy=dy), x)
+
+    def tanh(self, x: tf.Tensor) -> tf.Tensor:
+        """Return tanh(x)."""
+        return self.result(lambda: tf.tanh(x), lambda dy, y: tf.raw_ops.TanhGrad(y=y, dy=dy), x)
+
+    def softmax(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the softmax over the last axis."""
+        return self.result(
+            lambda: tf.nn.softmax(x), lambda dy, y: y * (dy - tf.reduce_sum(dy * y, axis=-1, keepdims=True)), x
+        )
+
+
+class DirectOps(StepOps):
+    """Operations outside of a scan, differentiated by TensorFlow."""
+
+    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
+        """Compute the result."""
+        return compute()
+
+
+class _RecordingOps(StepOps):
+    """Operations of the forward loop."""
+
+    def __init__(self, matrices: Tensors, shared: Tensors) -> None:
+        super().__init__(matrices, shared)
+        self.results: list[tf.Tensor] = []
+        self.names: list[str] = []
+
+    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
+        self.results.append(compute())
+        return self.results[-1]
+
+
+class _ReplayingOps(StepOps):
+    """Operations of the backward loop: results are known, and the gradients of products are collected."""
+
+    def __init__(self, matrices: Tensors, shared: Tensors, results: Sequence[tf.Tensor]) -> None:
+        super().__init__(matrices, shared)
+        self._results = iter(results)
+        self.factors: dict[str, tf.Tensor] = {}
+        """x of each product."""
+        self.products: dict[str, tf.Tensor] = {}
+        """Result of each product, to differentiate with respect to."""
+
+    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
+        known = next(self._results)
+
+        @tf.custom_gradient
+        def replay(*inputs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], Any]]:
+            return tf.identity(known), lambda upstream: gradient(upstream, known)
+
+        return replay(*inputs)
+
+    def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
+        if name in self.factors:
+            raise ValueError(f"a step multiplies twice by matrix {name!r}")
+        self.factors[name] = x
+        self.products[name] = tf.identity(super().product(name, x))
+        return self.products[name]
+
+
+Step = Callable[[StepOps, tf.Tensor, Sequence[tf.Tensor], Any], tuple[Any, Sequence[tf.Tensor]]]
+"""(operations, step number int32 scalar, inputs [R, ...], state [R, ...]) -> (new state, outputs [R, ...])."""
+
+
+def multiply(x: tf.Tensor, matrix: tf.Tensor, *, transposed: bool = False) -> tf.Tensor:
+    """Return x times a matrix: [R, D] and [D, F], or [B, D, F] of sentences with R / B rows each, -> [R, F]."""
+    if matrix.shape.rank == 2:
+        return tf.matmul(x, matrix, transpose_b=transposed)
+    batch, *factor_sizes = sizes(matrix)
+    width, out = reversed(factor_sizes) if transposed else factor_sizes
+    rows = tf.matmul(tf.reshape(x, [batch, -1, width]), matrix, transpose_b=transposed)
+    return tf.reshape(rows, [-1, out])
+
+
+def scan(
+    step: Step,
+    inputs: Sequence[tf.Tensor],
+    state: Any,
+    matrices: Tensors,
+    shared: Tensors | None = None,
+) -> list[tf.Tensor]:
+    """Run a recurrence over at least one step and return the outputs of all steps: [T, R, ...] each.
+
+    Args:
+        step: the step. It multiplies by each matrix once, and reaches tensors with a gradient by its arguments alone.
+        inputs: [T, R, ...] each.
+        state: initial state, a structure of tensors [R, ...].
+        matrices: factors of the step's products, see ``StepOps``.
+        shared: further tensors that every step reads; their gradients add up in the loop.
+    """
+    shared = shared or {}
+    names = list(matrices), list(shared)
+    flat_state = tf.nest.flatten(state)
+    counts = len(inputs), len(flat_state), len(matrices), len(shared)
+
+    @tf.custom_gradient
+    def run(*tensors: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
+        inputs, first, matrices, shared = _split(tensors, counts)
+        loop = _Loop(step, inputs, first, dict(zip(names[0], matrices)), dict(zip(names[1], shared)), state)
+        outputs = loop.forward()
+        return outputs, lambda *upstream: loop.backward(upstream)
+
+    return list(run(*inputs, *flat_state, *matrices.values(), *shared.values()))
+
+
+class _Loop:
+    """Forward loop and backward loop of a scan."""
+
+    def __init__(
+        self,
+        step: Step,
+        inputs: list[tf.Tensor],
+        first: list[tf.Tensor],
+        matrices: Tensors,
+        shared: Tensors,
+        structure: Any,
+    ) -> None:
+        self.step, self.first, self.matrices, self.shared, self.structure = step, first, matrices, shared, structure
+        self.length = sizes(inputs[0])[0]
+        self.inputs, self.input_shapes = [_unstack(part) for part in inputs], [part.shape for part in inputs]
+
+    def forward(self) -> list[tf.Tensor]:
+        """Return the outputs."""
+
+        def one_step(t: tf.Tensor, now: list[tf.Tensor]) -> tuple[list[tf.Tensor], ...]:
+            ops = _RecordingOps(self.matrices, self.shared)
+            state = tf.nest.pack_sequence_as(self.structure, now)
+            new, outputs = self.step(ops, t, [part.read(t) for part in self.inputs], state)
+            return tf.nest.flatten(new), list(now), ops.results, list(outputs)
+
+        def write(arrays: list[tf.TensorArray], t: tf.Tensor, parts: list[tf.Tensor]) -> list[tf.TensorArray]:
+            return [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
+
+        def body(t: tf.Tensor, now: list[tf.Tensor], arrays: list[list[tf.TensorArray]]) -> tuple:
+            now, *parts = one_step(t, now)
+            return t + 1, now, [write(kind, t, part) for kind, part in zip(arrays, parts, strict=True)]
+
+        # The first step is outside of the loop: it tells the shapes of what the others keep.
+        start = tf.constant(0)
+        now, *parts = one_step(start, self.first)
+        arrays = [[_empty(part, self.length).write(start, part) for part in kind] for kind in parts]
+        loop = (tf.constant(1), now, arrays)
+        self.states, self.results, outputs = tf.while_loop(lambda t, *_: t < self.length, body, loop)[2]
+        return [array.stack() for array in outputs]
+
+    def backward(self, upstream: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Return the gradients of inputs, initial state, matrices and shared tensors."""
+        above = [_unstack(part) for part in upstream]
+        names, shared = list(self.matrices), list(self.shared.values())
+
+        def body(t: tf.Tensor, of_state: list[tf.Tensor], of_shared: list[tf.Tensor], collected: Any) -> tuple:
+            t -= 1
+            inputs, before = ([array.read(t) for array in arrays] for arrays in (self.inputs, self.states))
+            ops = _ReplayingOps(self.matrices, self.shared, [array.read(t) for array in self.results])
+            with tf.GradientTape() as tape:
+                tape.watch([*inputs, *before, *shared])
+                new, outputs = self.step(ops, t, inputs, tf.nest.pack_sequence_as(self.structure, before))
+            targets, sources = [*tf.nest.flatten(new), *outputs], [*inputs, *before, *shared]
+            gradients = tape.gradient(
+                targets, [*sources, *(ops.products[name] for name in names)],
+                [*of_state, *(array.read(t) for array in above)], unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )  # fmt: skip
+            counts = len(inputs), len(before), len(shared), len(names)
+            of_inputs, of_before, of_all, of_products = _split(gradients, counts)
+            found = of_inputs, [ops.factors[name] for name in names], of_products
+            collected = [
+                [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
+                for arrays, parts in zip(collected, found, strict=True)
+            ]
+            of_shared = [total + tf.cast(part, tf.float32) for total, part in zip(of_shared, of_all, strict=True)]
+            return t, of_before, of_shared, collected
+
+        def empty(like: tf.Tensor) -> tf.TensorArray:
+            return tf.TensorArray(like.dtype, self.length, infer_shape=False)
+
+        kept = [[empty(part) for part in parts] for parts in (self.inputs, *[self.matrices.values()] * 2)]
+        zeros = [tf.zeros_like(part) for part in self.first], [tf.zeros_like(part, tf.float32) for part in shared]
+        loop = (tf.convert_to_tensor(self.length), *zeros, kept)
+        _, of_first, of_shared, kept = tf.while_loop(lambda t, *_: t > 0, body, loop)
+        of_inputs, factors, of_products = ([array.stack() for array in arrays] for arrays in kept)
+        of_inputs = [tf.ensure_shape(part, like) for part, like in zip(of_inputs, self.input_shapes, strict=True)]
+        of_matrices = map(_matrix_gradient, self.matrices.values(), factors, of_products)
+        of_shared = [tf.cast(total, part.dtype) for total, part in zip(of_shared, shared, strict=True)]
+        return [*of_inputs, *of_first, *of_matrices, *of_shared]
+
+
+def _matrix_gradient(matrix: tf.Tensor, x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:
+    """Return the gradient of a matrix, [D, F] or [B, D, F], from x [T, R, D] and that of the products [T, R, F]."""
+    *batch, width, out = sizes(matrix)
+    if not batch:
+        return tf.matmul(tf.reshape(x, [-1, width]), tf.reshape(upstream, [-1, out]), transpose_a=True)
+    return tf.matmul(tf.transpose(x, [1, 2, 0]), tf.transpose(upstream, [1, 0, 2]))
+
+
+def _unstack(x: tf.Tensor) -> tf.TensorArray:
+    return tf.TensorArray(x.dtype, sizes(x)[0], element_shape=x.shape[1:], clear_after_read=False).unstack(x)
+
+
+def _empty(like: tf.Tensor, length: tf.Tensor) -> tf.TensorArray:
+    return tf.TensorArray(like.dtype, length, element_shape=like.shape, clear_after_read=False)
+
+
+def _split(parts: Sequence[tf.Tensor], counts: Sequence[int]) -> list[list[tf.Tensor]]:
+    ends = [sum(counts[: n + 1]) for n in range(len(counts))]
+    return [list(parts[end - count : end]) for end, count in zip(ends, counts, strict=True)]
