@@ -40,26 +40,28 @@ class Unpadding(NamedTuple):
         """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:
             return tf.gather(tf.reshape(rows, [-1]), self.indices)
-        return exchange(rows, self.indices, self.tokens)
+        return _exchange(rows, self.indices, self.tokens)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """Put tokens back into rows: [N, D] -> [B, L, D], zeros at padding."""
-        return exchange(tokens, self.tokens, self.indices)
+        return _exchange(tokens, self.tokens, self.indices)
 
 
-def exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
+def gather_or_zero(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
+    """Gather vectors of x, [..., D], at flat indices int32 [...], zeros one past the end."""
+    rows = tf.reshape(x, [-1, x.shape[-1]])
+    return tf.gather(tf.concat([rows, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
+
+
+def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
     """Gather vectors of x, [..., D], at flat indices, zeros past the end; the gradient gathers at ``inverse``.
 
     Each of the two undoes the other, so neither direction needs a scatter, which is slow.
     """
 
-    def gathered(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-        rows = tf.reshape(x, [-1, x.shape[-1]])
-        return tf.gather(tf.concat([rows, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
-
     @tf.custom_gradient
     def exchanged(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        return gathered(x, indices), lambda upstream: gathered(upstream, inverse)
+        return gather_or_zero(x, indices), lambda upstream: gather_or_zero(upstream, inverse)
 
     return exchanged(x)
 

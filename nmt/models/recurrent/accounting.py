@@ -90,7 +90,9 @@ def parts(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: in
             "TokenEmbedding",
         )
     ]  # fmt: skip
-    directions = ["forward", "backward"] if config.bidirectional else ["backward" if config.reverse_source else "forward"]
+    directions = (
+        ["forward", "backward"] if config.bidirectional else ["backward" if config.reverse_source else "forward"]
+    )
     for layer in range(config.layers):
         below = annotation if layer else embedding
         for direction in directions:

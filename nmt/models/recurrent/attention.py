@@ -4,13 +4,14 @@ Shapes: B sentences, S source length, Q states of a sentence (T time steps, or K
 E annotation width, A width of the scores' vectors.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.model import RecurrentConfig
 from nmt.models.layers.attention import MASKED_SCORE
 from nmt.models.layers.basic import Layer
-from nmt.models.layers.ops import sizes
-from nmt.models.recurrent.scan import StepOps, Tensors
+from nmt.models.layers.ops import flat_rows, shaped_like, sizes
+from nmt.models.recurrent.scan import Operation, StepOps, Tensors
 from nmt.runtime import keras, tf
 
 
@@ -133,8 +134,8 @@ class Attention(Layer):
         if self.config.attention in ("additive", "concat"):
             query = ops.product("attention/query", states)
             query = tf.reshape(query, [batch, -1, 1, query.shape[-1]])
-            inner = ops.tanh(ops.shared["attention/keys"][:, tf.newaxis] + query)
-            return tf.matmul(tf.reshape(inner, [-1, inner.shape[-1]]), ops.shared["attention/score"])
+            keys = tf.expand_dims(ops.shared["attention/keys"], 1)
+            return ops.apply(_ADDITIVE, keys, query, ops.shared["attention/score"])[0]
         scores = ops.product("attention/scores", states)
         if self.config.attention == "scaled-dot":
             return tf.cast(scores, tf.float32) * ops.shared["attention/scale"]
@@ -151,3 +152,20 @@ class Attention(Layer):
         share = tf.matmul(inner, ops.shared["attention/position_score"])
         share = tf.reshape(ops.sigmoid(tf.cast(share, tf.float32)), [sizes(lengths)[0], -1])
         return tf.cast(lengths, tf.float32) * share
+
+
+def _additive(keys: tf.Tensor, query: tf.Tensor, v: tf.Tensor) -> Sequence[tf.Tensor]:
+    """(keys [B, 1, S, A], query [B, Q, 1, A], v [A, 1]) -> v' tanh(keys + query) [B * Q * S, 1], and the tanh."""
+    inner = tf.tanh(keys + query)
+    return tf.matmul(flat_rows(inner), v), inner
+
+
+def _additive_gradient(upstream: Sequence[Any], y: Sequence[tf.Tensor], x: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    (of_scores, *_), (_, inner), (_, _, v) = upstream, y, x
+    of_inner = shaped_like(of_scores * v[:, 0], inner)
+    of_sum = tf.raw_ops.TanhGrad(y=inner, dy=of_inner)
+    of_v = tf.matmul(flat_rows(inner), of_scores, transpose_a=True)
+    return tf.reduce_sum(of_sum, axis=1, keepdims=True), tf.reduce_sum(of_sum, axis=2, keepdims=True), of_v
+
+
+_ADDITIVE = Operation(_additive, _additive_gradient)

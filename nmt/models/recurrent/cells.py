@@ -7,11 +7,12 @@ Shapes: R rows (sentences, or beams of sentences), M input width, n state width,
 """
 
 import abc
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from nmt.models.layers.basic import Layer
-from nmt.models.layers.ops import linear
-from nmt.models.recurrent.scan import StepOps, Tensors, scan
+from nmt.models.layers.ops import column_sums, linear
+from nmt.models.recurrent.scan import Operation, StepOps, Tensors, scan
 from nmt.runtime import keras, tf
 
 State = tuple[tf.Tensor, ...]
@@ -121,9 +122,8 @@ class LSTMCell(Cell):
     def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
         """See ``Cell``."""
         h, c = state
-        i, f, g, o = tf.split(tf.cast(x + ops.product(self._named("state"), h), tf.float32), 4, axis=-1)
-        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-        return tf.cast(ops.sigmoid(o) * ops.tanh(c), self.compute_dtype), c
+        h, c, *_ = ops.apply(_LSTM, x + ops.product(self._named("state"), h), c)
+        return h, c
 
 
 class GRUCell(Cell):
@@ -164,18 +164,69 @@ class GRUCell(Cell):
     def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
         """See ``Cell``."""
         (h,) = state
-        x_gates, x_candidate = tf.split(x, [2 * self.units, self.units], axis=-1)
         if self.reset_after:
-            product = ops.product(self._named("state"), self.output(state)) + ops.shared[self._named("bias")]
-            h_gates, h_candidate = tf.split(product, [2 * self.units, self.units], axis=-1)
-            z, r = tf.split(ops.sigmoid(tf.cast(x_gates + h_gates, tf.float32)), 2, axis=-1)
-            candidate = tf.cast(x_candidate, tf.float32) + r * tf.cast(h_candidate, tf.float32)
-        else:
-            product = ops.product(self._named("gates"), self.output(state))
-            z, r = tf.split(ops.sigmoid(tf.cast(x_gates + product, tf.float32)), 2, axis=-1)
-            reset = tf.cast(r * h, self.compute_dtype)
-            candidate = tf.cast(x_candidate + ops.product(self._named("candidate"), reset), tf.float32)
-        return (h + z * (ops.tanh(candidate) - h),)
+            product = ops.product(self._named("state"), self.output(state))
+            return (ops.apply(_GRU_RESET_AFTER, x, product, ops.shared[self._named("bias")], h)[0],)
+        x_gates, x_candidate = tf.split(x, [2 * self.units, self.units], axis=-1)
+        gates = x_gates + ops.product(self._named("gates"), self.output(state))
+        z, r = tf.split(ops.sigmoid(tf.cast(gates, tf.float32)), 2, axis=-1)
+        reset = tf.cast(r * h, self.compute_dtype)
+        candidate = x_candidate + ops.product(self._named("candidate"), reset)
+        return (h + z * (ops.tanh(tf.cast(candidate, tf.float32)) - h),)
+
+
+def _lstm(z: tf.Tensor, c: tf.Tensor) -> Sequence[tf.Tensor]:
+    """(gates [R, 4 n], c) -> new h and c, and what the gradient needs. Casts follow splits: fewer bytes to copy."""
+    i, f, g, o = (tf.cast(gate, tf.float32) for gate in tf.split(z, 4, axis=-1))
+    i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
+    c = f * c + i * g
+    tanh_c = tf.tanh(c)
+    return tf.cast(o * tanh_c, z.dtype), c, i, f, g, o, tanh_c
+
+
+def _lstm_gradient(upstream: Sequence[Any], y: Sequence[tf.Tensor], x: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    of_h, of_c, *_ = upstream
+    (_, _, i, f, g, o, tanh_c), (z, c) = y, x
+    of_o = None
+    if of_h is not None:
+        of_h = tf.cast(of_h, tf.float32)
+        of_o = of_h * tanh_c
+        inner = tf.raw_ops.TanhGrad(y=tanh_c, dy=of_h * o)
+        of_c = inner if of_c is None else of_c + inner
+    gates = [
+        tf.raw_ops.SigmoidGrad(y=i, dy=of_c * g),
+        tf.raw_ops.SigmoidGrad(y=f, dy=of_c * c),
+        tf.raw_ops.TanhGrad(y=g, dy=of_c * i),
+        tf.zeros_like(o) if of_o is None else tf.raw_ops.SigmoidGrad(y=o, dy=of_o),
+    ]
+    return tf.concat([tf.cast(gate, z.dtype) for gate in gates], axis=-1), of_c * f
+
+
+def _gru_reset_after(x: tf.Tensor, product: tf.Tensor, bias: tf.Tensor, h: tf.Tensor) -> Sequence[tf.Tensor]:
+    """(x [R, 3 n], product of h with U [R, 3 n], its bias [3 n], h) -> new h, and what the gradient needs."""
+    units = h.shape[-1]
+    x_gates, x_candidate = tf.split(x, [2 * units, units], axis=-1)
+    gates, candidate = tf.split(product + bias, [2 * units, units], axis=-1)
+    gates = tf.sigmoid(tf.cast(x_gates + gates, tf.float32))
+    z, r = tf.split(gates, 2, axis=-1)
+    state_candidate = tf.cast(candidate, tf.float32)
+    candidate = tf.tanh(tf.cast(x_candidate, tf.float32) + r * state_candidate)
+    return h + z * (candidate - h), gates, z, r, candidate, state_candidate
+
+
+def _gru_gradient(upstream: Sequence[Any], y: Sequence[tf.Tensor], x: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    (of_h, *_), (_, gates, z, r, candidate, state_candidate), (inputs, _, _, h) = upstream, y, x
+    of_candidate = of_h * z
+    inner = tf.raw_ops.TanhGrad(y=candidate, dy=of_candidate)
+    of_gates = tf.concat([of_h * (candidate - h), inner * state_candidate], axis=-1)
+    of_gates = tf.cast(tf.raw_ops.SigmoidGrad(y=gates, dy=of_gates), inputs.dtype)
+    of_x = tf.concat([of_gates, tf.cast(inner, inputs.dtype)], axis=-1)
+    of_product = tf.concat([of_gates, tf.cast(inner * r, inputs.dtype)], axis=-1)
+    return of_x, of_product, column_sums(of_product), of_h - of_candidate
+
+
+_LSTM = Operation(_lstm, _lstm_gradient)
+_GRU_RESET_AFTER = Operation(_gru_reset_after, _gru_gradient)
 
 
 def make_cell(kind: str, units: int, *, reset_after: bool, name: str) -> Cell:

@@ -15,7 +15,7 @@ from nmt.models.layers.ops import sizes
 from nmt.models.layers.unpadding import Unpadding
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import Cell, State, run_cell
-from nmt.models.recurrent.layout import TimeMajor
+from nmt.models.recurrent.layout import TimeMajor, Words
 from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
 from nmt.runtime import keras, tf
 
@@ -92,7 +92,7 @@ class Decoder(Layer, abc.ABC):
 
     def run(
         self,
-        embedded: tf.Tensor,
+        words: Words,
         state: StepState,
         source: Source | None,
         unpadding: Unpadding,
@@ -104,7 +104,7 @@ class Decoder(Layer, abc.ABC):
         """Read whole targets.
 
         Args:
-            embedded: embeddings of the real tokens, dropout included: [N, M].
+            words: embeddings of the target tokens, dropout included.
             state: state before the first token: [B, n] each.
             source: source sentences; None without attention.
             unpadding: layout of the target tokens.
@@ -116,7 +116,7 @@ class Decoder(Layer, abc.ABC):
             Features of the real tokens: parts [N, ...], weights [N, S] if asked for.
         """
         layout = TimeMajor.of(unpadding, lengths)
-        projected = layout.to_steps(self.cells[0](embedded))
+        projected = words.to_steps(self.cells[0](words.vectors), layout)
         masks = self._dropout_masks(sizes(projected), dropout_seed)
 
         def step(ops: StepOps, t: tf.Tensor, inputs: Any, state: StepState) -> tuple[StepState, list[tf.Tensor]]:
@@ -204,7 +204,7 @@ class LuongDecoder(Decoder):
 
     def run(
         self,
-        embedded: tf.Tensor,
+        words: Words,
         state: StepState,
         source: Source | None,
         unpadding: Unpadding,
@@ -215,12 +215,12 @@ class LuongDecoder(Decoder):
     ) -> Features:
         """See ``Decoder``."""
         if self.config.input_feeding:
-            return super().run(embedded, state, source, unpadding, lengths, dropout_seed, weights=weights)
-        layout, x = TimeMajor.of(unpadding, lengths), embedded
-        for number, (cell, dropout, first) in enumerate(zip(self.cells, self.dropouts, state.layers, strict=True)):
-            if number:
-                x = dropout(x, dropout_seed)
-            x = layout.to_tokens(run_cell(cell, layout.to_steps(cell(x)), first)[0])
+            return super().run(words, state, source, unpadding, lengths, dropout_seed, weights=weights)
+        layout = TimeMajor.of(unpadding, lengths)
+        steps = words.to_steps(self.cells[0](words.vectors), layout)
+        x = layout.to_tokens(run_cell(self.cells[0], steps, state.layers[0])[0])
+        for cell, dropout, first in zip(self.cells[1:], self.dropouts[1:], state.layers[1:], strict=True):
+            x = layout.to_tokens(run_cell(cell, layout.to_steps(cell(dropout(x, dropout_seed))), first)[0])
         if source is None:
             return Features((x,), ())
         ops = DirectOps(self.attention.matrices(source), self.attention.shared(source))

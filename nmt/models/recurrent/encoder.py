@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nmt.models.layers.basic import Composite, Dropout
 from nmt.models.layers.unpadding import Unpadding
 from nmt.models.recurrent.cells import Cell, State, run_cell
-from nmt.models.recurrent.layout import TimeMajor
+from nmt.models.recurrent.layout import TimeMajor, Words
 from nmt.runtime import tf
 
 
@@ -29,11 +29,12 @@ class Direction(Composite):
         super().__init__(**kwargs)
         self.cell, self.backward = cell, backward
 
-    def call(self, x: tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor) -> Read:
-        """Read tokens [N, D] of sentences with real lengths int32 [B]."""
+    def call(self, x: Words | tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor) -> Read:
+        """Read words, or the outputs of the layer below [N, D], of sentences with real lengths int32 [B]."""
         layout = TimeMajor.of(unpadding, lengths, backward=self.backward)
+        steps = x.to_steps(self.cell(x.vectors), layout) if isinstance(x, Words) else layout.to_steps(self.cell(x))
         state = self.cell.zero_state(lengths.shape[0] or tf.size(lengths))
-        outputs = run_cell(self.cell, layout.to_steps(self.cell(x)), state)
+        outputs = run_cell(self.cell, steps, state)
         outputs, *rest = (layout.to_tokens(part) for part in outputs)
         ends = tf.cumsum(lengths, exclusive=self.backward) - (0 if self.backward else 1)
         final = [tf.gather(part, ends) for part in (outputs, *rest)]
@@ -49,13 +50,13 @@ class RecurrentEncoder(Composite):
         self.layers, self.dropouts = layers, dropouts
 
     def call(
-        self, x: tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor, dropout_seed: tf.Tensor | None = None
+        self, words: Words, unpadding: Unpadding, lengths: tf.Tensor, dropout_seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, list[list[State]]]:
-        """Read embeddings.
+        """Read source sentences.
 
         Args:
-            x: embeddings of the real tokens: [N, D].
-            unpadding: layout of x.
+            words: embeddings, dropout included.
+            unpadding: layout of the real tokens.
             lengths: real lengths: int32 [B].
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
@@ -63,9 +64,10 @@ class RecurrentEncoder(Composite):
             The outputs of the last layer, directions side by side, [N, E], and for each layer the final states of its
             directions.
         """
-        finals = []
-        for layer, dropout in zip(self.layers, self.dropouts, strict=True):
-            x = dropout(x, dropout_seed)
+        finals, x = [], words
+        for number, (layer, dropout) in enumerate(zip(self.layers, self.dropouts, strict=True)):
+            if number:
+                x = dropout(x, dropout_seed)
             read = [direction(x, unpadding, lengths) for direction in layer]
             x = tf.concat([part.outputs for part in read], axis=-1)
             finals.append([part.final for part in read])

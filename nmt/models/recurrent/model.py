@@ -16,6 +16,7 @@ from nmt.models.recurrent.attention import Source
 from nmt.models.recurrent.cells import State, make_cell
 from nmt.models.recurrent.decoder import BahdanauDecoder, Decoder, Features, LuongDecoder, StepState
 from nmt.models.recurrent.encoder import Direction, RecurrentEncoder
+from nmt.models.recurrent.layout import Words
 from nmt.models.recurrent.scan import DirectOps
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
@@ -119,8 +120,9 @@ class Recurrent(Seq2SeqModel):
     ) -> RecurrentEncoderOutput:
         """Read source ids, int32 [B, S]; see ``Seq2SeqModel``. Padding is removed in any case."""
         unpadding, lengths = Unpadding.of(source), _lengths(source)
-        words = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
-        outputs, finals = self.encoder(self.source_embedding(words), unpadding, lengths, dropout_seed)
+        ids = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
+        words = Words.of(ids, lambda ids: self.encoder.dropouts[0](self.source_embedding(ids), dropout_seed))
+        outputs, finals = self.encoder(words, unpadding, lengths, dropout_seed)
         attention = self.decoder.attention
         annotations = (attention.source(unpadding.restore(outputs), lengths),) if attention else ()
         return RecurrentEncoderOutput(self._first_states(finals), annotations)
@@ -188,14 +190,14 @@ class Recurrent(Seq2SeqModel):
         weights: bool = False,
     ) -> tuple[tf.Tensor, Features]:
         """Return what the output layer reads of the real tokens of targets [B, T], [N, D], and their features."""
-        words = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
-        embedded = self.decoder.dropouts[0](self.target_embedding(words), dropout_seed)
+        ids = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
+        words = Words.of(ids, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
         features = self.decoder.run(
-            embedded, self._start(encoded, encoded.layers), _only(encoded.source), unpadding,
+            words, self._start(encoded, encoded.layers), _only(encoded.source), unpadding,
             tf.reduce_sum(tf.cast(unpadding.tokens < tf.size(unpadding.indices), tf.int32), axis=1),
             dropout_seed, weights=weights,
         )  # fmt: skip
-        states = self.decoder.readout(features.parts, embedded)
+        states = self.decoder.readout(features.parts, words.to_tokens(words.vectors))
         return self.output_dropout(states, dropout_seed), features
 
     def _start(self, encoded: RecurrentEncoderOutput, layers: tuple[State, ...]) -> StepState:

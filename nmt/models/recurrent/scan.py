@@ -10,7 +10,7 @@ Shapes: T steps, B sentences, R rows of a step (sentences, or K beams of each), 
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.models.layers.ops import sizes
 from nmt.runtime import tf
@@ -19,8 +19,25 @@ Tensors = Mapping[str, tf.Tensor]
 """Tensors by name."""
 
 
+class Operation(NamedTuple):
+    """A function with a written-out gradient."""
+
+    compute: Callable[..., Sequence[tf.Tensor]]
+    """(*x) -> the results y: outputs, and what the gradient needs besides."""
+    gradient: Callable[[Sequence[Any], Sequence[tf.Tensor], Sequence[tf.Tensor]], Sequence[tf.Tensor]]
+    """(gradients of y, None where there is none, y, x) -> gradients of x."""
+
+
+TANH = Operation(lambda x: (tf.tanh(x),), lambda dy, y, _: (tf.raw_ops.TanhGrad(y=y[0], dy=dy[0]),))
+SIGMOID = Operation(lambda x: (tf.sigmoid(x),), lambda dy, y, _: (tf.raw_ops.SigmoidGrad(y=y[0], dy=dy[0]),))
+SOFTMAX = Operation(
+    lambda x: (tf.nn.softmax(x),),
+    lambda dy, y, _: (y[0] * (dy[0] - tf.reduce_sum(dy[0] * y[0], axis=-1, keepdims=True)),),
+)
+
+
 class StepOps(abc.ABC):
-    """The operations of a step that have weights, or whose gradient needs their result.
+    """The operations of a step that have weights, or whose results the gradient needs.
 
     Args:
         matrices: factors of products by name: [D, F], or one for each sentence, [B, D, F].
@@ -32,78 +49,117 @@ class StepOps(abc.ABC):
         self.matrices, self.shared = matrices, shared
 
     @abc.abstractmethod
-    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
-        """Return the result of an operation with a gradient function of (upstream, result)."""
+    def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
+        """Return the results of an operation."""
 
     def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
         """Multiply by a matrix: [R, D] -> [R, F]."""
         matrix = self.matrices[name]
-        return self.result(
-            lambda: multiply(x, matrix), lambda upstream, _: multiply(upstream, matrix, transposed=True), x
-        )
+        return self.apply(
+            Operation(
+                lambda x: (multiply(x, matrix),), lambda dy, _y, _x: (multiply(dy[0], matrix, transposed=True),)
+            ), x,
+        )[0]  # fmt: skip
 
     def sigmoid(self, x: tf.Tensor) -> tf.Tensor:
         """Return 1 / (1 + exp(-x))."""
-        return self.result(lambda: tf.sigmoid(x), lambda dy, y: tf.raw_ops.SigmoidGrad(y=y, dy=dy), x)
+        return self.apply(SIGMOID, x)[0]
 
     def tanh(self, x: tf.Tensor) -> tf.Tensor:
         """Return tanh(x)."""
-        return self.result(lambda: tf.tanh(x), lambda dy, y: tf.raw_ops.TanhGrad(y=y, dy=dy), x)
+        return self.apply(TANH, x)[0]
 
     def softmax(self, x: tf.Tensor) -> tf.Tensor:
         """Return the softmax over the last axis."""
-        return self.result(
-            lambda: tf.nn.softmax(x), lambda dy, y: y * (dy - tf.reduce_sum(dy * y, axis=-1, keepdims=True)), x
-        )
+        return self.apply(SOFTMAX, x)[0]
 
 
 class DirectOps(StepOps):
     """Operations outside of a scan, differentiated by TensorFlow."""
 
-    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
-        """Compute the result."""
-        return compute()
+    def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
+        """See ``StepOps``."""
+        return operation.compute(*x)
 
 
 class _RecordingOps(StepOps):
-    """Operations of the forward loop."""
+    """Operations of the forward loop, which keeps their results."""
 
     def __init__(self, matrices: Tensors, shared: Tensors) -> None:
         super().__init__(matrices, shared)
         self.results: list[tf.Tensor] = []
-        self.names: list[str] = []
 
-    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
-        self.results.append(compute())
-        return self.results[-1]
+    def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
+        results = operation.compute(*x)
+        self.results += results
+        return results
+
+
+class _Replayed(NamedTuple):
+    """An operation of the backward loop."""
+
+    operation: Operation
+    x: tuple[tf.Tensor, ...]
+    y: list[tf.Tensor]
+    first: int
+    """Number of results of the operations before it."""
 
 
 class _ReplayingOps(StepOps):
-    """Operations of the backward loop: results are known, and the gradients of products are collected."""
+    """Operations of the backward loop, whose results are known. To the tape each result is a source of its own."""
 
-    def __init__(self, matrices: Tensors, shared: Tensors, results: Sequence[tf.Tensor]) -> None:
+    def __init__(self, matrices: Tensors, shared: Tensors, results: Sequence[tf.Tensor], tape: tf.GradientTape) -> None:
         super().__init__(matrices, shared)
-        self._results = iter(results)
-        self.factors: dict[str, tf.Tensor] = {}
-        """x of each product."""
-        self.products: dict[str, tf.Tensor] = {}
-        """Result of each product, to differentiate with respect to."""
+        self.results, self._tape = results, tape
+        self._done: list[_Replayed] = []
+        self._products: dict[str, int] = {}
+        self._count = 0
+        tape.watch(results)
 
-    def result(self, compute: Callable[[], tf.Tensor], gradient: Callable[..., Any], *inputs: tf.Tensor) -> tf.Tensor:
-        known = next(self._results)
-
-        @tf.custom_gradient
-        def replay(*inputs: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], Any]]:
-            return tf.identity(known), lambda upstream: gradient(upstream, known)
-
-        return replay(*inputs)
+    def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
+        # The shapes of tensors do not need their values, so that none is computed again.
+        count = len(operation.compute(*x))
+        known = list(self.results[self._count : self._count + count])
+        self._done.append(_Replayed(operation, x, known, self._count))
+        self._count += count
+        return known
 
     def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
-        if name in self.factors:
+        if name in self._products:
             raise ValueError(f"a step multiplies twice by matrix {name!r}")
-        self.factors[name] = x
-        self.products[name] = tf.identity(super().product(name, x))
-        return self.products[name]
+        self._products[name] = len(self._done)
+        return super().product(name, x)
+
+    def differentiate(
+        self, targets: list[tf.Tensor], upstream: list[tf.Tensor], sources: list[tf.Tensor]
+    ) -> tuple[list[tf.Tensor], dict[str, tuple[tf.Tensor, tf.Tensor]]]:
+        """Carry gradients back from the targets of the step, through one operation after the other.
+
+        Returns:
+            Gradients of the sources; for each matrix, x and the gradient of the product.
+        """
+        totals: list[tf.Tensor | None] = [None] * (len(sources) + len(self.results))
+
+        def add(targets: Sequence[tf.Tensor], upstream: Sequence[tf.Tensor], before: int) -> None:
+            """Add the gradients of targets with respect to the sources and the results of the operations before."""
+            parts = self._tape.gradient(targets, [*sources, *self.results[:before]], upstream)
+            for number, part in enumerate(parts):
+                if part is not None:
+                    total = totals[number]
+                    totals[number] = part if total is None else total + part
+
+        add(targets, upstream, len(self.results))
+        for operation, x, y, first in reversed(self._done):
+            of_y = totals[len(sources) + first : len(sources) + first + len(y)]
+            if any(part is not None for part in of_y):
+                add(x, operation.gradient(of_y, y, x), first)
+        products = {}
+        for name, number in self._products.items():
+            _, (x,), (y,), first = self._done[number]
+            of_y = totals[len(sources) + first]
+            products[name] = x, tf.zeros_like(y) if of_y is None else of_y
+        found = [tf.zeros_like(source) if part is None else part for part, source in zip(totals, sources, strict=False)]
+        return found, products
 
 
 Step = Callable[[StepOps, tf.Tensor, Sequence[tf.Tensor], Any], tuple[Any, Sequence[tf.Tensor]]]
@@ -174,6 +230,7 @@ class _Loop:
             ops = _RecordingOps(self.matrices, self.shared)
             state = tf.nest.pack_sequence_as(self.structure, now)
             new, outputs = self.step(ops, t, [part.read(t) for part in self.inputs], state)
+            self.result_shapes = [part.shape for part in ops.results]
             return tf.nest.flatten(new), list(now), ops.results, list(outputs)
 
         def write(arrays: list[tf.TensorArray], t: tf.Tensor, parts: list[tf.Tensor]) -> list[tf.TensorArray]:
@@ -199,18 +256,20 @@ class _Loop:
         def body(t: tf.Tensor, of_state: list[tf.Tensor], of_shared: list[tf.Tensor], collected: Any) -> tuple:
             t -= 1
             inputs, before = ([array.read(t) for array in arrays] for arrays in (self.inputs, self.states))
-            ops = _ReplayingOps(self.matrices, self.shared, [array.read(t) for array in self.results])
-            with tf.GradientTape() as tape:
-                tape.watch([*inputs, *before, *shared])
+            sources = [*inputs, *before, *shared]
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(sources)
+                results = [
+                    tf.ensure_shape(array.read(t), shape)
+                    for array, shape in zip(self.results, self.result_shapes, strict=True)
+                ]
+                ops = _ReplayingOps(self.matrices, self.shared, results, tape)
                 new, outputs = self.step(ops, t, inputs, tf.nest.pack_sequence_as(self.structure, before))
-            targets, sources = [*tf.nest.flatten(new), *outputs], [*inputs, *before, *shared]
-            gradients = tape.gradient(
-                targets, [*sources, *(ops.products[name] for name in names)],
-                [*of_state, *(array.read(t) for array in above)], unconnected_gradients=tf.UnconnectedGradients.ZERO,
-            )  # fmt: skip
-            counts = len(inputs), len(before), len(shared), len(names)
-            of_inputs, of_before, of_all, of_products = _split(gradients, counts)
-            found = of_inputs, [ops.factors[name] for name in names], of_products
+            gradients, products = ops.differentiate(
+                [*tf.nest.flatten(new), *outputs], [*of_state, *(array.read(t) for array in above)], sources
+            )
+            of_inputs, of_before, of_all = _split(gradients, (len(inputs), len(before), len(shared)))
+            found = of_inputs, [products[name][0] for name in names], [products[name][1] for name in names]
             collected = [
                 [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
                 for arrays, parts in zip(collected, found, strict=True)
