@@ -47,8 +47,8 @@ class RecurrentConfig(ModelConfig):
     attention_width: int | None = Field(None, ge=1, le=65_536)
     """Width of v in additive and concat scores, and in the prediction of local-p; null: ``width``."""
     step: Literal["bahdanau", "luong"] = "luong"
-    """Decoder step: ``bahdanau``, scores from the previous state, context into the cell, maxout before the output layer;
-    ``luong``, scores from the current state, then an attentional state."""
+    """Decoder step: ``bahdanau``, scores from the previous state, context into the cell, maxout before the output
+    layer; ``luong``, scores from the current state, then an attentional state."""
     input_feeding: bool = False
     """Whether a step of Luong reads the attentional state of the step before too."""
     maxout_width: int | None = Field(None, ge=1, le=65_536)
@@ -166,8 +166,8 @@ class RecurrentConfig(ModelConfig):
             ),
             (
                 self.tie_embeddings in ("output", "all") and self.output_width != self.input_width,
-                f"tie_embeddings is {self.tie_embeddings!r}, word embeddings are {self.input_width} wide and the output "
-                f"layer reads {self.output_width}. One matrix serves as both if the widths are equal. Set "
+                f"tie_embeddings is {self.tie_embeddings!r}, word embeddings are {self.input_width} wide and the "
+                f"output layer reads {self.output_width}. One matrix serves as both if the widths are equal. Set "
                 f"embedding_width: {self.output_width}, or tie_embeddings: none",
             ),
         ]

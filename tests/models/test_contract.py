@@ -206,7 +206,7 @@ def test_what_it_cannot_do_is_refused_in_words(
 ) -> None:
     run = nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
     assert command(monkeypatch, "translate", "--run", "toy", "--alignment", SENTENCE) == 2
-    assert "A model of architecture 'toy' has no attention" in capsys.readouterr().err
+    assert "This model of architecture 'toy' has no attention" in capsys.readouterr().err
     with pytest.raises(NotFoundError, match="no position embedding"):
         figures.draw("positions", run)
     with pytest.raises(ConfigError, match=r"unknown key 'model\.heads'.*known in model: architecture, width"):

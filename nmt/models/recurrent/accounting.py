@@ -3,9 +3,9 @@
 A product of an [m, k] with a [k, n] matrix counts 2 m n k floating-point operations. The count has the products of real
 tokens and leaves out embedding look-ups, softmax, tanh, dropout, biases, the loss and the optimizer.
 
-For a sentence of s source and t target positions, with G gates, d and n widths of the states of an encoder direction and
-of the decoder, E annotation width, A width of scores, M embedding width, O width of the output layer's input, V target
-vocabulary:
+For a sentence of s source and t target positions, with G gates, d and n widths of the states of an encoder direction
+and of the decoder, E annotation width, A width of scores, M embedding width, O width of the output layer's input, V
+target vocabulary:
 
     an encoder direction    2 s G d (I + d)      I: width of the layer's input
     a decoder layer         2 t G n (I + n)      I: M, and E for the context or n for input feeding; n above
@@ -13,9 +13,12 @@ vocabulary:
                             2 s t (A or n) + 2 s t E    scores and contexts
     attentional state       2 t (E + n) n        step of Luong
     maxout                  4 t (n + E + M) O    step of Bahdanau
+    the first state         2 I n                a linear map, for each layer and part of the state
+    local-p                 2 t (n + 1) A
     the output layer        2 t O V
 
-Scores and contexts count all source tokens, for local windows too: so they are computed.
+Scores and contexts count all source tokens, for local windows too: so they are computed. In training the products of
+words with the lowest cells are computed once for each different word of a batch, but count for each token.
 """
 
 import numpy as np
@@ -51,6 +54,7 @@ def flops(
     )
     for layer in range(config.layers):
         cells += 2 * target * gates * width * ((width if layer else _lowest_input(config)) + width)
+    cells += 2 * len(s) * sum(inputs * width for inputs in _first_state_inputs(config))
     attention = 0
     if attends:
         inner = config.score_width if config.attention in ADDITIVE else width
@@ -60,7 +64,7 @@ def flops(
         elif config.attention == "general":
             attention += 2 * source * annotation * width
         if config.window == "local-p":
-            attention += 2 * target * width * config.score_width
+            attention += 2 * target * (width + 1) * config.score_width
     readout = 0
     if config.step == "bahdanau":
         readout = 4 * target * (width + annotation * attends + config.input_width) * config.output_width
@@ -134,13 +138,19 @@ def _kind(config: RecurrentConfig, inputs: int) -> str:
     return f"{name} cell, reads {inputs}" + (", reset after the product" if config.reset_after else "")
 
 
-def _first_state(config: RecurrentConfig) -> list[Part]:
+def _first_state_inputs(config: RecurrentConfig) -> list[int]:
+    """Return the input width of each linear map from a state of the encoder to one of the decoder."""
     if config.first_state not in ("linear", "backward"):
         return []
     inputs = config.annotation_width if config.first_state == "linear" else config.direction_width
+    return [inputs] * config.layers * STATES[config.cell]
+
+
+def _first_state(config: RecurrentConfig) -> list[Part]:
+    inputs = _first_state_inputs(config)
     states = "last states" if config.first_state == "linear" else "last backward state"
-    weights = config.layers * STATES[config.cell] * (inputs + 1) * config.width
-    return [Part("first_state", f"[B, {config.width}]", weights, f"tanh of a Linear of the {states}")]
+    weights = sum((width + 1) * config.width for width in inputs)
+    return [Part("first_state", f"[B, {config.width}]", weights, f"tanh of a Linear of the {states}")] if inputs else []
 
 
 def _attention(config: RecurrentConfig) -> list[Part]:

@@ -29,9 +29,9 @@ class Source(NamedTuple):
 class Attention(Layer):
     """Attention weights alpha = softmax of scores a(s, h), and their context c = sum of alpha h.
 
-    additive: v' tanh(W_1 h + W_2 s) (Bahdanau et al. 2015, appendix A.1.2). concat: v' tanh(W [s; h]) (Luong et al. 2015,
-    section 3.1), the same with W = [W_2; W_1]. dot: s' h. general: s' W h. scaled-dot: g s' h, where the trained g starts
-    at 1 / sqrt(n).
+    additive: v' tanh(W_1 h + W_2 s) (Bahdanau et al. 2015, appendix A.1.2). concat: v' tanh(W [s; h]) (Luong et al.
+    2015, section 3.1), the same with W = [W_2; W_1]. dot: s' h. general: s' W h. scaled-dot: g s' h, where the trained
+    g starts at 1 / sqrt(n).
 
     A window (Luong et al. 2015, section 3.2) leaves the source tokens i with abs(i - floor(p)) <= D, cut at the
     sentence's ends; softmax is over the window alone. local-m: p = t, at most the last token. local-p:
@@ -123,7 +123,7 @@ class Attention(Layer):
             distance = places - tf.cast(tf.floor(centre), tf.int32)[..., tf.newaxis]
             allowed &= tf.abs(distance) <= self.config.window_half_width
         weights = ops.softmax(scores + tf.where(allowed, 0.0, MASKED_SCORE))
-        if self.config.window == "local-p":
+        if self.config.window == "local-p" and centre is not None:
             distance = (tf.cast(places, tf.float32) - centre[..., tf.newaxis]) / (self.config.window_half_width / 2)
             weights *= tf.exp(-tf.square(distance) / 2)
         weights = tf.reshape(weights, [-1, length])

@@ -105,8 +105,8 @@ class SimpleCell(Cell):
 class LSTMCell(Cell):
     """Long short-term memory (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
 
-    i, f, g, o are the four parts of W x + U h + b. c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'). The
-    bias of f starts at 1 (Jozefowicz et al. 2015). c is float32: a sum over all time steps.
+    i, f, g, o are the four parts of W x + U h + b. c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c').
+    The bias of f starts at 1 (Jozefowicz et al. 2015). c is float32: a sum over all time steps.
     """
 
     gates = 4

@@ -56,21 +56,21 @@ class Decoder(Layer, abc.ABC):
 
     def matrices(self, source: Source | None) -> Tensors:
         """Return the factors of products in ``step``, by name."""
-        found: dict[str, tf.Tensor] = {}
+        found: Tensors = {}
         for number, cell in enumerate(self.cells):
             found |= cell.matrices()
             if number:
                 found |= cell.input_matrices()
-        return found | (self.attention.matrices(source) if self.attention else {})
+        return found if self.attention is None or source is None else found | self.attention.matrices(source)
 
     def shared(self, source: Source | None) -> Tensors:
         """Return the other tensors that ``step`` reads, by name."""
-        found: dict[str, tf.Tensor] = {}
+        found: Tensors = {}
         for number, cell in enumerate(self.cells):
             found |= cell.shared()
             if number:
                 found |= cell.input_shared()
-        return found | (self.attention.shared(source) if self.attention else {})
+        return found if self.attention is None or source is None else found | self.attention.shared(source)
 
     @abc.abstractmethod
     def step(
@@ -221,7 +221,7 @@ class LuongDecoder(Decoder):
         x = layout.to_tokens(run_cell(self.cells[0], steps, state.layers[0])[0])
         for cell, dropout, first in zip(self.cells[1:], self.dropouts[1:], state.layers[1:], strict=True):
             x = layout.to_tokens(run_cell(cell, layout.to_steps(cell(dropout(x, dropout_seed))), first)[0])
-        if source is None:
+        if self.attention is None or source is None:
             return Features((x,), ())
         ops = DirectOps(self.attention.matrices(source), self.attention.shared(source))
         rows = unpadding.restore(x)

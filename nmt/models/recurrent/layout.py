@@ -58,8 +58,9 @@ class TimeMajor(NamedTuple):
 class Words(NamedTuple):
     """Vectors of the different words of a batch.
 
-    A batch of 2,000 subwords of image captions has 600 different ones. What depends on the word alone, its embedding and
-    the product of that in the lowest cells, is computed once for each.
+    A batch of 2,000 subwords of image captions has 600 different ones. What depends on the word alone, its embedding
+    and the product of that in the lowest cells, is computed once for each. Dropout falls on the same elements of a word
+    wherever it stands in the batch.
     """
 
     vectors: tf.Tensor

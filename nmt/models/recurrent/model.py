@@ -208,18 +208,16 @@ class Recurrent(Seq2SeqModel):
         """Return the first state of each decoder layer from the final states of the encoder's directions."""
         kind, layers = self.config.first_state, []
         for number, (cell, directions) in enumerate(zip(self.decoder.cells, finals, strict=True)):
-            if kind == "backward":
-                directions = directions[-1:]
-            state = [tf.concat(parts, axis=-1) for parts in zip(*directions, strict=True)]
+            used = directions[-1:] if kind == "backward" else directions
+            state = [tf.concat(parts, axis=-1) for parts in zip(*used, strict=True)]
             if kind == "zero":
                 layers.append(cell.zero_state(sizes(state[0])[0]))
                 continue
             if kind != "final":
-                bridges = self.bridges[number]
-                state = [tf.tanh(bridge(tf.cast(part, self.compute_dtype))) for bridge, part in zip(bridges, state)]
-            layers.append(
-                tuple(tf.cast(part, type_ or self.compute_dtype) for part, type_ in zip(state, cell.state_types))
-            )
+                bridges = zip(self.bridges[number], state, strict=True)
+                state = [tf.tanh(bridge(tf.cast(part, self.compute_dtype))) for bridge, part in bridges]
+            types = zip(state, cell.state_types, strict=True)
+            layers.append(tuple(tf.cast(part, type_ or self.compute_dtype) for part, type_ in types))
         return tuple(layers)
 
 

@@ -9,13 +9,13 @@ Shapes: T steps, B sentences, R rows of a step (sentences, or K beams of each), 
 """
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nmt.models.layers.ops import sizes
 from nmt.runtime import tf
 
-Tensors = Mapping[str, tf.Tensor]
+Tensors = dict[str, tf.Tensor]
 """Tensors by name."""
 
 
@@ -153,13 +153,15 @@ class _ReplayingOps(StepOps):
             of_y = totals[len(sources) + first : len(sources) + first + len(y)]
             if any(part is not None for part in of_y):
                 add(x, operation.gradient(of_y, y, x), first)
+        found = [
+            tf.zeros_like(tensor) if part is None else part
+            for part, tensor in zip(totals, [*sources, *self.results], strict=True)
+        ]
         products = {}
         for name, number in self._products.items():
-            _, (x,), (y,), first = self._done[number]
-            of_y = totals[len(sources) + first]
-            products[name] = x, tf.zeros_like(y) if of_y is None else of_y
-        found = [tf.zeros_like(source) if part is None else part for part, source in zip(totals, sources, strict=False)]
-        return found, products
+            _, (x,), _, first = self._done[number]
+            products[name] = x, found[len(sources) + first]
+        return found[: len(sources)], products
 
 
 Step = Callable[[StepOps, tf.Tensor, Sequence[tf.Tensor], Any], tuple[Any, Sequence[tf.Tensor]]]
@@ -193,14 +195,14 @@ def scan(
         shared: further tensors that every step reads; their gradients add up in the loop.
     """
     shared = shared or {}
-    names = list(matrices), list(shared)
     flat_state = tf.nest.flatten(state)
     counts = len(inputs), len(flat_state), len(matrices), len(shared)
 
     @tf.custom_gradient
     def run(*tensors: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
-        inputs, first, matrices, shared = _split(tensors, counts)
-        loop = _Loop(step, inputs, first, dict(zip(names[0], matrices)), dict(zip(names[1], shared)), state)
+        inputs, first, factors, others = _split(tensors, counts)
+        by_name = (dict(zip(names, parts, strict=True)) for names, parts in ((matrices, factors), (shared, others)))
+        loop = _Loop(step, inputs, first, *by_name, structure=state)
         outputs = loop.forward()
         return outputs, lambda *upstream: loop.backward(upstream)
 
@@ -274,14 +276,17 @@ class _Loop:
                 [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
                 for arrays, parts in zip(collected, found, strict=True)
             ]
-            of_shared = [total + tf.cast(part, tf.float32) for total, part in zip(of_shared, of_all, strict=True)]
+            of_shared = [total + tf.cast(part, total.dtype) for total, part in zip(of_shared, of_all, strict=True)]
             return t, of_before, of_shared, collected
 
         def empty(like: tf.Tensor) -> tf.TensorArray:
             return tf.TensorArray(like.dtype, self.length, infer_shape=False)
 
         kept = [[empty(part) for part in parts] for parts in (self.inputs, *[self.matrices.values()] * 2)]
-        zeros = [tf.zeros_like(part) for part in self.first], [tf.zeros_like(part, tf.float32) for part in shared]
+        zeros = (
+            [tf.zeros_like(part) for part in self.first],
+            [tf.zeros_like(part, tf.float32 if part.dtype.size < 4 else part.dtype) for part in shared],
+        )
         loop = (tf.convert_to_tensor(self.length), *zeros, kept)
         _, of_first, of_shared, kept = tf.while_loop(lambda t, *_: t > 0, body, loop)
         of_inputs, factors, of_products = ([array.stack() for array in arrays] for arrays in kept)

@@ -1,0 +1,86 @@
+"""The scan: the outputs and gradients of a loop that TensorFlow differentiates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
+from nmt.runtime import tf
+
+T, B, D, F, S = 5, 3, 4, 6, 7
+
+
+def unrolled(
+    step: Any, inputs: Sequence[tf.Tensor], state: Any, matrices: Tensors, shared: Tensors | None = None
+) -> list[tf.Tensor]:
+    """The scan as a Python loop."""
+    ops, found = DirectOps(matrices, shared or {}), []
+    for t in range(inputs[0].shape[0]):
+        state, outputs = step(ops, tf.constant(t), [part[t] for part in inputs], state)
+        found.append(outputs)
+    return [tf.stack(parts) for parts in zip(*found, strict=True)]
+
+
+def step(ops: StepOps, t: tf.Tensor, inputs: Sequence[tf.Tensor], state: Any) -> tuple[Any, list[tf.Tensor]]:
+    """Products with a matrix and with one for each sentence, all functions, a shared tensor, a use of t, a dead end."""
+    h, (c,) = state
+    wide = ops.tanh(inputs[0] + ops.product("wide", h) + ops.shared["bias"])
+    weights = ops.softmax(ops.product("scores", wide))
+    unused = ops.sigmoid(wide)
+    c = c + ops.sigmoid(ops.product("narrow", wide)) * tf.cast(t + 1, c.dtype)
+    h = ops.tanh(ops.product("context", weights) + c * inputs[1])
+    return (h, (c,)), [h, weights + 0 * tf.reduce_sum(tf.stop_gradient(unused))]
+
+
+def arguments() -> tuple[list[tf.Tensor], Any, Tensors, Tensors]:
+    random = np.random.default_rng(1)
+
+    def tensor(*shape: int) -> tf.Tensor:
+        return tf.constant(random.normal(size=shape))
+
+    matrices = {"wide": tensor(D, F), "scores": tensor(B, F, S), "narrow": tensor(F, D), "context": tensor(B, S, D)}
+    return [tensor(T, B, F), tensor(T, B, D)], (tensor(B, D), (tensor(B, D),)), matrices, {"bias": tensor(F)}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_outputs_and_gradients_are_those_of_an_unrolled_loop(traced: bool) -> None:
+    inputs, state, matrices, shared = arguments()
+    weights = [tf.constant(np.random.default_rng(2).normal(size=(T, B, width))) for width in (D, S)]
+
+    def run(loop: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+        flat = tf.nest.flatten([inputs, state, matrices, shared])
+        with tf.GradientTape() as tape:
+            tape.watch(flat)
+            outputs = loop(step, inputs, state, matrices, shared)
+            loss = sum(tf.reduce_sum(output * weight) for output, weight in zip(outputs, weights, strict=True))
+        return outputs, tape.gradient(loss, flat)
+
+    expected = run(unrolled)
+    found = tf.function(run, autograph=False)(scan) if traced else run(scan)
+    for ours, theirs in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_one_step_is_a_scan() -> None:
+    inputs, state, matrices, shared = arguments()
+    inputs = [part[:1] for part in inputs]
+    for ours, theirs in zip(
+        scan(step, inputs, state, matrices, shared), unrolled(step, inputs, state, matrices, shared), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_a_second_product_with_a_matrix_is_a_mistake_of_the_step() -> None:
+    inputs, state, matrices, _ = arguments()
+
+    def twice(ops: StepOps, t: tf.Tensor, now: Any, h: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        h = ops.product("narrow", now[0]) + ops.product("narrow", 2 * now[0])
+        return h, [h]
+
+    with tf.GradientTape() as tape:
+        tape.watch(matrices)
+        outputs = scan(twice, inputs[:1], state[0], {"narrow": matrices["narrow"]})
+    with pytest.raises(ValueError, match="multiplies twice by matrix 'narrow'"):
+        tape.gradient(outputs, matrices["narrow"])
