@@ -23,8 +23,12 @@ from nmt.storage.file_lock import locked
 from nmt.training.interrupts import GracefulShutdown, StopRequested
 
 KILLS = int(os.environ.get("NMT_KILLS", "4"))
-CONFIG = """
-model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
+MODELS = {
+    "small.yaml": "{encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}",
+    "recurrent.yaml": "{architecture: recurrent, cell: gru, width: 32, bidirectional: true, first_state: backward, "
+    "attention: additive, step: bahdanau}",
+}
+TRAINING = """
 training:
   {epochs: 3, batch_size: 4, accumulation_steps: 2, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
    decode_validation: 8, samples: 2, max_to_keep: 2, ema_decay: 0.99, average_last: 2}
@@ -35,12 +39,13 @@ training:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
     write_pickle(folder / "pairs.pkl", small_pairs())
-    (folder / "small.yaml").write_text(CONFIG)
+    for name, model in MODELS.items():
+        (folder / name).write_text(f"model: {model}\n{TRAINING}")
     nmt("prepare", "pairs.pkl", cwd=folder)
     return folder
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, config: str = "small.yaml") -> subprocess.Popen[str]:
     """Start training as a user does, in a process of its own."""
     command = [
         sys.executable,
@@ -48,7 +53,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         "from nmt.cli.app import main; main()",
         "train",
         "--config",
-        "small.yaml",
+        config,
         *arguments,
     ]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -68,22 +73,30 @@ def steps_of(run: Run) -> int:
     return max(run.state_steps, default=0)
 
 
-@pytest.mark.parametrize("precision", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
-def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path, precision: str) -> None:
-    name, settings = f"whole-{precision}", ["--set", f"training.precision={precision}"]
+@pytest.mark.parametrize(
+    ("config", "precision"),
+    [
+        ("small.yaml", "float32"),
+        pytest.param("small.yaml", "bfloat16", marks=pytest.mark.slow),
+        pytest.param("recurrent.yaml", "float32", marks=pytest.mark.slow),
+        pytest.param("recurrent.yaml", "bfloat16", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path, config: str, precision: str) -> None:
+    name, settings = f"whole-{Path(config).stem}-{precision}", ["--set", f"training.precision={precision}"]
     started = time.monotonic()
-    whole = start(prepared, "--run", name, *settings)
+    whole = start(prepared, "--run", name, *settings, config=config)
     _, said = whole.communicate(timeout=250)
     assert whole.returncode == 0, said
     seconds = time.monotonic() - started
     expected = outcome(Run(prepared / "checkpoints" / name))
     assert len(expected["metrics"]) > 20  # type: ignore[arg-type]
 
-    moments = random.Random(precision)
-    run = Run(prepared / "checkpoints" / f"killed-{precision}")
+    moments = random.Random(name)
+    run = Run(prepared / "checkpoints" / name.replace("whole", "killed"))
     kills, ends = 0, 0
     while kills < KILLS or not ends:
-        process = start(prepared, "--run", run.name, *settings)
+        process = start(prepared, "--run", run.name, *settings, config=config)
         try:
             # Anywhere in a whole run's time; every other one early, where there is most to lose.
             _, said = process.communicate(timeout=moments.uniform(0.5, seconds if kills < KILLS else 250))
@@ -97,7 +110,7 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path,
         assert outcome(run) == expected
         if kills < KILLS:
             shutil.rmtree(run.folder)
-    print(f"{precision}: {kills} kills, {ends} ends, all as of the run that was never killed")
+    print(f"{config}, {precision}: {kills} kills, {ends} ends, all as of the run that was never killed")
 
 
 @pytest.mark.parametrize(
