@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from nmt.evaluation.overlap import TrainingOverlap
-    from nmt.evaluation.result import System
+    from nmt.evaluation.result import EvaluationRecord, System
 
 
 FILES, SCORES = "Test set and translations", "Scores"  # help sections
@@ -129,6 +130,23 @@ def evaluate(
             rich_help_panel=OUTPUT,
         ),
     ] = 3,
+    by_length: Annotated[
+        bool,
+        typer.Option(
+            "--by-length",
+            help="Score sentences by source length too: BLEU and chrF of up to six buckets.",
+            rich_help_panel=SCORES,
+        ),
+    ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw the scores by source length, in the format of the suffix. Needs --by-length.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
@@ -149,6 +167,7 @@ def evaluate(
         nmt evaluate --run base --run wide --run wide:best
         nmt evaluate --source a.en --reference a.de --beam 5
         nmt evaluate --hypothesis theirs.de --reference a.de
+        nmt evaluate --run base --run wide --by-length --figure lengths.png
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.reports.text import terminal_report
@@ -164,17 +183,21 @@ def evaluate(
         from nmt.evaluation.reports.page import check_report_format, render_report
 
         check_report_format(report.suffix)
+    if figure is not None:
+        _check_figure(figure, by_length=by_length)
     with contextlib.closing(TerminalProgress(output)) as progress:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
-            progress=progress,
+            by_length=by_length, progress=progress,
         )  # fmt: skip
     record = evaluation.record
     width = shutil.get_terminal_size().columns
     typer.echo(record.model_dump_json(indent=2) if as_json else terminal_report(record, width))
     if report is not None:
         write_text(report, render_report(evaluation, report.suffix))
+    if figure is not None:
+        _draw_by_length(record, figure)
 
 
 def _check_options(
@@ -199,6 +222,45 @@ def _check_options(
             f"{options[0]} has no effect: only translations to score were given, so nothing is translated. Add --run, "
             f"or leave {options[0]} out."
         )
+
+
+def _check_figure(path: Path, *, by_length: bool) -> None:
+    """Refuse a figure that could not be drawn or written, before anything is translated.
+
+    Raises:
+        NmtError: without ``by_length``, and for a suffix that names no format.
+    """
+    from nmt.plotting.figures import check_format
+
+    if not by_length:
+        raise NmtError(
+            "--figure has no effect: it draws the scores by source length, which were not asked for. Add --by-length, "
+            "or leave --figure out."
+        )
+    check_format(path)
+
+
+def _draw_by_length(record: "EvaluationRecord", path: Path) -> None:
+    """Write the figure of the scores by source length."""
+    from nmt.plotting.by_length import draw_by_length
+    from nmt.plotting.figures import empty_figure, save
+
+    test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
+    name = f"Test split of {test_set.dataset}" if test_set.dataset else test_set.source
+    figure = empty_figure()
+    draw_by_length(
+        figure,
+        f"{name}, {test_set.sentences:,} sentences, {date.today().isoformat()}",
+        [bucket.lengths for bucket in record.by_length],
+        [bucket.sentences for bucket in buckets],
+        {
+            metric: {
+                system: [bucket.systems[system][metric].score for bucket in buckets] for system in buckets[0].systems
+            }
+            for metric in buckets[0].signatures
+        },
+    )
+    save(figure, path)
 
 
 class TerminalProgress(EvaluationProgress):

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from nmt.errors import NmtError
+from nmt.evaluation.by_length import score_by_length
 from nmt.evaluation.overlap import TrainingOverlap, compare_with_training
 from nmt.evaluation.progress import EvaluationProgress
 from nmt.evaluation.result import (
@@ -25,6 +26,7 @@ from nmt.evaluation.scoring import (
     Scores,
     check_bootstrap_memory,
     check_metrics,
+    score_subset,
     score_systems,
     sentence_scores,
 )
@@ -49,6 +51,7 @@ def evaluate(
     tokenization: str = DEFAULT_TOKENIZATION,
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
+    by_length: bool = False,
     progress: EvaluationProgress | None = None,
 ) -> Evaluation:
     """Translate a test set with runs, and score their translations and those of files.
@@ -65,10 +68,12 @@ def evaluate(
         tokenization: tokenization of BLEU, one of ``nmt.evaluation.scoring.TOKENIZATIONS``.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
+        by_length: score buckets of like source length too, with BLEU and chrF.
         progress: observer.
 
     Raises:
-        NmtError: for arguments that contradict each other, unknown metrics, and more resamples than fit into memory.
+        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory, and
+            ``by_length`` without sources.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
         ConfigError: for a value that the section decoding does not allow.
@@ -80,6 +85,11 @@ def evaluate(
     run_systems = [find_run_system(name, epoch, decoding or {}) for name in names]
     _refuse_repeats([*(system.name for system in run_systems), *hypotheses])
     test_set = _find_test_set(run_systems, source, references)
+    if by_length and test_set.sources is None:
+        raise NmtError(
+            "--by-length cannot be computed: the source sentences are unknown. Sentences are grouped by the number of "
+            "words of their source. Add --source FILE, or leave --by-length out."
+        )
     check_bootstrap_memory(resamples, len(test_set))
     hypothesis_lines = {name: _read_hypothesis(name, test_set) for name in hypotheses}
     overlap = compare_with_training(test_set.sources, [system.run for system in run_systems])
@@ -112,6 +122,11 @@ def evaluate(
             for name, lines in translations.items()
             if examples
         },
+        by_length=(
+            score_by_length(translations, test_set.sources or [], test_set.references, tokenization)
+            if by_length
+            else []
+        ),
     )
     return Evaluation(record, EvaluationTexts(test_set.sources, test_set.references, translations, chrf))
 
@@ -162,10 +177,4 @@ def _score_without(
     unseen = sorted(set(range(len(references[0]))) - {number - 1 for number in overlap.numbers})
     if not overlap.numbers or not unseen:
         return None
-    return score_systems(
-        {name: [lines[index] for index in unseen] for name, lines in translations.items()},
-        [[lines[index] for index in unseen] for lines in references],
-        metrics,
-        tokenization,
-        resamples,
-    )
+    return score_subset(unseen, translations, references, metrics, tokenization, resamples)

@@ -8,9 +8,11 @@ from typing import Literal
 
 import numpy as np
 import sacrebleu
+from pydantic import Field
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.record import Record
+from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.scoring import Scores
 
@@ -102,6 +104,8 @@ class EvaluationRecord(Record):
     """Scores on the sentences that were not trained on; None if these are all N or none."""
     examples: dict[str, Examples]
     """Examples by name of the system; empty if none were asked for."""
+    by_length: list[LengthBucket] = Field(default_factory=list)
+    """Buckets of source length, in rising order; empty unless asked for."""
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,25 @@ def score_systems(
     return Scores(sentences=sentences, signatures=signatures, systems=by_system)
 
 
+def score_subset(
+    chosen: Sequence[int], systems: dict[str, list[str]], references: list[list[str]], metrics: list[str],
+    tokenization: str, resamples: int,
+) -> Scores:  # fmt: skip
+    """Return the scores of systems on some of N sentences.
+
+    Args:
+        chosen: indices of the sentences, 0 to N - 1.
+        systems, references, metrics, tokenization, resamples: as of ``score_systems``.
+    """
+    return score_systems(
+        {name: [lines[index] for index in chosen] for name, lines in systems.items()},
+        [[lines[index] for index in chosen] for lines in references],
+        metrics,
+        tokenization,
+        resamples,
+    )
+
+
 def sentence_scores(translations: list[str], references: list[list[str]]) -> np.ndarray:
     """Return chrF of each sentence against its best reference: float64 [N], 0 to 100.
 

@@ -1,18 +1,21 @@
 """Figures of a run by name: drawn, saved to a file, shown in a window. No TensorFlow, so a figure appears at once.
 
-To add a figure, write a function of (Figure, Run) and give it a line in ``FIGURES``.
+To add a figure, write a function of (Figure, Run) and give it a line in ``FIGURES``. The figure ``ALIGNMENT`` needs a
+sentence too, and a model that translates it.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses
 from nmt.plotting.positions import draw_positions
 from nmt.plotting.schedule import draw_schedule
+from nmt.plotting.style import missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
@@ -24,6 +27,12 @@ FIGURES: dict[str, Callable[[Figure, Run], None]] = {
     "schedule": draw_schedule,
     "positions": draw_positions,
 }
+ALIGNMENT = "alignment"
+
+
+def empty_figure() -> Figure:
+    """Return a figure of 960 by 600 pixels without axes."""
+    return Figure(figsize=(8, 5), layout="constrained", dpi=120)
 
 
 def draw(name: str, run: Run) -> Figure:
@@ -33,10 +42,25 @@ def draw(name: str, run: Run) -> Figure:
         NotFoundError: if no figure has that name, or the run has nothing to draw yet.
     """
     if name not in FIGURES:
-        raise NotFoundError(f"There is no figure {name!r}{did_you_mean(name, FIGURES)}. Known: {', '.join(FIGURES)}.")
-    figure = Figure(figsize=(8, 5), layout="constrained", dpi=120)
+        known = [*FIGURES, ALIGNMENT]
+        raise NotFoundError(f"There is no figure {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}.")
+    figure = empty_figure()
     FIGURES[name](figure, run)
     return figure
+
+
+def check_format(path: Path) -> None:
+    """Refuse a path whose suffix names no format of a figure.
+
+    Raises:
+        NmtError: naming the suffixes.
+    """
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in known:
+        raise NmtError(
+            f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Known: "
+            f"{', '.join(sorted(known))}."
+        )
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -45,13 +69,8 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
         NmtError: for a format that matplotlib does not write, or a path that cannot be written.
     """
-    known = figure.canvas.get_supported_filetypes() if figure.canvas else {}
-    if path.suffix.removeprefix(".").lower() not in known:
-        raise NmtError(
-            f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Known: "
-            f"{', '.join(sorted(known))}."
-        )
-    with atomic_file(path) as temporary:
+    check_format(path)
+    with atomic_file(path) as temporary, missing_characters_as_boxes():
         try:
             figure.savefig(temporary)
         except RuntimeError as error:  # a format that needs another program

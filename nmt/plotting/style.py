@@ -1,5 +1,8 @@
-"""Colours and axes that all figures share."""
+"""Colours, axes and characters of all figures."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -23,3 +26,11 @@ def style_curves(axes: Axes) -> None:
     """Give axes a faint grid and remove the frame above and to the right."""
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+@contextmanager
+def missing_characters_as_boxes() -> Iterator[None]:
+    """Draw a box for a character that no font has, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,41 @@ def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> Non
     assert (project / "r.md").read_text().count("\n| ") > len(lines(project / reference))
 
 
+def test_systems_are_scored_by_source_length_in_a_table_and_a_figure(project: Path) -> None:
+    test = [lines(project / DATA / f"test.{side}.txt") for side in ("source", "target")]
+    short = [("im thirsty", "ich bin durstig")] * 25
+    (project / "s").write_text("".join(f"{line}\n" for line in [*(pair[0] for pair in short), *test[0]]))
+    (project / "r").write_text("".join(f"{line}\n" for line in [*(pair[1] for pair in short), *test[1]]))
+    (project / "h").write_text("ich bin durstig\n" * (25 + len(test[0])))
+    arguments = [
+        "--run", "base:1", "--run", "base", "--hypothesis", "h", "--hypothesis", "r", "--source", "s", "--reference",
+        "r", "--metric", "ter", "--resamples", "0", "--by-length",
+    ]  # fmt: skip
+    found = json.loads(nmt("evaluate", *arguments, "--json", "--figure", "new/lengths.png", cwd=project).stdout)
+    assert list(found["scores"]["signatures"]) == ["TER"]
+    first, second = found["by_length"]
+    assert (first["shortest"], first["longest"], first["scores"]["sentences"]) == (2, 2, 25)
+    assert (second["shortest"], second["longest"], second["scores"]["sentences"]) == (4, 4, len(test[0]))
+    assert list(first["scores"]["systems"]) == ["base:1", "base", "h", "r"]
+    assert first["scores"]["systems"]["h"]["chrF2"]["score"] == pytest.approx(100)
+    assert second["scores"]["systems"]["r"]["BLEU"]["score"] == pytest.approx(100)
+    expected = sacrebleu.CHRF().corpus_score(["ich bin durstig"] * len(test[0]), [test[1]]).score
+    assert second["scores"]["systems"]["h"]["chrF2"]["score"] == pytest.approx(expected)
+    assert (project / "new" / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+    files = ["--hypothesis", "r", "--source", "s", "--reference", "r", "--by-length"]
+    table = nmt("evaluate", *files, "--report", "r.md", cwd=project).stdout
+    assert "Scores by source length" in table and "Scores by source length" in (project / "r.md").read_text()
+    assert not list(project.glob("*.png"))
+    assert json.loads(nmt("evaluate", *files[:-1], "--json", cwd=project).stdout)["by_length"] == []
+
+
+def test_the_figure_names_test_split_and_date(project: Path) -> None:
+    nmt("evaluate", "--resamples", "0", "--by-length", "--figure", "lengths.svg", cwd=project)
+    text = (project / "lengths.svg").read_text()
+    assert f"Test split of english-german-both, 30 sentences, {date.today().isoformat()}" in text
+
+
 def test_a_single_sentence_can_be_scored(project: Path) -> None:
     (project / "one").write_text("ein satz\n")
     table = nmt("evaluate", "--hypothesis", "one", "--reference", "one", "--source", "one", cwd=project).stdout
@@ -120,6 +156,9 @@ def test_a_single_sentence_can_be_scored(project: Path) -> None:
         (["--metric", "blue"], "There is no metric 'blue' (did you mean 'bleu'?)"),
         (["--tokenize", "14a"], "There is no tokenization '14a'"),
         (["--tokenize", "zh", "--metric", "ter"], "--tokenize zh has no effect on ter"),
+        (["--figure", "x.png"], "--figure has no effect: it draws the scores by source length"),
+        (["--by-length", "--figure", "x.xyz"], "The figure cannot be written to 'x.xyz'"),
+        (["--hypothesis", "two", "--reference", "two", "--by-length"], "the source sentences are unknown"),
         (["--report", "x.pdf"], "cannot be written as '.pdf'"),
         (["--beam", "1", "--length-penalty", "1"], "received it with --beam 1"),
         (["--precision", "int8"], "--precision is 'int8', but must be 'auto', 'float32' or 'bfloat16'"),

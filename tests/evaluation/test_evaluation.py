@@ -63,6 +63,9 @@ def test_arguments_that_contradict_each_other_are_refused(project: Path, monkeyp
         evaluate(["base", "base"])
     with pytest.raises(NmtError, match="Received --source alone"):
         evaluate(source="missing")
+    Path("r").write_text("eins\n")
+    with pytest.raises(NmtError, match="--by-length cannot be computed: the source sentences are unknown"):
+        evaluate(hypotheses=["r"], references=["r"], by_length=True)
     with pytest.raises(NmtError, match="There is no metric 'blue'"):
         evaluate(metrics=["blue"])
     with pytest.raises(ConfigError, match="beam"):

@@ -9,7 +9,9 @@ from jinja2 import Environment
 from nmt.errors import NmtError
 from nmt.evaluation.reports.environment import html_environment, markdown_environment
 from nmt.evaluation.reports.text import (
+    BY_LENGTH_HEADING,
     EMPTY,
+    length_rows,
     metric_heading,
     overlap_lines,
     p_value_text,
@@ -101,6 +103,8 @@ def _content(evaluation: Evaluation) -> dict[str, Any]:
         "score_notes": list(score_notes(record)),
         "overlap_lines": list(overlap_lines(record)),
         "without_overlap_heading": without_overlap_heading(without) if without else "",
+        "by_length_heading": BY_LENGTH_HEADING,
+        "length_rows": list(length_rows(record.by_length)) if record.by_length else [],
         "columns": _columns(texts),
         "examples": list(_example_tables(evaluation)),
         "sentences": list(_sentence_rows(evaluation)),

@@ -1,13 +1,15 @@
 """An evaluation in words, which all reports share, and as text for the terminal."""
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.result import EvaluationRecord, Example, System
 from nmt.evaluation.scoring import Score, Scores
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
+BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
 SAMPLING = {"temperature", "top_k", "top_p", "seed"}  # keys of decoding without effect here: nothing is sampled
 
 
@@ -124,6 +126,22 @@ def without_overlap_heading(scores: Scores) -> str:
     return f"Scores on the {_count(scores.sentences, 'sentence')} not trained on:"
 
 
+def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
+    """Yield the rows of the table of scores by length, a column for each bucket.
+
+    The first row is the heading: two empty cells, then the range of lengths of each bucket. The second has the numbers
+    of sentences. Each of the others has the scores of a system by a metric.
+    """
+    scores = [bucket.scores for bucket in buckets]
+    yield ["", "", *(bucket.lengths for bucket in buckets)]
+    yield ["sentences", "", *(f"{of_bucket.sentences:,}" for of_bucket in scores)]
+    for metric in scores[0].signatures:
+        for system in scores[0].systems:
+            yield [
+                metric_heading(metric), system, *(score_text(of_bucket.systems[system][metric]) for of_bucket in scores)
+            ]  # fmt: skip
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -152,6 +170,8 @@ def terminal_report(record: EvaluationRecord, width: int) -> str:
     ]
     if record.without_overlap:
         blocks.append([without_overlap_heading(record.without_overlap), *_table(record.without_overlap)])
+    if record.by_length:
+        blocks.append([f"{BY_LENGTH_HEADING}:", *_aligned(list(length_rows(record.by_length)), labels=2)])
     for name, examples in record.examples.items():
         of_system = f" of {name}" if len(record.systems) > 1 else ""
         for title, chosen in (("Worst", examples.worst), ("Best", examples.best)):
@@ -168,10 +188,18 @@ def _table(scores: Scores) -> list[str]:
         p_values = [p_value_text(by_metric[metric]) for metric in scores.signatures]
         if any(p_values):
             rows.append(["", *p_values])
-    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return _aligned(rows, labels=1)
+
+
+def _aligned(rows: list[list[str]], labels: int) -> list[str]:
+    """Return rows as lines of equal width: the first ``labels`` columns are aligned left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join([f"{name:<{first}}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))])
-        for name, *cells in rows
+        "  ".join(
+            f"{cell:<{width}}" if column < labels else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
     ]
 
 

@@ -13,6 +13,7 @@ from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 
 from nmt.errors import NmtError
+from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.reports.environment import html_environment, markdown_environment
 from nmt.evaluation.reports.page import check_report_format, html_report, markdown_report
@@ -25,7 +26,7 @@ from nmt.evaluation.result import (
     System,
     pick_examples,
 )
-from nmt.evaluation.scoring import score_systems, sentence_scores
+from nmt.evaluation.scoring import score_subset, score_systems, sentence_scores
 
 NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
 
@@ -121,6 +122,45 @@ def test_the_table_fits_the_terminal(width: int) -> None:
     table = [line for line in lines if line.startswith(("base  ", "their|s<b>  ")) and "±" in line]
     assert len(table) == 4
     assert [len(line) for line in table[::2]] == [len(line) for line in table[1::2]]  # right-aligned
+
+
+def with_lengths(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with scores by source length: two buckets, of one and of two sentences."""
+    texts = evaluation.texts
+    buckets = [
+        LengthBucket(
+            shortest=shortest, longest=longest,
+            scores=score_subset(chosen, texts.translations, texts.references, ["bleu", "chrf"], "13a", 0),
+        )
+        for shortest, longest, chosen in ((1, 1, [2]), (2, 12, [0, 1]))
+    ]  # fmt: skip
+    return Evaluation(evaluation.record.model_copy(update={"by_length": buckets}), texts)
+
+
+def test_scores_by_length_are_a_table_in_every_report() -> None:
+    without = small_evaluation(known=[1])
+    evaluation = with_lengths(without)
+    first, second = (bucket.scores.systems for bucket in evaluation.record.by_length)
+    rows = [["", "", "1", "2-12"], ["sentences", "", "1", "2"]]
+    rows += [
+        [heading, system, f"{first[system][metric].score:.1f}", f"{second[system][metric].score:.1f}"]
+        for heading, metric in (("BLEU ↑", "BLEU"), ("chrF2 ↑", "chrF2")) for system in ("base", "their|s<b>")
+    ]  # fmt: skip
+    _, _, block = terminal_report(evaluation.record, 80).partition("Scores by source length")
+    lines = block.split("\n\n")[0].split("\n")[1:]
+    assert [line.split() for line in lines] == [" ".join(row).split() for row in rows]
+    assert len({len(line) for line in lines}) == 1
+    seen = Page()
+    seen.feed(html_report(evaluation))
+    assert not seen.open
+    assert [row for row in seen.rows if row in rows] == rows
+    tables = [block for block in markdown_report(evaluation).split("\n\n") if block.startswith("|")]
+    [table] = [table for table in tables if "sentences" in table]
+    shown = MarkdownIt("commonmark").enable("table").render(table)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in shown.split("</tr>")]
+    assert [[html.unescape(cell) for cell in row] for row in cells if row] == rows
+    for text in (terminal_report(without.record, 80), html_report(without), markdown_report(without)):
+        assert "source length" not in text
 
 
 def test_a_set_that_was_all_trained_on_has_no_other_scores() -> None:

@@ -1,0 +1,97 @@
+"""Scores by source length: buckets that cover all lengths, and in each what sacrebleu says of its lines alone."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.evaluation.by_length import (
+    FEWEST_SENTENCES,
+    PERCENTILES,
+    LengthBucket,
+    length_buckets,
+    score_by_length,
+    source_lengths,
+)
+from nmt.evaluation.scoring import score_systems
+
+MULTI30K = [*[4] * 3, *[6] * 40, *[8] * 130, *[9] * 120, *[10] * 118, *[11] * 129, *[12] * 100, *[13] * 82, *[15] * 120,
+            *[17] * 75, *[20] * 50, *[26] * 30, *[32] * 3]  # fmt: skip
+SHORT = [*[1] * 45, *[2] * 2336, *[3] * 5483, *[4] * 2104, *[5] * 32]
+
+
+# Counts of sentences by length, so that few examples have many sentences.
+@given(st.dictionaries(st.integers(0, 200), st.integers(1, 60), min_size=1, max_size=40), st.randoms())
+def test_buckets_are_disjoint_in_order_and_cover_all_lengths(counts: dict[int, int], random: Random) -> None:
+    lengths = [length for length, count in counts.items() for _ in range(count)]
+    random.shuffle(lengths)
+    buckets = length_buckets(lengths)
+    bounds = [bound for bucket in buckets for bound in bucket]
+    assert bounds == sorted(bounds)
+    assert all(longest < shortest for (_, longest), (shortest, _) in pairwise(buckets))
+    assert {shortest for shortest, _ in buckets} | {longest for _, longest in buckets} <= set(lengths)
+    sizes = [sum(shortest <= length <= longest for length in lengths) for shortest, longest in buckets]
+    assert sum(sizes) == len(lengths)
+    assert len(buckets) <= len(PERCENTILES) + 1
+    assert len(buckets) == 1 or min(sizes) >= FEWEST_SENTENCES
+
+
+def test_buckets_of_short_pairs_and_of_longer_sentences() -> None:
+    assert length_buckets(SHORT) == [(1, 2), (3, 3), (4, 4), (5, 5)]
+    assert length_buckets(MULTI30K) == [(4, 8), (9, 10), (11, 11), (12, 13), (15, 17), (20, 32)]
+
+
+@pytest.mark.parametrize("lengths", [[7], [1, 2, 3], [0] * 1000, [1] * 19 + [50] * 19])
+def test_few_sentences_and_equal_lengths_are_one_bucket(lengths: list[int]) -> None:
+    assert length_buckets(lengths) == [(min(lengths), max(lengths))]
+
+
+def test_a_small_bucket_is_merged_with_its_neighbour() -> None:
+    assert length_buckets([1] * 30 + [2] * 19 + [3] * 30) == [(1, 1), (2, 3)]
+    assert length_buckets([1] * 30 + [2] * 30 + [3] * 19) == [(1, 1), (2, 3)]
+    assert length_buckets([1] * 19 + [2] * 30 + [3] * 30) == [(1, 2), (3, 3)]
+    assert length_buckets([1] * 20 + [2] * 20 + [3] * 20) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_a_length_is_the_number_of_words_between_white_space() -> None:
+    assert source_lengths(["", "   ", "one", " It's\tnot-a  word. "]) == [0, 0, 1, 3]
+
+
+@pytest.mark.parametrize("tokenization", ["13a", "char"])
+@pytest.mark.parametrize("reference_count", [1, 2])
+def test_the_scores_of_a_bucket_are_those_of_sacrebleu_on_its_lines_alone(
+    tokenization: str, reference_count: int
+) -> None:
+    sources = [" ".join(["w"] * (3 + 4 * (number % 3))) for number in range(90)]
+    references = [
+        [" ".join(f"{word * number % 23}" for word in range(1, len(source.split()) + 1 + extra))
+         for number, source in enumerate(sources)]
+        for extra in range(reference_count)
+    ]  # fmt: skip
+    systems = {
+        "right": references[0],
+        "worse": [f"{line[: len(line) // 2]} 7, 8" for line in references[0]],
+        "silent": [""] * 90,
+    }
+    buckets = score_by_length(systems, sources, references, tokenization)
+    assert [(bucket.shortest, bucket.longest, bucket.scores.sentences) for bucket in buckets] == [
+        (3, 3, 30), (7, 7, 30), (11, 11, 30),
+    ]  # fmt: skip
+    for start, bucket in enumerate(buckets):
+        of_bucket = [lines[start::3] for lines in references]
+        for name, lines in systems.items():
+            for metric in (sacrebleu.BLEU(tokenize=tokenization), sacrebleu.CHRF()):
+                expected = metric.corpus_score(lines[start::3], of_bucket)
+                found = bucket.scores.systems[name][expected.name]
+                assert found.score == pytest.approx(expected.score)
+                assert bucket.scores.signatures[expected.name] == str(metric.get_signature())
+                assert found.ci is None and found.p_value is None
+
+
+def test_a_bucket_is_named_by_its_lengths() -> None:
+    scores = score_systems({"a": ["x"]}, [["x"]], ["chrf"], "13a", 0)
+    assert LengthBucket(shortest=4, longest=8, scores=scores).lengths == "4-8"
+    assert LengthBucket(shortest=3, longest=3, scores=scores).lengths == "3"
