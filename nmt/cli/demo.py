@@ -15,7 +15,6 @@ def demo() -> None:
         nmt demo
         nmt translate --run demo "im thirsty"
     """
-    from nmt.cli.plot import draw_figure
     from nmt.cli.prepare import run_prepare
     from nmt.cli.train import run_training
     from nmt.data import demo as chain
@@ -27,6 +26,7 @@ def demo() -> None:
 
     from nmt.decoding.translator import Translator
     from nmt.evaluation.scoring import bleu
+    from nmt.plotting import figures
 
     sources, references = (read_lines(dataset.text("test", side)) for side in ("source", "target"))
     typer.echo(f"\nTranslating the {len(sources)} test sentences, none of which is in training. The first of them:")
@@ -42,4 +42,6 @@ def demo() -> None:
         f"\n{correct} of {len(sources)} translations equal the reference word for word; BLEU {score:.1f} ({signature})"
     )
     typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0].text}")
-    typer.echo(f"Loss curves: {draw_figure('losses', run)}")
+    curves = run.plots_path / "losses.png"
+    figures.save(figures.draw("losses", run), curves)
+    typer.echo(f"Loss curves: {curves}")

@@ -6,14 +6,39 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import RunOption
+from nmt.errors import DataError, NmtError, NotFoundError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+
     from nmt.runs.directory import Run
 
 
 def plot(
-    figure: Annotated[str, typer.Argument(help="losses, accuracy, bleu, schedule or positions.", metavar="FIGURE")],
+    figure: Annotated[
+        str,
+        typer.Argument(help="losses, accuracy, bleu, schedule, positions or alignment.", metavar="FIGURE"),
+    ],
+    sentence: Annotated[
+        str | None, typer.Argument(help="Source sentence of an alignment.", metavar="[SENTENCE]")
+    ] = None,
     run: RunOption = None,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer", min=1, metavar="N", help="Decoder layer of an alignment, from 1. Default: the last layer."
+        ),
+    ] = None,
+    head: Annotated[
+        int | None,
+        typer.Option(
+            "--head",
+            min=1,
+            metavar="N",
+            help="Attention head of an alignment, from 1. Default: the mean over the heads of the layer.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -25,26 +50,101 @@ def plot(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Open the figure in a window too.")] = False,
 ) -> None:
-    """Draw the curves, learning rate or position embedding of a run.
+    """Draw the curves, learning rate or position embedding of a run, or its attention on a sentence.
+
+    An alignment is a matrix: the attention of each token of the translation to each token of the sentence. The run
+    translates the sentence as nmt translate does.
 
     Prints the path of the figure.
 
     Examples:
         nmt plot losses
         nmt plot bleu --run base --output bleu.svg
+        nmt plot alignment "im thirsty"
+        nmt plot alignment --layer 1 --head 2 "im thirsty"
     """
+    from nmt.plotting import figures
     from nmt.runs.directory import find_run
 
-    typer.echo(draw_figure(figure, find_run(run), output, show=show))
-
-
-def draw_figure(figure: str, run: "Run", output: Path | None = None, *, show: bool = False) -> Path:
-    """Draw a figure of a run, save it and return its path."""
-    from nmt.plotting import figures
-
-    drawn = figures.draw(figure, run)
-    path = output if output is not None else run.plots_path / f"{figure}.png"
+    options = {"SENTENCE": sentence, "--layer": layer, "--head": head}
+    received = [name for name, value in options.items() if value is not None]
+    if figure in figures.FIGURES and received:
+        raise NmtError(
+            f"{received[0]} is for the figure alignment; received it with {figure}. Leave it out, or draw that: nmt "
+            'plot alignment "SENTENCE"'
+        )
+    if figure == figures.ALIGNMENT and sentence is None:
+        raise NmtError(
+            "An alignment is that of a sentence and its translation; received no sentence. Give one: nmt plot "
+            'alignment "SENTENCE"'
+        )
+    chosen = find_run(run)
+    path = output if output is not None else chosen.plots_path / f"{figure}.png"
+    figures.check_format(path)
+    if sentence is not None and figure == figures.ALIGNMENT:
+        drawn = _draw_alignment(chosen, sentence, layer, head)
+    else:
+        drawn = figures.draw(figure, chosen)
     figures.save(drawn, path)
     if show:
         figures.show(drawn)
-    return path
+    typer.echo(path)
+
+
+def _draw_alignment(run: "Run", sentence: str, layer: int | None, head: int | None) -> "Figure":
+    """Translate a sentence and draw the attention of the translation to it.
+
+    Raises:
+        DataError: for a sentence without words, and for a model without attention.
+        NotFoundError: for a layer or head that the model does not have.
+    """
+    from nmt.api import load
+    from nmt.cli.translate import warn
+    from nmt.plotting.alignment import draw_alignment
+    from nmt.plotting.figures import empty_figure
+
+    translator = load(run).translator
+    if not translator.source.encode(sentence):
+        raise DataError(
+            f"Sentence {sentence[:60]!r} has no words after normalization. An alignment needs a word at least. Give "
+            "another sentence."
+        )
+    name = repr(sentence[:60])
+    found = translator.translate([sentence], [name])
+    [attention] = translator.attention([sentence], found)
+    weights, part = _choose(attention.weights, layer, head, run.name)
+    figure = empty_figure()
+    draw_alignment(
+        figure, translator.source.pieces(attention.source), translator.target.pieces(attention.target), weights,
+        f"Run {run.name}\n{part}",
+    )  # fmt: skip
+    warn(found, [name])
+    return figure
+
+
+def _choose(weights: "np.ndarray", layer: int | None, head: int | None, run: str) -> "tuple[np.ndarray, str]":
+    """Return the attention that the options name, [T, S], and its name.
+
+    Args:
+        weights: attention of all layers and heads, [layers, heads, T, S].
+        layer: number from 1; None for the last layer.
+        head: number from 1; None for the mean over the heads.
+        run: name of the run, for messages.
+
+    Raises:
+        NotFoundError: for a layer or head that is not there.
+    """
+    from nmt.runs.epoch_ranges import in_ranges
+
+    layers, heads = weights.shape[:2]
+    for option, number, count in (("layer", layer, layers), ("head", head, heads)):
+        if number is not None and number > count:
+            raise NotFoundError(
+                f"The attention of run {run!r} has no {option} {number}. Its {option}s: "
+                f"{in_ranges([*range(1, count + 1)])}. Give one of these, or leave --{option} out."
+            )
+    number = layer or layers
+    of_layer, name = weights[number - 1], f"Attention of layer {number} of {layers}"
+    if head is not None:
+        return of_layer[head - 1], f"{name}, head {head} of {heads}"
+    return of_layer.mean(axis=0), f"{name}, mean of {heads} heads" if heads > 1 else name

@@ -154,7 +154,7 @@ def translate(
         details = translator.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
         found = [[translation] for translation in details]
     _print(translator, texts, found, numbered=n_best is not None, aligned=alignment)
-    _warn([translations[0] for translations in found], names)
+    warn([translations[0] for translations in found], names)
 
 
 def _refuse_contradictions(
@@ -229,7 +229,7 @@ def _print(
         typer.echo("\t".join(row))
 
 
-def _warn(translations: "list[Translation]", names: list[str]) -> None:
+def warn(translations: "list[Translation]", names: list[str]) -> None:
     """Report unknown words and translations that were cut off, on standard error."""
     for translation, name in zip(translations, names, strict=True):
         if translation.unknown:

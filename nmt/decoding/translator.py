@@ -168,8 +168,8 @@ class Translator:
             weights = self.model.cross_attention(tf.constant(source), shifted)
             if weights is None:
                 raise DataError(
-                    f"A model of architecture {self.config.model.architecture!r} has no attention; alignments are "
-                    "made of it. Leave --alignment out, or train a model with attention."
+                    f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments are "
+                    "made of attention. Choose a run whose model has attention, or translate without --alignment."
                 )
             for row, index in enumerate(batch):
                 ids, length = [id_ for id_ in source[row].tolist() if id_ != PAD], len(targets[index])

@@ -8,6 +8,8 @@ from typing import Protocol
 PAD, UNK, BOS, EOS = range(4)
 FIRST_WORD = 4
 UNKNOWN = "<unk>"  # text that UNK decodes to
+SPECIAL_PIECES = ("<pad>", UNKNOWN, "<s>", "</s>")  # how special ids are shown, in the order of the ids
+SPACE_MARK = "\u2581"  # how a piece shows a space, as in sentencepiece
 
 TOKENIZER_FORMAT = 2
 """Number of the file format that is written. Files of format 1 have no number and spell the key ``normalisation``."""
@@ -38,6 +40,9 @@ class Tokenizer(Protocol):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to the first eos, without pad and bos."""
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Return what each id stands for, special ids included. A piece shows a space as ``SPACE_MARK``."""
 
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""

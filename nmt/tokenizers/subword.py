@@ -12,7 +12,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, TOKENIZER_FORMAT, UNK, UNKNOWN
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, TOKENIZER_FORMAT, UNK, UNKNOWN
 from nmt.tokenizers.normalization import NORMALIZERS
 
 # A fixed number: the trainer's partial sums depend on the number of threads, and so does the rounded vocabulary.
@@ -25,7 +25,6 @@ VOCABULARY_SIZES = (
     (5_000_000, 32_000), (1_000_000, 16_000), (20_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000),
 )  # fmt: skip
 _SEED_LOCK = threading.Lock()  # sentencepiece has one seed per process
-_SPACE = "\u2581"  # sentencepiece writes a space as this character, so the character itself would decode to a space
 
 
 def default_vocabulary_size(pairs: int, characters: int) -> int:
@@ -62,8 +61,8 @@ class SubwordTokenizer:
     def normalize(self, text: str) -> str:
         """Return normalized text, with half surrogates and sentencepiece's space character replaced."""
         normalized = self._normalize(text)
-        if _SPACE in normalized:
-            normalized = self._normalize(normalized.replace(_SPACE, "_"))
+        if SPACE_MARK in normalized:  # sentencepiece would decode it to a space
+            normalized = self._normalize(normalized.replace(SPACE_MARK, "_"))
         return normalized if normalized.isascii() else normalized.encode("utf-8", "replace").decode("utf-8")
 
     @classmethod
@@ -132,10 +131,14 @@ class SubwordTokenizer:
                 kept.append(int(id_))
         return self._pieces.decode(kept)
 
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
+        return [self._pieces.id_to_piece(int(id_)) for id_ in ids]
+
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
         pieces = self._pieces.encode(self.normalize(text), out_type=str)
-        return [piece.removeprefix(_SPACE) for piece in pieces if self._pieces.piece_to_id(piece) == UNK]
+        return [piece.removeprefix(SPACE_MARK) for piece in pieces if self._pieces.piece_to_id(piece) == UNK]
 
     def save(self, path: Path) -> None:
         """Write the description as JSON at ``path``, and the model beside it with the suffix ".model"."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from nmt.config.data import DataConfig
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import EOS, FIRST_WORD, TOKENIZER_FORMAT, UNK, UNKNOWN
+from nmt.tokenizers.base import EOS, FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, TOKENIZER_FORMAT, UNK, UNKNOWN
 from nmt.tokenizers.normalization import NORMALIZERS
 
 
@@ -69,6 +69,13 @@ class WordTokenizer:
             elif id_ == UNK:
                 words.append(UNKNOWN)
         return self.separator.join(words)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Return the word of each id, special ids included. A character that is a space is ``SPACE_MARK``."""
+        return [
+            SPECIAL_PIECES[id_] if id_ < FIRST_WORD else self.words[id_ - FIRST_WORD].replace(" ", SPACE_MARK)
+            for id_ in ids
+        ]
 
     def unknown(self, text: str) -> list[str]:
         """Return the words of raw text that become unk, in order."""

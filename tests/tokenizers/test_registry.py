@@ -16,7 +16,7 @@ from nmt.storage import json_file as files
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
-from nmt.tokenizers.word import WordTokenizer
+from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 KINDS = pytest.mark.parametrize("kind", ["none", "nfkc", "ascii-words"])
@@ -135,6 +135,15 @@ def test_decoding_stops_at_eos_and_leaves_out_what_is_no_word(ids: list[int], te
     assert tokenizer.decode(ids) == text
     assert tokenizer.decode(np.array(ids, np.int32)) == text
     assert tokenizer.decode(iter(ids)) == text
+
+
+def test_pieces_are_the_words_of_ids_and_the_names_of_special_ids() -> None:
+    tokenizer = fit("a a b", "</s>")
+    ids = tokenizer.encode("b </s> x a")
+    assert tokenizer.pieces([BOS, *ids, EOS, PAD]) == ["<s>", "b", "</s>", "<unk>", "a", "</s>", "<pad>"]
+    assert tokenizer.pieces(np.array(ids, np.int32)) == ["b", "</s>", "<unk>", "a"]
+    characters = CharacterTokenizer.fit(["a b"], DataConfig(normalization="none"))
+    assert characters.pieces(characters.encode("b a")) == ["b", "\u2581", "a"]
 
 
 # --- saving and loading

@@ -50,6 +50,14 @@ def fitted() -> dict[str, SubwordTokenizer]:
 
 
 @MODELS
+def test_pieces_spell_the_text_with_a_mark_for_each_space(fitted: dict, model: str) -> None:
+    tokenizer = fitted[model]
+    pieces = tokenizer.pieces(tokenizer.encode("Der kleine Hund"))
+    assert "".join(pieces) == "\u2581Der\u2581kleine\u2581Hund"
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+
+
+@MODELS
 @QUICK
 @given(text=TEXTS)
 @example(text="<s> </s> <unk> <pad> \u2581")
