@@ -24,6 +24,7 @@ from conftest import ROOT, small_pairs, write_pickle
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
+SMALL_RECURRENT_MODEL = {"width": 16}
 ABBREVIATED = {
     "--epochs 24-42": "--epochs 3-4",
     "--seconds 60": "--seconds 0",
@@ -100,7 +101,8 @@ def write_recipes(folder: Path, epochs: int | None) -> None:
     (folder / "configs").mkdir()
     for path in (ROOT / "configs").glob("*.yaml"):
         recipe = yaml.safe_load(path.read_text())
-        recipe["model"].update(SMALL_MODEL)
+        recurrent = recipe["model"].get("architecture") == "recurrent"
+        recipe["model"].update(SMALL_RECURRENT_MODEL if recurrent else SMALL_MODEL)
         recipe["training"]["warmup_steps"] = 30
         recipe["training"]["epochs"] = min(epochs or recipe["training"]["epochs"], recipe["training"]["epochs"])
         (folder / "configs" / path.name).write_text(yaml.safe_dump(recipe))

@@ -34,6 +34,11 @@ class ModelConfig(Section):
         return False
 
     @property
+    def supports_xla(self) -> bool:
+        """Whether XLA can compile the training step: its shapes follow from those of the batch."""
+        return True
+
+    @property
     def limits(self) -> LengthLimits:
         """Longest source and target sentences that the model reads."""
         return LengthLimits(None, None)

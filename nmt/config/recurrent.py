@@ -63,6 +63,11 @@ class RecurrentConfig(ModelConfig):
     0.1 (Luong et al. 2015)."""
 
     @property
+    def supports_xla(self) -> bool:
+        """No: a step computes the different words of the batch, whose number depends on the data."""
+        return False
+
+    @property
     def schedule_width(self) -> int:
         """Width that the noam schedule divides by."""
         return self.width

@@ -1,7 +1,10 @@
 """Schema of the configuration: four sections."""
 
+from typing import Self
+
 import yaml
-from pydantic import SerializeAsAny
+from pydantic import SerializeAsAny, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
@@ -22,6 +25,18 @@ class Config(Section):
     """Optimization, validation and saving."""
     decoding: DecodingConfig = DecodingConfig()
     """Search for translations."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.training.xla and not self.model.supports_xla:
+            problem = PydanticCustomError(
+                "xla",
+                "model.architecture is '{architecture}', whose shapes depend on the data; XLA compiles fixed shapes",
+                {"architecture": self.model.architecture},
+            )
+            details = InitErrorDetails(type=problem, loc=("training", "xla"), input=self.training.xla)
+            raise ValidationError.from_exception_data("Config", [details])
+        return self
 
     def to_yaml(self) -> str:
         """Return all keys with their values, defaults included, as YAML that ``load_config`` reads back unchanged."""

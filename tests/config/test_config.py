@@ -15,7 +15,7 @@ from nmt.config import loading as config_module
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import find_config, load_config
-from nmt.config.model import TransformerConfig
+from nmt.config.model import RecurrentConfig, TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import ConfigError, DataError, NotFoundError
@@ -192,6 +192,11 @@ def test_base_spells_out_every_key_with_its_default() -> None:
         default = SECTIONS[section].model_fields[key].default  # type: ignore[attr-defined]
         default = TUNED_IN_BASE.get(f"{section}.{key}", default)
         assert (written[section][key], type(written[section][key])) == (default, type(default)), f"{section}.{key}"
+
+
+def test_bahdanau_spells_out_every_key_of_a_recurrent_model() -> None:
+    written = yaml.safe_load((CONFIGS / "bahdanau.yaml").read_text(encoding="utf-8"))
+    assert list(written["model"]) == list(RecurrentConfig.model_fields)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.name)

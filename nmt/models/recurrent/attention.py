@@ -14,6 +14,8 @@ from nmt.models.layers.ops import flat_rows, shaped_like, sizes
 from nmt.models.recurrent.scan import Operation, StepOps, Tensors
 from nmt.runtime import keras, tf
 
+ADDITIVE = ("additive", "concat")
+
 
 class Source(NamedTuple):
     """What attention reads of B source sentences; all beams of a sentence share it."""
@@ -21,7 +23,7 @@ class Source(NamedTuple):
     annotations: tf.Tensor
     """Annotations h of the source tokens, zeros at padding: [B, S, E]."""
     keys: tf.Tensor
-    """What states are compared with: [B, S, A]."""
+    """What states are compared with: [B, S, A] in additive scores, [B, n, S] in products."""
     lengths: tf.Tensor
     """Real lengths: int32 [B]."""
 
@@ -49,7 +51,7 @@ class Attention(Layer):
         """Make the weights of the score and of the window."""
         config = self.config
         width, annotation, inner = config.width, config.annotation_width, config.score_width
-        if config.attention in ("additive", "concat"):
+        if config.attention in ADDITIVE:
             self._make("key_kernel", annotation, inner)
             self._make("query_kernel", width, inner)
             self._make("score_kernel", inner, 1)
@@ -71,19 +73,21 @@ class Attention(Layer):
     def source(self, annotations: tf.Tensor, lengths: tf.Tensor) -> Source:
         """Return what attention reads of annotations [B, S, E] of sentences with real lengths int32 [B]."""
         keys = annotations
-        if self.config.attention in ("additive", "concat", "general"):
+        if self.config.attention in (*ADDITIVE, "general"):
             kernel = self._weight("key_kernel")
             batch, length, width = sizes(annotations)
             keys = tf.reshape(tf.matmul(tf.reshape(annotations, [-1, width]), kernel), [batch, length, kernel.shape[1]])
+        if self.config.attention not in ADDITIVE:
+            keys = tf.transpose(keys, [0, 2, 1])
         return Source(keys=keys, annotations=annotations, lengths=lengths)
 
     def matrices(self, source: Source) -> Tensors:
         """Return the factors of products in ``call``, by name."""
         found = {"attention/context": source.annotations}
-        if self.config.attention in ("additive", "concat"):
+        if self.config.attention in ADDITIVE:
             found["attention/query"] = self._weight("query_kernel")
         else:
-            found["attention/scores"] = tf.transpose(source.keys, [0, 2, 1])
+            found["attention/scores"] = source.keys
         if self.config.window == "local-p":
             found["attention/position"] = self._weight("position_kernel")
         return found
@@ -91,7 +95,7 @@ class Attention(Layer):
     def shared(self, source: Source) -> Tensors:
         """Return the other tensors that ``call`` reads, by name."""
         found = {}
-        if self.config.attention in ("additive", "concat"):
+        if self.config.attention in ADDITIVE:
             found = {"attention/keys": source.keys, "attention/score": self._weight("score_kernel")}
         elif self.config.attention == "scaled-dot":
             found = {"attention/scale": tf.cast(self.scale.value, tf.float32)}
@@ -131,7 +135,7 @@ class Attention(Layer):
 
     def _scores(self, ops: StepOps, states: tf.Tensor, batch: Any, length: tf.Tensor) -> tf.Tensor:
         """States [R, n] -> scores of R * S elements."""
-        if self.config.attention in ("additive", "concat"):
+        if self.config.attention in ADDITIVE:
             query = ops.product("attention/query", states)
             query = tf.reshape(query, [batch, -1, 1, query.shape[-1]])
             keys = tf.expand_dims(ops.shared["attention/keys"], 1)

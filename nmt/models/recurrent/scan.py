@@ -202,7 +202,7 @@ def scan(
     def run(*tensors: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
         inputs, first, factors, others = _split(tensors, counts)
         by_name = (dict(zip(names, parts, strict=True)) for names, parts in ((matrices, factors), (shared, others)))
-        loop = _Loop(step, inputs, first, *by_name, structure=state)
+        loop = _Loop(step, inputs, first, state, *by_name)
         outputs = loop.forward()
         return outputs, lambda *upstream: loop.backward(upstream)
 
@@ -217,9 +217,9 @@ class _Loop:
         step: Step,
         inputs: list[tf.Tensor],
         first: list[tf.Tensor],
+        structure: Any,
         matrices: Tensors,
         shared: Tensors,
-        structure: Any,
     ) -> None:
         self.step, self.first, self.matrices, self.shared, self.structure = step, first, matrices, shared, structure
         self.length = sizes(inputs[0])[0]

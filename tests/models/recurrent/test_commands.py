@@ -71,7 +71,9 @@ def test_every_search_and_its_scores(project: str) -> None:
 
 def test_the_commands(project: str) -> None:
     folder = Path.cwd()
-    translated = command("translate", "--prefix", "ich bin", "--beam", "3", "--n-best", "2", SENTENCE, cwd=folder).stdout
+    translated = command(
+        "translate", "--prefix", "ich bin", "--beam", "3", "--n-best", "2", SENTENCE, cwd=folder
+    ).stdout
     assert all("ich bin" in line for line in translated.splitlines())
     aligned = command("translate", "--alignment", SENTENCE, cwd=folder, code=2 if project == "lstm" else 0)
     assert ("has no attention" in aligned.stderr) == (project == "lstm")

@@ -1,5 +1,6 @@
 """The recurrent model: the contract of ``Seq2SeqModel``, and the paper's equations where a part has no Keras twin."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from pydantic import ValidationError
 from test_scan import unrolled
 
+from nmt.config.loading import load_config
 from nmt.config.model import ModelConfig, RecurrentConfig
 from nmt.config.training import TrainingConfig
+from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import Unpadding
@@ -270,6 +273,13 @@ def test_initial_values_can_be_uniform() -> None:
 def test_what_contradicts_is_refused_in_words(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ModelConfig.model_validate({"architecture": "recurrent", **settings})
+
+
+def test_xla_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "xla.yaml"
+    path.write_text("model: {architecture: recurrent}\ntraining: {xla: true, remove_padding: false}\n")
+    with pytest.raises(ConfigError, match=r"training\.xla is True, but model\.architecture is 'recurrent', whose"):
+        load_config(path)
 
 
 def test_shared_embeddings_need_one_vocabulary() -> None:
