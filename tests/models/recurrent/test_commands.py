@@ -12,6 +12,8 @@ from conftest import small_pairs, write_pickle
 import nmt
 from nmt.runs.directory import find_run
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = {
     "bahdanau": "cell: gru, bidirectional: true, first_state: backward, attention: additive, step: bahdanau",
     "luong": "cell: lstm, attention: general, input_feeding: true, window: local-p, window_half_width: 3",

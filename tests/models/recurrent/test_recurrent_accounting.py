@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_model import VARIANTS
+from test_recurrent_model import VARIANTS
 
 from nmt.config.model import RecurrentConfig
 from nmt.models.accounting import count_weights, summary
