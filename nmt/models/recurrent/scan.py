@@ -88,10 +88,13 @@ class _RecordingOps(StepOps):
     def __init__(self, matrices: Tensors, shared: Tensors) -> None:
         super().__init__(matrices, shared)
         self.results: list[tf.Tensor] = []
+        self.counts: list[int] = []
+        """Number of results of each operation."""
 
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
         results = operation.compute(*x)
         self.results += results
+        self.counts.append(len(results))
         return results
 
 
@@ -108,17 +111,23 @@ class _Replayed(NamedTuple):
 class _ReplayingOps(StepOps):
     """Operations of the backward loop, whose results are known. To the tape each result is a source of its own."""
 
-    def __init__(self, matrices: Tensors, shared: Tensors, results: Sequence[tf.Tensor], tape: tf.GradientTape) -> None:
+    def __init__(
+        self,
+        matrices: Tensors,
+        shared: Tensors,
+        results: Sequence[tf.Tensor],
+        counts: Sequence[int],
+        tape: tf.GradientTape,
+    ) -> None:
         super().__init__(matrices, shared)
-        self.results, self._tape = results, tape
+        self.results, self._counts, self._tape = results, counts, tape
         self._done: list[_Replayed] = []
         self._products: dict[str, int] = {}
         self._count = 0
         tape.watch(results)
 
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
-        # The shapes of tensors do not need their values, so that none is computed again.
-        count = len(operation.compute(*x))
+        count = self._counts[len(self._done)]
         known = list(self.results[self._count : self._count + count])
         self._done.append(_Replayed(operation, x, known, self._count))
         self._count += count
@@ -232,7 +241,7 @@ class _Loop:
             ops = _RecordingOps(self.matrices, self.shared)
             state = tf.nest.pack_sequence_as(self.structure, now)
             new, outputs = self.step(ops, t, [part.read(t) for part in self.inputs], state)
-            self.result_shapes = [part.shape for part in ops.results]
+            self.result_shapes, self.result_counts = [part.shape for part in ops.results], ops.counts
             return tf.nest.flatten(new), list(now), ops.results, list(outputs)
 
         def write(arrays: list[tf.TensorArray], t: tf.Tensor, parts: list[tf.Tensor]) -> list[tf.TensorArray]:
@@ -265,7 +274,7 @@ class _Loop:
                     tf.ensure_shape(array.read(t), shape)
                     for array, shape in zip(self.results, self.result_shapes, strict=True)
                 ]
-                ops = _ReplayingOps(self.matrices, self.shared, results, tape)
+                ops = _ReplayingOps(self.matrices, self.shared, results, self.result_counts, tape)
                 new, outputs = self.step(ops, t, inputs, tf.nest.pack_sequence_as(self.structure, before))
             gradients, products = ops.differentiate(
                 [*tf.nest.flatten(new), *outputs], [*of_state, *(array.read(t) for array in above)], sources

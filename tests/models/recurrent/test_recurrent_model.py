@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from learning import training_step
 from pydantic import ValidationError
 from test_scan import unrolled
 
 from nmt.config.loading import load_config
 from nmt.config.model import ModelConfig, RecurrentConfig
-from nmt.config.training import TrainingConfig
 from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -21,7 +21,6 @@ from nmt.models.recurrent.model import Recurrent
 from nmt.models.weights import weight_name
 from nmt.runtime import keras, tf
 from nmt.training.optimization.losses import cross_entropy
-from nmt.training.optimization.optimizer import Adam
 
 SOURCE = tf.constant([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0], [5, 3, 0, 0, 0]])
 TARGET = tf.constant([[2, 5, 6, 7, 8, 9, 3], [2, 9, 4, 3, 0, 0, 0], [2, 3, 4, 5, 3, 0, 0]])
@@ -295,19 +294,8 @@ def test_random_pairs_teach_nothing_beyond_the_size_of_the_vocabulary() -> None:
     config = RecurrentConfig(width=32, embedding_width=10, tie_embeddings="shared", attention="none", dropout=0)
     keras.utils.set_random_seed(1)
     model = build_model(config, 100, 100)
-    optimizer = Adam(model.trainable_variables, TrainingConfig())
-    random, losses = np.random.default_rng(1), []
-
-    @tf.function
-    def step(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            forced = model.teacher_forcing(source, target)
-            sums = cross_entropy(model.output_projection().logits(forced.states), forced.targets)
-            loss = sums.objective / sums.tokens
-        optimizer.apply(tape.gradient(loss, model.trainable_variables), tf.constant(0.001))
-        return loss
-
+    step, random, losses = training_step(model, 0.001), np.random.default_rng(1), []
     for _ in range(60):
         source, target = (random.integers(1, 100, [32, length]).astype(np.int32) for length in (10, 16))
-        losses.append(float(step(tf.constant(source), tf.constant(target))))
+        losses.append(float(step(tf.constant(source), tf.constant(target))[0]))
     assert abs(np.mean(losses[-30:]) - np.log(99)) < 0.03
