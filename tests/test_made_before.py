@@ -77,7 +77,7 @@ def test_its_dataset_is_opened(project: Path) -> None:
 def test_its_configuration_has_the_keys_of_today(project: Path) -> None:
     config = Run(project / "checkpoints" / "old").config()
     assert config == load_config(project / "checkpoints" / "old" / "config.yaml")
-    assert (config.training.accumulation_steps, config.training.remove_padding) == (2, True)
+    assert (config.training.micro_batches, config.training.remove_padding) == (2, True)
     assert (config.training.schedule, config.model.initializer) == ("noam", "small")
 
 
@@ -114,7 +114,7 @@ def test_it_is_continued_in_the_format_of_today(continued: Path, monkeypatch: py
     assert [record.epoch for record in run.epochs()] == [1, 2, 3]
     lines = run.config_path.read_text().splitlines()
     assert lines[0] == "format: 2"
-    assert "  accumulation_steps: 2" in lines
+    assert "  micro_batches: 2" in lines
     before = Run(unpack(continued / "older") / "checkpoints" / "old")
     assert run.epochs()[:2] == before.epochs()
     assert (

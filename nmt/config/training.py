@@ -15,7 +15,9 @@ BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 class TrainingConfig(Section):
     """Training loop of ``nmt train``."""
 
-    renamed: ClassVar = {"accumulate": "accumulation_steps", "pack": "remove_padding"}
+    renamed: ClassVar = {
+        "accumulate": "micro_batches", "accumulation_steps": "micro_batches", "pack": "remove_padding",
+    }  # fmt: skip
     renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
 
     epochs: int = Field(20, ge=1, le=1_000_000)
@@ -28,8 +30,9 @@ class TrainingConfig(Section):
     sort_by_length: bool = False
     """Group pairs of similar length in batches, as batches by tokens always do. Less attention over padding, but in
     small batches a step learns worse from a single length."""
-    accumulation_steps: int = Field(1, ge=1, le=1_000_000)
-    """Batches whose gradients are summed for one optimizer step, as if they were one batch."""
+    micro_batches: int = Field(1, ge=1, le=65_536)
+    """Batches whose gradients are summed for one optimizer step, as if they were one batch: one after another on one
+    worker, or shared among workers, with the same result to the bit. At least the number of workers."""
     remove_padding: bool = True
     """Compute all layers but attention on the real tokens alone, without padding. The result is the same; false is
     slower, and serves comparisons."""

@@ -19,7 +19,7 @@ def failed_step(state: TrainState) -> str | None:
         if report.skipped <= config.skip_nonfinite:
             return None
         number, skipped = report.last_bad_batch, report.skipped - 1
-    position, count = state.position, config.accumulation_steps
+    position, count = state.position, config.micro_batches
     step, place = divmod(number, count)
     batch = (step - 1 - position.step + position.steps_in_epoch) * count + place + 1
     after = f", after {skipped} skipped steps" if skipped else ""

@@ -68,7 +68,7 @@ class InputPipeline:
 
     def steps(self, epoch: int) -> int:
         """Return the number of optimizer steps of an epoch."""
-        return math.ceil(len(self.plan(epoch)) / self.config.training.accumulation_steps)
+        return math.ceil(len(self.plan(epoch)) / self.config.training.micro_batches)
 
     def batches(self, epoch: int, plan: list[np.ndarray]) -> tf.data.Dataset:
         """Return the batches of a plan over the split of an epoch (see ``Batch``)."""
@@ -81,7 +81,7 @@ class InputPipeline:
 
     def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
         """Yield the batches of each step of an epoch after its first ``start`` steps."""
-        count = self.config.training.accumulation_steps
+        count = self.config.training.micro_batches
         return grouped(self.batches(epoch, self.plan(epoch)[start * count :]), count)
 
     def learning_rate(self, step: int) -> float:

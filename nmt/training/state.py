@@ -1,8 +1,10 @@
 """Training state: all that a step changes, saved and restored as a whole."""
 
+import itertools
 from dataclasses import dataclass, field
 
 from nmt import runtime
+from nmt.cluster.summation import additions
 from nmt.config.schema import Config
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -52,21 +54,27 @@ class TrainState:
         self.totals = Totals()
         optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
         self.train_step = TrainStep(self.model, optimizer, self.totals, config.training)
+        self.additions = additions(range(config.training.micro_batches))
         self.position = Position()
 
     def step(self, batches: list[Batch], learning_rate: float) -> None:
-        """Take the next step of the optimizer from the batches of that step, and move on to the position after it."""
+        """Take the next step of the optimizer, and move on to the position after it.
+
+        Args:
+            batches: micro-batches of the step; the last step of an epoch may have fewer than others.
+            learning_rate: learning rate of the step.
+        """
         settings = self.config.training
         self.position.step += 1
         self.position.steps_in_epoch += 1
-        first = self.position.step * settings.accumulation_steps
-        seeds = [tf.constant([settings.seed, first + number], tf.int64) for number in range(len(batches))]
+        first = self.position.step * settings.micro_batches
         rate = tf.constant(learning_rate, tf.float32)
-        if settings.accumulation_steps == 1:
-            self.train_step.step(*batches[0], rate, seeds[0])
+        if settings.micro_batches == 1:
+            self.train_step.step(*batches[0], rate, tf.constant([settings.seed, first], tf.int64))
             return
-        for batch, seed in zip(batches, seeds, strict=True):
-            self.train_step.add(*batch, seed)
+        for addition, batch in itertools.zip_longest(self.additions, batches):
+            seed = tf.constant([settings.seed, first + addition.micro_batch], tf.int64)
+            self.train_step.add(batch, seed, addition)
         self.train_step.apply(rate)
 
     def next_epoch(self) -> None:

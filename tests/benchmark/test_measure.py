@@ -179,7 +179,7 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
 def test_a_step_is_that_of_training_with_all_its_batches() -> None:
     config = Config.model_validate({
         "model": {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 1},
-        "training": {"batch_size": 4, "accumulation_steps": 2},
+        "training": {"batch_size": 4, "micro_batches": 2},
     })  # fmt: skip
     state, pipeline = (
         TrainState(config, {"source": 20, "target": 20}),

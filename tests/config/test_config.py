@@ -681,7 +681,8 @@ def test_a_value_that_yaml_cannot_hold_is_refused_in_an_override(override: str) 
 OLDER = [
     ("data", "normalisation", "normalization", "nfkc", "nfkc"),
     ("model", "initialisation", "initializer", "small", "small"),
-    ("training", "accumulate", "accumulation_steps", 2, 2),
+    ("training", "accumulate", "micro_batches", 2, 2),
+    ("training", "accumulation_steps", "micro_batches", 2, 2),
     ("training", "pack", "remove_padding", False, False),
     ("training", "schedule", "schedule", "paper", "noam"),
 ]
@@ -726,22 +727,21 @@ def test_a_wrong_value_is_told_with_the_line_of_the_older_name(
 @pytest.mark.parametrize(
     ("text", "overrides", "steps"),
     [
-        ("training: {accumulation_steps: 4}", ["training.accumulate=2"], 2),
-        ("training: {accumulate: 4}", ["training.accumulation_steps=2"], 2),
+        ("training: {micro_batches: 4}", ["training.accumulate=2"], 2),
+        ("training: {accumulate: 4}", ["training.micro_batches=2"], 2),
         ("training: {accumulate: 4}", ["training.accumulate=2"], 2),
-        ("", ["training.accumulate=3", "training.accumulation_steps=2"], 2),
-        ("", ["training.accumulation_steps=3", "training.accumulate=2"], 2),
+        ("training: {accumulation_steps: 4}", ["training.accumulate=2"], 2),
+        ("", ["training.accumulate=3", "training.micro_batches=2"], 2),
+        ("", ["training.micro_batches=3", "training.accumulate=2"], 2),
     ],
 )
 def test_an_override_replaces_a_key_by_either_of_its_names(text: str, overrides: list[str], steps: int) -> None:
-    assert load(text, *overrides).training.accumulation_steps == steps
+    assert load(text, *overrides).training.micro_batches == steps
 
 
 def test_a_misspelt_older_name_is_told_with_the_names_of_today() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^own\.yaml, line 1: unknown key 'training\.accumulation_step' \(did you mean"
-    ):
-        load("training: {accumulation_step: 4}")
+    with pytest.raises(ConfigError, match=r"^own\.yaml, line 1: unknown key 'training\.micro_batche' \(did you mean"):
+        load("training: {micro_batche: 4}")
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -30,7 +30,7 @@ MODELS = {
 }
 TRAINING = """
 training:
-  {epochs: 3, batch_size: 4, accumulation_steps: 2, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
+  {epochs: 3, batch_size: 4, micro_batches: 2, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
    decode_validation: 8, samples: 2, max_to_keep: 2, ema_decay: 0.99, average_last: 2}
 """
 

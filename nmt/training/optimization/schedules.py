@@ -84,4 +84,4 @@ def steps_of_run(first_epoch_batches: int, training: TrainingConfig) -> int:
         first_epoch_batches: number of batches of epoch 1.
         training: the training section.
     """
-    return math.ceil(first_epoch_batches / training.accumulation_steps) * training.epochs
+    return math.ceil(first_epoch_batches / training.micro_batches) * training.epochs

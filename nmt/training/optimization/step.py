@@ -3,24 +3,26 @@
 Shapes: B batch, S source length, T target length.
 """
 
+from nmt.cluster.summation import Addition
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
 from nmt.training.optimization.accumulators import Totals, stacked
+from nmt.training.optimization.gradient_sums import GradientSums
 from nmt.training.optimization.loss_scale import LossScale
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam, MovingAverage
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
-RATE, SEED = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64)
+RATE, SEED, SLOT = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64), tf.TensorSpec([], tf.int32)
 
 
 class TrainStep:
-    """A step of the optimizer, from one batch or from several whose gradients are summed.
+    """A step of the optimizer, from one batch or from several micro-batches whose gradients are summed.
 
-    The gradient is that of the mean over all tokens of these batches.
+    The gradient is that of the mean over all tokens of the step.
 
     The tracker ``nonfinite`` records a batch with a non-finite loss. With ``skip_nonfinite``, ``clip_norm`` or float16,
     a step with such a batch or with a non-finite gradient norm is skipped: weights, moments, averages and totals stay.
@@ -36,13 +38,12 @@ class TrainStep:
         self.skips = bool(config.skip_nonfinite or config.clip_norm or self.loss_scale)
         weights = optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
-        if config.accumulation_steps > 1:
-            self.gradient_sums = [tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights]
-            self.token_sums = Totals()
-            self.last_batch = tf.Variable(0, dtype=tf.int64, trainable=False)
+        if config.micro_batches > 1:
+            self.sums = GradientSums(weights, config.micro_batches)
         # One graph for batches of all shapes. XLA compiles one for each shape, which pays on a GPU alone.
         self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=config.xla)
-        self.add = tf.function(self._add, input_signature=(*BATCH, SEED), jit_compile=config.xla)
+        self._traced_add = tf.function(self._add, input_signature=(*BATCH, SEED, SLOT), jit_compile=config.xla)
+        self._traced_merge = tf.function(self._merge, jit_compile=config.xla)
         self.apply = tf.function(self._apply, input_signature=(RATE,), jit_compile=config.xla)
 
     def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
@@ -57,22 +58,33 @@ class TrainStep:
         gradients, sums = self._gradients(source, target, dropout_seed, per_token=True)
         self._update(gradients, learning_rate, sums, dropout_seed[1])
 
-    def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        """Add the gradients of a batch to the sums that ``apply`` uses; arguments as of ``step``."""
+    def add(self, batch: tuple[tf.Tensor, tf.Tensor] | None, dropout_seed: tf.Tensor, addition: Addition) -> None:
+        """Add the gradients of a micro-batch to the sums that ``apply`` uses.
+
+        Args:
+            batch: source and target, as of ``step``; None: the step has no such micro-batch.
+            dropout_seed: as of ``step``.
+            addition: its place in the summation tree.
+        """
+        if batch is not None:
+            self._traced_add(*batch, dropout_seed, tf.constant(addition.slot))
+        for slot in addition.merged:
+            self._traced_merge(slot)
+
+    def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, slot: tf.Tensor) -> None:
         gradients, sums = self._gradients(source, target, dropout_seed)
-        for total, gradient in zip(self.gradient_sums, gradients, strict=True):
-            total.assign_add(gradient)
-        self.token_sums.add(sums)
-        self.last_batch.assign(dropout_seed[1])
+        self.sums.add(gradients, sums, dropout_seed[1], slot)
+
+    def _merge(self, slot: int) -> None:
+        self.sums.merge(slot)
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
-        """Take a step from the batches added."""
-        sums = self.token_sums.sums.read_value()
+        """Take a step from the micro-batches added."""
+        gradients, sums = self.sums.take()
         tokens = tf.cast(sums[2], tf.float32)
-        gradients = [total / tokens for total in self.gradient_sums]
-        self._update(gradients, learning_rate, sums, self.last_batch.read_value())
-        for total in (*self.gradient_sums, self.token_sums.sums):
-            total.assign(tf.zeros_like(total))
+        gradients = [gradient / tokens for gradient in gradients]
+        self._update(gradients, learning_rate, sums, self.sums.last_batch.read_value())
+        self.sums.clear()
 
     def _gradients(
         self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, *, per_token: bool = False

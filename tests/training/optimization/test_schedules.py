@@ -145,4 +145,4 @@ def test_which_schedules_other_epochs_would_change() -> None:
 def test_the_steps_of_a_run_are_those_of_its_first_epoch_times_the_epochs(
     batches: int, accumulate: int, expected: int
 ) -> None:
-    assert steps_of_run(batches, TrainingConfig(epochs=5, accumulation_steps=accumulate)) == expected
+    assert steps_of_run(batches, TrainingConfig(epochs=5, micro_batches=accumulate)) == expected

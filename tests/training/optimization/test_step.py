@@ -1,10 +1,12 @@
 """The step on a model of three weights: clipping, averages, and steps that are left out as if they had not been."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nmt.cluster.summation import additions
 from nmt.config.training import TrainingConfig
 from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
@@ -47,7 +49,8 @@ class Lesson:
 
     def __init__(self, compute_dtype: str = "float32", **settings: Any) -> None:
         config = TrainingConfig(**settings)
-        self.accumulate = config.accumulation_steps
+        self.micro_batches = config.micro_batches
+        self.places = itertools.cycle(additions(range(self.micro_batches)))
         self.model = Bigrams(compute_dtype)
         self.adam, self.totals = Adam(self.model.trainable_variables, config), Totals()
         self.step = TrainStep(self.model, self.adam, self.totals, config)
@@ -58,11 +61,12 @@ class Lesson:
         for number, source_id in batches:
             target = np.random.default_rng(number).integers(4, V, [3, 6]).astype(np.int32)
             source, seed = tf.fill([3, 2], source_id), tf.constant([1, number], tf.int64)
-            if self.accumulate == 1:
+            if self.micro_batches == 1:
                 self.step.step(source, target, rate, seed)
             else:
-                self.step.add(source, target, seed)
-        if self.accumulate > 1:
+                place = next(self.places)
+                self.step.add((source, target), seed, place)
+        if self.micro_batches > 1:
             self.step.apply(rate)
         return self
 
@@ -98,10 +102,10 @@ def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, se
 def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int) -> None:
     """A loss tells its own batch; gradients, once they are summed, only the last batch of the step."""
     good = ((1, GOOD), (2, GOOD)), ((5, GOOD), (6, GOOD))
-    with_bad = Lesson(accumulation_steps=2, **ON)
+    with_bad = Lesson(micro_batches=2, **ON)
     for batches in (good[0], ((3, bad), (4, GOOD)), good[1], ((7, bad), (8, GOOD))):
         with_bad.learn(*batches)
-    without = Lesson(accumulation_steps=2, **ON)
+    without = Lesson(micro_batches=2, **ON)
     for batches in good:
         without.learn(*batches)
     assert_same(with_bad.everything(), without.everything())
@@ -114,9 +118,9 @@ def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
     assert np.isnan(lesson.totals.read().means).all()
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_by_default_a_bad_loss_is_noted_and_the_step_taken(accumulate: int) -> None:
-    lesson = Lesson(accumulation_steps=accumulate).learn((1, GOOD))
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_by_default_a_bad_loss_is_noted_and_the_step_taken(micro_batches: int) -> None:
+    lesson = Lesson(micro_batches=micro_batches).learn((1, GOOD))
     assert lesson.step.nonfinite_report() == NonFiniteReport(None, None, 0)
     lesson.learn((2, NO_NUMBER))
     assert lesson.step.nonfinite_report() == NonFiniteReport(2, 2, 0)
@@ -172,18 +176,18 @@ def gradients_of(compute_dtype: str = "float32", **settings: Any) -> list[np.nda
     lesson = Lesson(compute_dtype, **settings)
     recorder = Recorder(lesson.model.trainable_variables, TrainingConfig(**settings))
     lesson.step.optimizer = recorder
-    lesson.learn(*[(number, GOOD) for number in range(lesson.accumulate)])
+    lesson.learn(*[(number, GOOD) for number in range(lesson.micro_batches)])
     return [mean.numpy() for mean in recorder.means]
 
 
 @pytest.mark.parametrize("clip_norm", [0.01, 0.3, 1e3])
-@pytest.mark.parametrize(("precision", "accumulate"), [("float32", 1), ("float32", 3), ("float16", 1)])
-def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision: str, accumulate: int) -> None:
-    plain = gradients_of(precision, accumulation_steps=accumulate)
+@pytest.mark.parametrize(("precision", "micro_batches"), [("float32", 1), ("float32", 3), ("float16", 1)])
+def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision: str, micro_batches: int) -> None:
+    plain = gradients_of(precision, micro_batches=micro_batches)
     expected, norm = tf.clip_by_global_norm(plain, clip_norm)
     assert 0.3 < norm < 1e3
     for one, other in zip(
-        gradients_of(precision, accumulation_steps=accumulate, clip_norm=clip_norm), expected, strict=True
+        gradients_of(precision, micro_batches=micro_batches, clip_norm=clip_norm), expected, strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
 
@@ -200,7 +204,7 @@ def test_averages_follow_the_weights_in_their_order() -> None:
         np.testing.assert_allclose(average, 2 / 11 * old + 9 / 11 * weight, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("settings", [{}, ON, ON | {"accumulation_steps": 2}], ids=str)
+@pytest.mark.parametrize("settings", [{}, ON, ON | {"micro_batches": 2}], ids=str)
 def test_a_restored_step_goes_on_to_the_bit(settings: dict) -> None:
     through = Lesson(**settings).learn((1, GOOD)).learn((2, GOOD)).learn((3, NO_NUMBER))
     state = {name: array.copy() for name, array in through.step.state().items()}

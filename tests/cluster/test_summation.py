@@ -1,0 +1,84 @@
+"""The summation tree: the same additions in the same order, however many workers share them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.cluster.summation import additions, shares, slots, sum_of_parts
+
+SIZES = st.integers(1, 40)
+
+
+def tree(node: list[str]) -> str:
+    """Return the sum of a node as text with its brackets."""
+    if len(node) == 1:
+        return node[0]
+    middle = -(-len(node) // 2)
+    return f"({tree(node[:middle])}+{tree(node[middle:])})"
+
+
+class Term(str):
+    """Text that records its additions; an empty text is zero."""
+
+    __slots__ = ()
+
+    def __add__(self, other: str, /) -> "Term":
+        return Term(f"({self!s}+{other!s})") if self and other else Term(f"{self!s}{other!s}")
+
+
+def summed(share: range, present: int) -> Term:
+    """Return the sum of a share as a worker adds it, when a step has fewer micro-batches than others."""
+    held = [Term("")] * slots(len(share))
+    for addition in additions(share):
+        if addition.micro_batch < present:
+            held[addition.slot] += Term(str(addition.micro_batch))
+        for slot in addition.merged:
+            held[slot - 1] += held[slot]
+            held[slot] = Term("")
+    assert not any(held[1:])
+    return held[0]
+
+
+@given(SIZES, st.data())
+def test_workers_together_add_as_one_does(count: int, data: st.DataObject) -> None:
+    workers = data.draw(st.integers(1, count))
+    present = data.draw(st.integers(1, count))
+    parts = [summed(share, present) for share in shares(count, workers)]
+    assert sum_of_parts(parts) == summed(range(count), present)
+    if present == count:
+        assert sum_of_parts(parts) == tree([str(number) for number in range(count)])
+
+
+@given(SIZES, st.data())
+def test_each_micro_batch_is_computed_by_one_worker_in_order(count: int, data: st.DataObject) -> None:
+    workers = data.draw(st.integers(1, count))
+    found = shares(count, workers)
+    assert len(found) == workers
+    assert [number for share in found for number in share] == list(range(count))
+    for share in found:
+        assert [addition.micro_batch for addition in additions(share)] == list(share)
+
+
+@pytest.mark.parametrize(("micro_batches", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 3), (16, 4), (5, 2)])
+def test_slots_grow_with_the_logarithm(micro_batches: int, expected: int) -> None:
+    assert slots(micro_batches) == expected
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 16))
+def test_sums_of_floats_are_equal_to_the_bit(seed: int, count: int) -> None:
+    """An order of additions other than the tree's gives other last bits, which a sum over the ranks in turn does."""
+    terms = np.random.default_rng(seed).normal(size=[count, 50]).astype(np.float32)
+
+    def part(share: range) -> np.ndarray:
+        held = np.zeros([slots(len(share)), 50], np.float32)
+        for addition in additions(share):
+            held[addition.slot] += terms[addition.micro_batch]
+            for slot in addition.merged:
+                held[slot - 1] += held[slot]
+                held[slot] = 0
+        return held[0]
+
+    whole = part(range(count))
+    for workers in range(2, count + 1):
+        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(count, workers)]), whole)
