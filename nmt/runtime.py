@@ -74,10 +74,32 @@ def start(seed: int) -> None:
     keras.utils.set_random_seed(seed)
 
 
+def use(threads: int | None = None, gpu: int | None = None) -> None:
+    """Choose what this process computes with, before its first operation.
+
+    Args:
+        threads: threads within an operation; None: one for each core that the process may use.
+        gpu: number of its GPU among those of the machine; None: as TensorFlow chooses.
+    """
+    if threads is not None:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    if gpu is not None and GPUS:
+        tf.config.set_visible_devices(GPUS[gpu % len(GPUS)], "GPU")
+
+
+def threads() -> int:
+    """Return the number of threads within an operation, on which sums and so the last bits of a result may depend."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return tf.config.threading.get_intra_op_parallelism_threads() or cores
+
+
 @functools.cache
 def environment() -> dict[str, str]:
-    """Return versions, device and processor, on which the last bits of a result depend."""
-    return {"tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor()}
+    """Return versions, device, processor and threads, on which the last bits of a result depend."""
+    return {
+        "tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor(),
+        "threads": str(threads()),
+    }  # fmt: skip
 
 
 def _processor() -> str:

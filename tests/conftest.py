@@ -1,5 +1,6 @@
 """Fixtures that many tests share: a small corpus, a run on it, the real corpora."""
 
+import json
 import os
 import pickle
 import shutil
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from nmt.runs.directory import Run
+from nmt.storage.arrays import checksum, read_arrays
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = os.environ.get("NMT_CORPORA")
@@ -45,6 +49,16 @@ def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> 
     assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
+
+
+def outcome(run: Run) -> dict[str, object]:
+    """Return all that a run has come to, but the time it took."""
+    arrays = {
+        str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
+    }
+    lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    metrics = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    return {**arrays, "metrics": metrics}
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ WINGS: dict[str, str] = {
     "storage": "errors",
     "config": "errors storage",
     "runtime": "config",
-    "cluster": "",
+    "cluster": "errors config runtime",
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
@@ -26,13 +26,18 @@ WINGS: dict[str, str] = {
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
     "api": "errors config runs data decoding evaluation training",
-    "cli": "errors storage config runtime models runs data decoding evaluation training plotting benchmark api",
+    "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark api",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 WITHOUT_TENSORFLOW = [
     "api",
     "cli.app",
+    "cluster.launch",
+    "cluster.layout",
+    "cluster.rendezvous",
+    "cluster.start",
+    "cluster.summation",
     "config.schema",
     "data.batch_plan",
     "data.cleaning",

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from conftest import ROOT, small_pairs, write_pickle
 
-FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "tests"]
+FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
 SMALL_RECURRENT_MODEL = {"width": 16}
@@ -168,6 +168,12 @@ def test_the_commands_of_configs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["nmt", "tests"])
 def test_the_commands_for_developers(folder: str, tmp_path: Path) -> None:
     run_readme(folder, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_cluster(tmp_path: Path) -> None:
+    outputs = run_readme("nmt/cluster", tmp_path, epochs=2)
+    assert any("2 workers" in output for output in outputs.values())
 
 
 # --- what the READMEs hold

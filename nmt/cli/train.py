@@ -1,14 +1,29 @@
 """``nmt train``: training of a run, new or resumed, from its estimate to its last line."""
 
 import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import CONFIGURATION, RUN, DatasetOption, SetOption
+from nmt.cli.options import (
+    CONFIGURATION,
+    RUN,
+    DatasetOption,
+    HostsOption,
+    IndexOption,
+    SetOption,
+    StallOption,
+    ThreadsOption,
+    WaitOption,
+    WorkersOption,
+)
 from nmt.cli.usage import SIGNAL
+from nmt.cluster.start import MEETING_SECONDS, STALL_SECONDS, TeamOptions, started
+from nmt.errors import NmtError
 
 if TYPE_CHECKING:
+    from nmt.cluster.team import Team
     from nmt.config.schema import Config
     from nmt.data.dataset import Dataset
     from nmt.runs.directory import Run
@@ -62,49 +77,87 @@ def train(
         bool,
         typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.", rich_help_panel=RUN),
     ] = False,
+    workers: WorkersOption = None,
+    hosts: HostsOption = None,
+    index: IndexOption = None,
+    threads: ThreadsOption = None,
+    wait: WaitOption = MEETING_SECONDS,
+    stall: StallOption = STALL_SECONDS,
 ) -> None:
     """Train a model, or resume a run.
 
     The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run. Ctrl-C saves
     after the current step and stops.
 
+    With training.micro_batches=K up to K workers share a step, on this machine (--workers) or on several. The result
+    does not depend on their number.
+
     Examples:
         nmt train --config base.yaml
         nmt train --config base.yaml --run wide --set model.d_ff=2048
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
+        nmt train --run shared --set training.micro_batches=2 --workers 2
     """  # fmt: skip
     from nmt.api import training_configuration
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     name, settings = training_configuration(config, run, all_overrides)
-    run_training(name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run)
+    with started(TeamOptions(workers, hosts, index)) as place:
+        from nmt import runtime
+        from nmt.cluster.team import Team
+
+        runtime.use(threads, place.layout.local_rank if place.layout else None)
+        team = Team(place.layout, wait, stall, _say_waiting, place.check)
+        run_training(
+            name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run, team=team
+        )
 
 
 def run_training(
-    name: str, config: "Config", dataset_name: str | None, *, allow_changes: bool = False, dry_run: bool = False
+    name: str,
+    config: "Config",
+    dataset_name: str | None,
+    *,
+    allow_changes: bool = False,
+    dry_run: bool = False,
+    team: "Team | None" = None,
 ) -> "Run":
     """Train the run of that name, new or not, to its end, and print what a person wants to know on the way."""
     from nmt.evaluation.validation_decoder import ValidationDecoder
     from nmt.training.session import TrainingSession
 
-    with TrainingSession(name, config, dataset_name, hold=not dry_run) as session:
-        _note_settings_not_in_force(config, session.dataset)
+    say = _say if team is None or team.is_chief else _say_nothing
+    with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team) as session:
+        _note_settings_not_in_force(config, session.dataset, say)
         changes = session.open(ValidationDecoder, allow_changes=allow_changes)
         for damage in session.trainer.damaged:
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
-            typer.echo(_nothing_to_do(session.trainer))
+            say(_nothing_to_do(session.trainer))
             return session.run
         for change in changes:
-            typer.echo(f"Changed, as allowed: {change}")
-        _train(session, dry_run=dry_run)
+            say(f"Changed, as allowed: {change}")
+        _train(session, say, dry_run=dry_run)
     return session.run
 
 
-def _train(session: "TrainingSession", *, dry_run: bool) -> None:
+def _say(text: str) -> None:
+    typer.echo(text)
+
+
+def _say_nothing(text: str) -> None:
+    """Leave the terminal to worker 0."""
+
+
+def _say_waiting(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: bool) -> None:
     """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
+    from nmt.cluster.workers import WorkerLostError, check_together
     from nmt.training.console import Console
     from nmt.training.estimate import estimate
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -112,38 +165,45 @@ def _train(session: "TrainingSession", *, dry_run: bool) -> None:
 
     run, config, trainer = session.run, session.config, session.trainer
     if step := trainer.state.position.step:
-        typer.echo(
+        say(
             f"Going on with run {run.name} after step {step:,}, in epoch {trainer.epoch + 1} of "
             f"{config.training.epochs}"
         )
     if differences := environment_differences(trainer.environment_before):
-        typer.echo(
+        say(
             f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
             "the last bits from that of an uninterrupted run."
         )
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
-    typer.echo(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}, {trainer.state.precision}")
-    console = Console(config.training.epochs, config.training.log_every)
+    shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
+    say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
+    console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown:
         try:
-            if not trainer.is_trained:
-                trainer.check = shutdown.check
-                typer.echo(estimate(trainer).text)
-            if dry_run:
-                typer.echo("A dry run: nothing was written.")
-                return
-            session.begin()
-            if not session.resumed:
-                typer.echo(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
-            trainer.train([console], shutdown.check)
+            with trainer.workers.exchanging():
+                if not trainer.is_trained:
+                    trainer.check = check_together(trainer.workers, shutdown.check, StopRequested)
+                    say(estimate(trainer).text)
+                if dry_run:
+                    say("A dry run: nothing was written.")
+                    return
+                session.begin()
+                if not session.resumed:
+                    say(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
+                trainer.train([console] if console else [], shutdown.check)
         except StopRequested:
-            console.close()
-            typer.echo(_stopped(trainer), err=True)
+            if console:
+                console.close()
+                typer.echo(_stopped(trainer), err=True)
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
+        except WorkerLostError as error:
+            raise NmtError(f"{error}. {_after_loss(trainer)}") from None
         finally:
-            console.close()
-    typer.echo(_finished(trainer))
+            if console:
+                console.close()
+    if console:
+        say(_finished(trainer))
 
 
 def _nothing_to_do(trainer: "Trainer") -> str:
@@ -166,6 +226,15 @@ def _stopped(trainer: "Trainer") -> str:
     return f"Saved at step {step:,}. Go on with: nmt train --run {trainer.run.name}"
 
 
+def _after_loss(trainer: "Trainer") -> str:
+    saved = trainer.saver.saved
+    if saved is None:
+        return "Nothing has been saved yet; the same command begins again, with any number of workers."
+    return (
+        f"Step {saved.step:,} is the last one saved. The same command goes on from there, with any number of workers."
+    )
+
+
 def _finished(trainer: "Trainer") -> str:
     run = trainer.run
     count = trainer.state.train_step.nonfinite_report().skipped
@@ -183,7 +252,7 @@ def _finished(trainer: "Trainer") -> str:
     )
 
 
-def _note_settings_not_in_force(config: "Config", dataset: "Dataset") -> None:
+def _note_settings_not_in_force(config: "Config", dataset: "Dataset", say: Callable[[str], None]) -> None:
     prepared = dataset.manifest.settings
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"
@@ -191,7 +260,7 @@ def _note_settings_not_in_force(config: "Config", dataset: "Dataset") -> None:
         if key != "dataset" and value not in {"auto", getattr(prepared, key)}
     ]
     if different:
-        typer.echo(
+        say(
             f"Note: dataset {dataset.name} was prepared with other settings than this configuration's "
             f"({'; '.join(different)}); what it was prepared with counts."
         )

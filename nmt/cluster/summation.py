@@ -5,8 +5,9 @@ of [a, m) and [m, b) with m = a + ceil((b - a) / 2). W workers take nodes of thi
 adds below its node and all add above the nodes what a single worker adds there.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self, TypeVar
+import operator
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 
 class Addition(NamedTuple):
@@ -20,15 +21,7 @@ class Addition(NamedTuple):
     """Slots that are then added to the slot before them, in this order, and set to zeros."""
 
 
-class Summand(Protocol):
-    """What can be added."""
-
-    def __add__(self, other: Self, /) -> Self:
-        """Return the sum."""
-        ...
-
-
-Value = TypeVar("Value", bound=Summand)
+Value = TypeVar("Value")
 
 
 def shares(micro_batches: int, workers: int) -> list[range]:
@@ -83,9 +76,9 @@ def slots(micro_batches: int) -> int:
     return 1 + max(addition.slot for addition in additions(range(micro_batches)))
 
 
-def sum_of_parts(parts: Sequence[Value]) -> Value:
+def sum_of_parts(parts: Sequence[Value], add: Callable[[Value, Value], Value] = operator.add) -> Value:
     """Return the sum of the workers' parts, in the order of their ranks, as the tree adds them."""
     if len(parts) == 1:
         return parts[0]
     middle = _middle(parts)
-    return sum_of_parts(parts[:middle]) + sum_of_parts(parts[middle:])
+    return add(sum_of_parts(parts[:middle], add), sum_of_parts(parts[middle:], add))

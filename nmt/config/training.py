@@ -33,6 +33,10 @@ class TrainingConfig(Section):
     micro_batches: int = Field(1, ge=1, le=65_536)
     """Batches whose gradients are summed for one optimizer step, as if they were one batch: one after another on one
     worker, or shared among workers, with the same result to the bit. At least the number of workers."""
+    reduction: Literal["exact", "fastest"] = "exact"
+    """Addition of gradients of several workers. ``exact``: in an order that does not depend on their number.
+    ``fastest``: by TensorFlow's all-reduce (NCCL on GPUs, a ring between CPUs); the last bits then depend on the number
+    of workers."""
     remove_padding: bool = True
     """Compute all layers but attention on the real tokens alone, without padding. The result is the same; false is
     slower, and serves comparisons."""

@@ -4,8 +4,8 @@ An epoch's batches depend on (seed, epoch) alone, so training resumes at any ste
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -107,13 +107,3 @@ def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: in
 def longest_row(sequences: Sequences, *, bos: bool) -> int:
     """Return the length of the row that ``pad_rows`` makes of the longest sequence."""
     return int(bos) + int(sequences.lengths.max()) + 1
-
-
-Batch = TypeVar("Batch")
-
-
-def grouped(batches: Iterable[Batch], count: int) -> Iterator[list[Batch]]:
-    """Yield the micro-batches of each step: ``count`` consecutive batches, fewer at the end."""
-    iterator = iter(batches)
-    while group := list(itertools.islice(iterator, count)):
-        yield group

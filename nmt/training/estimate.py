@@ -15,6 +15,7 @@ from nmt import runtime
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.models.weights import set_weights, weights_of
+from nmt.runtime import tf
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
 from nmt.training.state import TrainState
 from nmt.training.trainer import Trainer
@@ -36,20 +37,48 @@ class Estimate(NamedTuple):
     seconds: float
     """Time of all epochs left."""
     memory: int | None
-    """Peak memory in bytes while the longest batches were profiled; None where the system does not say."""
+    """Peak memory of a process in bytes while the longest batches were profiled; None where the system does not say."""
     disk: int
     """Bytes that the run's folder will grow by at most."""
     free: int
     """Free bytes on that disk."""
+    sharing: "Sharing | None" = None
+    """What several workers gain and exchange; None for one."""
 
     @property
     def text(self) -> str:
         """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
-        return (
+        each = f" each of {self.sharing.workers} workers" if self.sharing else ""
+        lines = [
             f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, "
-            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}; on disk at most "
-            f"{size(self.disk)}, of {size(self.free)} free"
+            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}{each}; on disk at "
+            f"most {size(self.disk)}, of {size(self.free)} free"
+        ]
+        return "\n".join([*lines, self.sharing.text] if self.sharing else lines)
+
+
+class Sharing(NamedTuple):
+    """What workers gain and exchange."""
+
+    workers: int
+    """Number of workers W."""
+    bytes_sent: int
+    """Bytes that each worker sends in a step; it receives as many."""
+    exchange_seconds: float
+    """Time of the exchange of a step."""
+    step_seconds: float
+    """Time of a step, exchange included."""
+    efficiency: float
+    """Time of a step on one such worker, by W times its time on W workers."""
+
+    @property
+    def text(self) -> str:
+        """It on a line."""
+        return (
+            f"Each step the {self.workers} workers exchange {size(self.bytes_sent)} each, "
+            f"{self.exchange_seconds:.2f} of {self.step_seconds:.2f} s: {self.efficiency:.0%} of {self.workers} times "
+            "the speed of one"
         )
 
 
@@ -93,14 +122,17 @@ def estimate(trainer: Trainer) -> Estimate:
     validated = [*_longest(trainer.validator.split, validation), validation[0]]
     # The first steps of a process also trace, and allocate; the last ones count.
     seconds = profile_steps(trainer, epoch, [*longest, *ordinary], validated)
-    step = float(np.median(seconds[len(longest) : len(longest) + TIMED_STEPS]))
-    steps = trainer.pipeline.steps(epoch)
-    epoch_seconds = step * len(plan) + seconds[-1] * len(validation)
+    batch = float(np.median(seconds[len(longest) : len(longest) + TIMED_STEPS]))
+    steps, workers = trainer.pipeline.steps(epoch), trainer.workers
+    sharing = profile_sharing(trainer, batch) if workers.count > 1 else None
+    trained = sharing.step_seconds * steps if sharing else batch * len(plan)
+    epoch_seconds = trained + seconds[-1] * len(validation) / workers.count
     epochs = settings.epochs - trainer.epoch
     done = state.position.steps_in_epoch / steps
     return Estimate(
         parameters=state.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
+        sharing=sharing,
     )  # fmt: skip
 
 
@@ -126,6 +158,40 @@ def profile_steps(
             seconds.append(time.perf_counter() - started)
             trainer.check()
     return seconds
+
+
+def profile_sharing(trainer: Trainer, batch_seconds: float) -> Sharing:
+    """Measure what several workers gain and exchange.
+
+    Args:
+        trainer: trainer of this worker.
+        batch_seconds: time of a step of a single micro-batch, with its exchange.
+    """
+    state, workers = trainer.state, trainer.workers
+    rate = trainer.pipeline.learning_rate(1)
+    share = max(len(one) for one in workers.all_shares(trainer.config.training.micro_batches))
+    applied, exchanged = [], []
+    zeros = [tf.zeros_like(weight) for weight in state.train_step.optimizer.variables_trained]
+    exchange = tf.function(lambda: workers.total(zeros, tf.zeros([3], tf.float64))[1])
+    with _unchanged(state):
+        for _ in range(TIMED_STEPS):
+            started = time.perf_counter()
+            state.step([], rate)  # the update alone, of no micro-batch
+            state.totals.read()
+            middle = time.perf_counter()
+            exchange().numpy()
+            applied.append(middle - started)
+            exchanged.append(time.perf_counter() - middle)
+            trainer.check()
+    # The first of each also traces.
+    update, exchange_seconds = float(np.median(applied[1:])), float(np.median(exchanged[1:]))
+    computed = max(batch_seconds - update, 0.0)
+    step = computed * share + update
+    alone = computed * trainer.config.training.micro_batches + max(update - exchange_seconds, 0.0)
+    return Sharing(
+        workers.count, workers.bytes_sent(sum(zero.shape.num_elements() for zero in zeros)), exchange_seconds, step,
+        alone / (workers.count * step),
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -1,13 +1,15 @@
 """Input pipeline: the batches of each epoch, planned by (seed, epoch) and padded while the step before runs."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
-from nmt.data.batch_plan import grouped, plan_epoch
+from nmt.data.batch_plan import plan_epoch
 from nmt.data.batching import batch_dataset
 from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Split
@@ -19,16 +21,29 @@ Batch = tuple[tf.Tensor, tf.Tensor]
 
 
 class InputPipeline:
-    """Training batches of each epoch, and the learning rate of each step."""
+    """Training batches of each epoch, and the learning rate of each step.
 
-    def __init__(self, config: Config, split: Split, resample: Callable[[int], Split] | None = None) -> None:
-        """Take the configuration, the training split, and a function from an epoch to its resampled split, if any."""
+    All workers plan an epoch alike; each assembles the micro-batches of its share.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        split: Split,
+        resample: Callable[[int], Split] | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        """Take the configuration, the training split, and the workers (None: this process alone).
+
+        ``resample`` is a function from an epoch to its resampled split, if the dataset samples subwords.
+        """
         self.config, self._split, self._resample = config, split, resample
+        self._share = (workers or Workers()).share(config.training.micro_batches)
         self._resampled: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
 
     @classmethod
-    def of(cls, config: Config, dataset: Dataset) -> "InputPipeline":
+    def of(cls, config: Config, dataset: Dataset, workers: Workers | None = None) -> "InputPipeline":
         """Return the pipeline of a prepared dataset.
 
         Raises:
@@ -36,7 +51,8 @@ class InputPipeline:
         """
         seed = config.training.seed
         sampled = dataset.manifest.settings.subword_sampling
-        return cls(config, dataset.split("train"), functools.partial(dataset.resampled, seed) if sampled else None)
+        resample = functools.partial(dataset.resampled, seed) if sampled else None
+        return cls(config, dataset.split("train"), resample, workers)
 
     @property
     def pairs(self) -> int:
@@ -80,9 +96,17 @@ class InputPipeline:
         )
 
     def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
-        """Yield the batches of each step of an epoch after its first ``start`` steps."""
-        count = self.config.training.micro_batches
-        return grouped(self.batches(epoch, self.plan(epoch)[start * count :]), count)
+        """Yield the micro-batches of each step of an epoch after its first ``start`` steps.
+
+        They are those of this worker's share, in order; fewer, or none, in the last step of an epoch.
+        """
+        count, plan = self.config.training.micro_batches, self.plan(epoch)
+        shares = [
+            plan[step * count : (step + 1) * count][self._share.start : self._share.stop]
+            for step in range(start, self.steps(epoch))
+        ]
+        batches = iter(self.batches(epoch, list(itertools.chain(*shares))))
+        return (list(itertools.islice(batches, len(share))) for share in shares)
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of a step of the run, from 1."""

@@ -4,6 +4,8 @@ import contextlib
 from types import TracebackType
 from typing import Self
 
+from nmt import runtime
+from nmt.cluster.team import Team
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset
 from nmt.data.manifest import read_manifest
@@ -12,14 +14,17 @@ from nmt.storage.atomic import refuse_existing
 from nmt.storage.file_lock import locked
 from nmt.storage.names import check_name
 from nmt.training.averaging import MakeDecode
-from nmt.training.resume import apply_changes, check_changes, start_run
+from nmt.training.resume import apply_changes, check_changes, resolved, start_run
 from nmt.training.trainer import Trainer
+from nmt.version import version
 
 
 class TrainingSession:
     """A run to train. Nothing is written before ``begin``, so that all refusals come first."""
 
-    def __init__(self, name: str, config: Config, dataset_name: str | None, *, hold: bool = True) -> None:
+    def __init__(
+        self, name: str, config: Config, dataset_name: str | None, *, hold: bool = True, team: Team | None = None
+    ) -> None:
         """Find the run, if there is one of that name, and the dataset.
 
         Args:
@@ -27,11 +32,14 @@ class TrainingSession:
             config: its configuration.
             dataset_name: name of the dataset; None: the resumed run's, or for a new run the one prepared last.
             hold: whether to lock the run; a dry run does not.
+            team: the workers to train with; None: this process alone.
 
         Raises:
             NmtError: for a name that cannot be used, or a missing dataset.
         """
         self.name, self.config, self.hold = name, config, hold
+        self.team = team or Team()
+        self.team.check_share(config.training.micro_batches)
         self.resumed = run_exists(name)
         if self.resumed:
             self.run = find_run(name)
@@ -53,7 +61,7 @@ class TrainingSession:
         self._locks.close()
 
     def open(self, make_decode: MakeDecode, *, allow_changes: bool = False) -> list[str]:
-        """Check the configuration against the run, and build the ``trainer``.
+        """Check the configuration against the run, join the other workers, and build the ``trainer``.
 
         Args:
             make_decode: makes the function that translates validation sentences.
@@ -66,15 +74,27 @@ class TrainingSession:
             NmtError: for all that keeps the run from training.
         """
         changes: list[str] = []
-        if self.resumed:
+        if self.resumed and self.team.is_chief:
             if self.hold:
                 self._lock()
             changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
-        self.trainer = Trainer(self.run, self.config, self.dataset, make_decode(self.config, self.dataset))
+        workers = self.team.join(self._facts(), self.config.training.reduction)
+        decode = make_decode(self.config, self.dataset)
+        with workers.exchanging():
+            self.trainer = Trainer(self.run, self.config, self.dataset, decode, workers)
         return changes
+
+    def _facts(self) -> dict[str, str]:
+        """Return what must be equal on all workers, by name."""
+        versions = {name: runtime.environment()[name] for name in ("tensorflow", "keras")}
+        settings = resolved(self.config, self.dataset).model_dump(mode="json")
+        keys = {f"{section}.{key}": str(value) for section, keys in settings.items() for key, value in keys.items()}
+        return {"nmt": version(), **versions, "run": self.name, "dataset": self.dataset.manifest.fingerprint, **keys}
 
     def begin(self) -> None:
         """Create the run's directory, or store the allowed changes; ``trainer`` may train from then on."""
+        if not self.team.is_chief:
+            return
         if self.resumed:
             apply_changes(self.run, self.config, self.dataset)
             return

@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from nmt import runtime
+from nmt.cluster.workers import Workers, check_together
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
-from nmt.models.weights import weights_of
+from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
 from nmt.runs.metrics import (
     AverageMetrics,
@@ -18,49 +19,85 @@ from nmt.runs.metrics import (
     parse_metrics,
     weights_id,
 )
-from nmt.runs.weights import average_weights, save_weights, weights_to_delete
+from nmt.runs.weights import weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training import stopping
-from nmt.training.checkpoints import Checkpoint, remove_leftovers, restore_newest
+from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
 from nmt.training.divergence import diverged, failed_step, not_finite
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested, never_stop
-from nmt.training.listeners import Listener, MetricsFile, StepEvent, ValidationEvent
+from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 from nmt.training.optimization.accumulators import Sums
 from nmt.training.resume import check_lengths, load_initial_weights
-from nmt.training.saver import CheckpointSaver
+from nmt.training.saver import IdleSaver, Saver
 from nmt.training.state import TrainState
 from nmt.training.validation import Decode, ValidationResult, Validator
 
 
 class Trainer:
-    """A run in training: its state, input pipeline, validator and listeners."""
+    """A run in training: its state, input pipeline, validator and listeners.
 
-    def __init__(self, run: Run, config: Config, dataset: Dataset, decode: Decode | None = None) -> None:
+    All workers go through it in step. What the chief reads from the run's folder it sends to the others.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        config: Config,
+        dataset: Dataset,
+        decode: Decode | None = None,
+        workers: Workers | None = None,
+    ) -> None:
         """Build the model and restore the run's newest checkpoint, if it has one; nothing is written.
+
+        ``decode`` is a function that translates; ``workers``: None for this process alone.
 
         Raises:
             ConfigError: for a model that does not fit the dataset.
             DataError: if no checkpoint can be used.
             NotFoundError, ConflictError: for initial weights that are missing or of another vocabulary.
         """
-        self.run, self.config = run, config
+        self.run, self.config, self.workers = run, config, workers or Workers()
         check_lengths(config.model, dataset.manifest)
-        self.pipeline = InputPipeline.of(config, dataset)
-        self.state = TrainState(config, dataset.manifest.vocabulary)
-        if config.training.start_from and not run.state_steps:
-            load_initial_weights(config.training.start_from, self.state.model, dataset)
-        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode)
-        self.listeners: list[Listener] = [MetricsFile(run)]
+        self.pipeline = InputPipeline.of(config, dataset, self.workers)
+        self.state = TrainState(config, dataset.manifest.vocabulary, self.workers)
+        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode, self.workers)
         self.check: Callable[[], None] = never_stop
 
-        restored = restore_newest(run, self.state.restore)
-        self.damaged = restored.damaged if restored else []
-        self.environment_before = restored.loop.environment if restored else runtime.environment()
-        self._metrics = restored.metrics if restored else b""
+        self.damaged: list[str] = []
+        loop = self._restore(dataset) if self.workers.is_chief else None
+        loop = self._receive_state(loop)
+        self.environment_before = loop.environment if loop else runtime.environment()
         records = parse_metrics(self._metrics, run.metrics_path)
         self.validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
-        self.saver = CheckpointSaver(run, config.training, restored.loop if restored else None)
+        self.saver = (Saver if self.workers.is_chief else IdleSaver)(run, config.training, loop)
+        self.listeners: list[Listener] = [self.saver.metrics_file]
+
+    def _restore(self, dataset: Dataset) -> LoopState | None:
+        """Restore the newest checkpoint, or load the weights to start from; returns the position of the checkpoint."""
+        if self.config.training.start_from and not self.run.state_steps:
+            load_initial_weights(self.config.training.start_from, self.state.model, dataset)
+        restored = restore_newest(self.run, self.state.restore)
+        self._metrics = restored.metrics if restored else b""
+        self.damaged = restored.damaged if restored else []
+        return restored.loop if restored else None
+
+    def _receive_state(self, loop: LoopState | None) -> LoopState | None:
+        """Take over the chief's weights, optimizer, position and metrics; returns the position of its checkpoint."""
+        if self.workers.count == 1:
+            return loop
+        text = self.workers.broadcast_text(loop.model_dump_json().encode() if loop else b"")
+        metrics = self._metrics if self.workers.is_chief else b""
+        self._metrics = self.workers.broadcast_text(metrics)
+        weights = self.workers.broadcast(weights_of(self.state.model))
+        optimizer = self.workers.broadcast(self.state.train_step.state())
+        if not text:
+            set_weights(self.state.model, weights)
+            self.state.train_step.restore(optimizer)
+            return None
+        loop = LoopState.model_validate_json(text)
+        self.state.restore(Checkpoint(loop, self._metrics, weights, optimizer))
+        return loop
 
     # --- progress of the run
 
@@ -81,8 +118,9 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to do, neither an epoch nor the average."""
-        return stopping.is_finished(self.run, self.state.position, self.validations, self.config.training)
+        """Whether nothing is left to do, neither an epoch nor the average, by the chief's files."""
+        finished = stopping.is_finished(self.run, self.state.position, self.validations, self.config.training)
+        return self.workers.chief_says(finished)
 
     @property
     def epochs_to_average(self) -> list[int]:
@@ -102,16 +140,15 @@ class Trainer:
 
         Args:
             listeners: observers besides the metrics file.
-            check: is called after each step and each validation batch; when it raises StopRequested, a checkpoint is
-                saved before the exception leaves.
+            check: is called after each step and each validation batch; when it raises StopRequested on a worker, a
+                checkpoint is saved before the exception leaves on all.
 
         Raises:
-            NmtError: if training diverges or the disk refuses.
+            NmtError: if training diverges, the disk refuses, or a worker is gone.
         """
-        self.check = check
+        self.check = check_together(self.workers, check, StopRequested)
         self.listeners = [self.listeners[0], *listeners]
-        remove_leftovers(self.run)
-        self.run.restore_metrics(self._metrics)
+        self.saver.begin(self._metrics)
         with self.saver:
             try:
                 if self.saver.saved is None and self.config.training.start_from:
@@ -165,6 +202,8 @@ class Trainer:
 
     def _end_epoch(self, epoch: int) -> None:
         train, position = self._read_totals(), self.state.position
+        if self.workers.count > 1:
+            self.workers.compare([*weights_of(self.state.model).values(), *self.state.train_step.state().values()])
         if not train.tokens:
             raise self._diverged(f"every step of epoch {epoch} was skipped")
         train_loss, train_accuracy = train.means
@@ -190,7 +229,7 @@ class Trainer:
         weights, result = self._validate()
         metrics = StepValidation(epoch=position.epoch + 1, step=position.step, **result.fields())
         if best_of([*self.validations, metrics], self.config.training.best_by) is metrics:
-            save_weights(self.run, weights, weights_id(metrics))
+            self.saver.save_weights(weights, weights_id(metrics))
         event = self._record(metrics, result)
         self._tell(lambda listener: listener.on_validation(event))
 
@@ -204,9 +243,9 @@ class Trainer:
         return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     def _average(self) -> AverageMetrics:
-        weights = average_weights(self.run, self.epochs_to_average)
+        weights = self.workers.broadcast(self.saver.average(self.epochs_to_average, weights_of(self.state.model)))
         result = self.validator.validate(weights, self.check)
-        save_weights(self.run, weights, "average")
+        self.saver.save_weights(weights, "average")
         return AverageMetrics(epochs=self.epochs_to_average, step=self.state.position.step, **result.fields())
 
     def _tell(self, call: Callable[[Listener], None]) -> None:
@@ -216,6 +255,8 @@ class Trainer:
     def _save(self, epoch_weights: Arrays | None = None) -> None:
         """Save a checkpoint in the background; before it the weights of an epoch that has ended."""
         self._read_totals()
+        if not self.saver.writes:
+            return
         self.saver.wait()
         # Steps change the model's own weights; the weights of an epoch are their averages, if there are any.
         own = epoch_weights if epoch_weights and not self.state.has_averages else None

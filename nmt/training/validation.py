@@ -1,10 +1,12 @@
 """Validation: loss and accuracy by teacher forcing, BLEU and chrF by translating, always on the same batches."""
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import plan_epoch
 from nmt.data.batching import batch_dataset
@@ -42,13 +44,28 @@ class ValidationResult(NamedTuple):
 
 
 class Validator:
-    """A model with the validation batches, the same in the same order each time."""
+    """A model with the validation batches, the same in the same order each time.
 
-    def __init__(self, model: Seq2SeqModel, config: Config, split: Split, decode: Decode | None = None) -> None:
-        """Take the model, whose weights may change later, the validation split, and a function that translates."""
+    Workers take turns at the batches; their sums are added in the order of the batches, as one worker adds them.
+    """
+
+    def __init__(
+        self,
+        model: Seq2SeqModel,
+        config: Config,
+        split: Split,
+        decode: Decode | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        """Take the model, whose weights may change later, and the validation split.
+
+        ``decode`` is a function that translates; ``workers``: None for this process alone.
+        """
         self.model, self.config, self.split, self.decode = model, config, split, decode
+        self.workers = workers or Workers()
         self.totals = Totals()
-        self.step = make_validation_step(model, self.totals)
+        self.step = make_validation_step(model, self.totals, self.workers)
+        self.pass_turn = make_validation_pass(self.totals, self.workers)
 
     def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:
         """Return the quality of weights.
@@ -66,8 +83,13 @@ class Validator:
     def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
         """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""
         self.totals.set(Sums())
-        for source, target in self.batches(self.plan):
-            self.step(source, target)
+        rounds = -(-len(self.plan) // self.workers.count)
+        own = self.batches(self.workers.turns(self.plan))
+        for batch in itertools.islice(itertools.chain(own, itertools.repeat(None)), rounds):
+            if batch is None:
+                self.pass_turn()
+            else:
+                self.step(*batch)
             check()
         return self.totals.read().means
 
@@ -79,17 +101,37 @@ class Validator:
             self.split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
         )
 
-    def batches(self, plan: list[np.ndarray]) -> Iterator[Batch]:
+    def batches(self, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
         """Yield the batches of a plan."""
-        return iter(batch_dataset(self.split, plan, source_bos=self.config.model.reads_bos, pad_to_longest=False))
+        return iter(batch_dataset(self.split, list(plan), source_bos=self.config.model.reads_bos, pad_to_longest=False))
 
 
-def make_validation_step(model: Seq2SeqModel, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:
-    """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``."""
+def make_validation_step(
+    model: Seq2SeqModel, totals: Totals, workers: Workers
+) -> Callable[[tf.Tensor, tf.Tensor], None]:
+    """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``.
+
+    Batches of other workers are added with it, by their ranks.
+    """
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         states, targets = model.teacher_forcing(source, target)
-        totals.add(stacked(cross_entropy(model.output_projection().logits(states), targets)))
+        _add_all(stacked(cross_entropy(model.output_projection().logits(states), targets)), totals, workers)
 
     return validation_step
+
+
+def make_validation_pass(totals: Totals, workers: Workers) -> Callable[[], None]:
+    """Return the traced turn of a worker for whom no batch is left."""
+
+    @tf.function
+    def validation_pass() -> None:
+        _add_all(tf.zeros([3], tf.float64), totals, workers)
+
+    return validation_pass
+
+
+def _add_all(sums: tf.Tensor, totals: Totals, workers: Workers) -> None:
+    for one in tf.unstack(workers.gather(sums), workers.count):
+        totals.add(one)

@@ -3,7 +3,6 @@
 Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest tests/training/test_interrupts.py -n 0 -s``
 """
 
-import json
 import os
 import random
 import shutil
@@ -14,15 +13,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import nmt, small_pairs, write_pickle
+from conftest import nmt, outcome, small_pairs, write_pickle
 
 from nmt.errors import ConflictError
 from nmt.runs.directory import Run
-from nmt.storage.arrays import checksum, read_arrays
 from nmt.storage.file_lock import locked
 from nmt.training.interrupts import GracefulShutdown, StopRequested
 
-KILLS = int(os.environ.get("NMT_KILLS", "4"))
+KILLS = int(os.environ.get("NMT_KILLS", "3"))
 MODELS = {
     "small.yaml": "{encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}",
     "recurrent.yaml": "{architecture: recurrent, cell: gru, width: 32, bidirectional: true, first_state: backward, "
@@ -57,16 +55,6 @@ def start(folder: Path, *arguments: str, config: str = "small.yaml") -> subproce
         *arguments,
     ]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def outcome(run: Run) -> dict[str, object]:
-    """Return all that a run has come to, but the time it took."""
-    arrays = {
-        str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
-    }
-    lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    metrics = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
-    return {**arrays, "metrics": metrics}
 
 
 def steps_of(run: Run) -> int:

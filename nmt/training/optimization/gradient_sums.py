@@ -1,7 +1,9 @@
 """Sums of the gradients of a step's micro-batches, in the order of the summation tree."""
 
 from nmt.cluster.summation import slots
+from nmt.cluster.workers import Workers
 from nmt.runtime import tf
+from nmt.training.optimization.nonfinite import NONE, NonFiniteTracker
 
 
 class GradientSums(tf.Module):
@@ -11,17 +13,19 @@ class GradientSums(tf.Module):
     is the value, but -0 becomes +0; so a micro-batch that a short step lacks changes no bit.
     """
 
-    def __init__(self, weights: list[tf.Variable], micro_batches: int) -> None:
-        """Take the weights, and the number of micro-batches of a step that this process computes."""
+    def __init__(self, weights: list[tf.Variable], micro_batches: int, workers: Workers) -> None:
+        """Take the weights, the number of micro-batches of a step, and the workers who share them."""
         super().__init__(name="gradient_sums")
+        self._workers = workers
         self.slots = [
             [
                 *(tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights),
                 tf.Variable(tf.zeros([3], tf.float64), trainable=False),
             ]
-            for _ in range(slots(micro_batches))
+            for _ in range(slots(len(workers.share(micro_batches))))
         ]
-        self.last_batch = tf.Variable(0, dtype=tf.int64, trainable=False)
+        # The first and the last micro-batch with a non-finite loss, and the last of all.
+        self.numbers = tf.Variable([NONE] * 3, dtype=tf.int64, trainable=False)
 
     def add(self, gradients: list[tf.Tensor], sums: tf.Tensor, batch: tf.Tensor, slot: tf.Tensor) -> None:
         """Add a micro-batch to a slot.
@@ -42,7 +46,9 @@ class GradientSums(tf.Module):
             add_to(self.slots[0])
         else:
             tf.switch_case(slot, [lambda variables=variables: add_to(variables) for variables in self.slots])
-        self.last_batch.assign(batch)
+        first, last, _ = tf.unstack(self.numbers)
+        bad = ~tf.math.is_finite(sums[0])
+        self.numbers.assign([tf.where(bad & (first < 0), batch, first), tf.where(bad, batch, last), batch])
 
     def merge(self, slot: int) -> None:
         """Add a slot to the one before it, and clear it."""
@@ -50,12 +56,22 @@ class GradientSums(tf.Module):
             total.assign_add(part)
             part.assign(tf.zeros_like(part))
 
-    def take(self) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """Return the summed gradients, and the sums float64 [3], of all micro-batches added."""
+    def take(self, nonfinite: NonFiniteTracker) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+        """Return what the micro-batches of all workers sum to, and note those with a non-finite loss.
+
+        Returns:
+            The gradients; loss, correct tokens and tokens, float64 [3]; number of the last micro-batch, int64 scalar.
+        """
         *gradients, sums = (variable.read_value() for variable in self.slots[0])
-        return gradients, sums
+        gradients, sums = self._workers.total(gradients, sums)
+        firsts, lasts, numbers = tf.unstack(self._workers.gather(self.numbers.read_value()), axis=1)
+        first, last = tf.reduce_min(tf.where(firsts < 0, tf.int64.max, firsts)), tf.reduce_max(lasts)
+        nonfinite.note(last >= 0, first)
+        nonfinite.note(last >= 0, last)
+        return gradients, sums, tf.reduce_max(numbers)
 
     def clear(self) -> None:
-        """Set the sums to zeros."""
+        """Set the sums to zeros, and forget the numbers."""
         for variable in self.slots[0]:
             variable.assign(tf.zeros_like(variable))
+        self.numbers.assign([NONE] * 3)

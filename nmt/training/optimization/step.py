@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length.
 """
 
 from nmt.cluster.summation import Addition
+from nmt.cluster.workers import Workers
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
@@ -30,8 +31,10 @@ class TrainStep:
     gradients that overflow with a finite loss skip the step and halve the loss scale, without a record.
     """
 
-    def __init__(self, model: Seq2SeqModel, optimizer: Adam, totals: Totals, config: TrainingConfig) -> None:
-        """Take the model, built in its compute precision, its optimizer, and the totals to add to."""
+    def __init__(
+        self, model: Seq2SeqModel, optimizer: Adam, totals: Totals, config: TrainingConfig, workers: Workers
+    ) -> None:
+        """Take the model, built in its compute precision, its optimizer, the totals to add to, and the workers."""
         self.model, self.optimizer, self.totals, self.config = model, optimizer, totals, config
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
         self.nonfinite = NonFiniteTracker()
@@ -39,7 +42,7 @@ class TrainStep:
         weights = optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
         if config.micro_batches > 1:
-            self.sums = GradientSums(weights, config.micro_batches)
+            self.sums = GradientSums(weights, config.micro_batches, workers)
         # One graph for batches of all shapes. XLA compiles one for each shape, which pays on a GPU alone.
         self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=config.xla)
         self._traced_add = tf.function(self._add, input_signature=(*BATCH, SEED, SLOT), jit_compile=config.xla)
@@ -56,6 +59,7 @@ class TrainStep:
             dropout_seed: int64 [2]: the run's seed, and the number of the batch in the run.
         """
         gradients, sums = self._gradients(source, target, dropout_seed, per_token=True)
+        self.nonfinite.note(~tf.math.is_finite(sums[0]), dropout_seed[1])
         self._update(gradients, learning_rate, sums, dropout_seed[1])
 
     def add(self, batch: tuple[tf.Tensor, tf.Tensor] | None, dropout_seed: tf.Tensor, addition: Addition) -> None:
@@ -79,11 +83,11 @@ class TrainStep:
         self.sums.merge(slot)
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
-        """Take a step from the micro-batches added."""
-        gradients, sums = self.sums.take()
+        """Take a step from the micro-batches added, here and on other workers."""
+        gradients, sums, last_batch = self.sums.take(self.nonfinite)
         tokens = tf.cast(sums[2], tf.float32)
         gradients = [gradient / tokens for gradient in gradients]
-        self._update(gradients, learning_rate, sums, self.sums.last_batch.read_value())
+        self._update(gradients, learning_rate, sums, last_batch)
         self.sums.clear()
 
     def _gradients(
@@ -106,7 +110,6 @@ class TrainStep:
         with tf.name_scope("backward"):  # scopes tell the phases apart in a trace (see nmt.benchmark.profiler)
             gradients = tape.gradient(objective, self.optimizer.variables_trained)
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # an embedding's comes as slices
-        self.nonfinite.note(~tf.math.is_finite(sums.loss), dropout_seed[1])
         return gradients, stacked(sums)
 
     def _update(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, sums: tf.Tensor, batch: tf.Tensor) -> None:

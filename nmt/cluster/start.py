@@ -1,0 +1,79 @@
+"""Start of workers: from the command line and the environment to the place of this process among them."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from nmt.cluster.launch import CORES, PARENT, LocalWorkers, follow_parent, stay_on
+from nmt.cluster.layout import Layout, layout_of_environment, layout_of_hosts
+from nmt.errors import ConfigError
+
+MEETING_SECONDS, STALL_SECONDS = 300.0, 120.0
+
+
+@dataclass(frozen=True)
+class TeamOptions:
+    """What a command line says of workers."""
+
+    workers: int | None = None
+    """``--workers``: number of processes on this machine."""
+    hosts: str | None = None
+    """``--hosts``: addresses of the workers of a cluster."""
+    index: int | None = None
+    """``--index``: number of this worker in them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of this process."""
+
+    layout: Layout | None
+    """It among the workers; None: it works alone."""
+    check: Callable[[], None]
+    """Raises NmtError if a worker that it has started has ended."""
+
+
+@contextlib.contextmanager
+def started(options: TeamOptions) -> Iterator[Place]:
+    """Start the other workers of this machine, if asked to, and yield the place of this one; at the end wait for them.
+
+    Raises:
+        ConfigError: for options and variables that contradict each other.
+    """
+    layout = _layout(options)
+    if PARENT in os.environ:
+        follow_parent()
+        stay_on([int(core) for core in os.environ[CORES].split(",")])
+    if layout or (options.workers or 1) == 1:
+        yield Place(layout, _nothing_started)
+        return
+    with LocalWorkers(options.workers or 1, sys.argv[1:]) as others:
+        yield Place(others.layout, others.check)
+
+
+def _nothing_started() -> None:
+    """Return: the check of a process that has started no other."""
+
+
+def _layout(options: TeamOptions) -> Layout | None:
+    if options.hosts is not None:
+        if options.workers is not None:
+            raise ConfigError(
+                "--workers starts processes on this machine, --hosts names those of a cluster; received both. Leave "
+                "one of them out."
+            )
+        return layout_of_hosts(options.hosts, options.index)
+    if options.index is not None:
+        raise ConfigError(
+            f"--index {options.index} is the number of a worker in --hosts; received it without --hosts. Add --hosts, "
+            "or leave it out."
+        )
+    layout = layout_of_environment(os.environ)
+    if layout and options.workers not in (None, layout.workers):
+        raise ConfigError(
+            f"--workers is {options.workers}, and this process belongs to a cluster of {layout.workers} workers, by "
+            "TF_CONFIG or the variables of SLURM. Leave --workers out."
+        )
+    return layout

@@ -1,0 +1,69 @@
+"""A team of workers: formed once all have come and do the same."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nmt import runtime
+from nmt.cluster.layout import CHIEF, Layout
+from nmt.cluster.rendezvous import meet
+from nmt.cluster.start import MEETING_SECONDS, STALL_SECONDS
+from nmt.cluster.workers import Cluster, Reduction, Workers
+from nmt.errors import ConfigError
+
+
+def never_break_off() -> None:
+    """Return: the check of callers whom nobody can ask to stop."""
+
+
+@dataclass
+class Team:
+    """The workers of a run before they are joined."""
+
+    layout: Layout | None = None
+    """Place of this process; None: it works alone."""
+    meeting_seconds: float = MEETING_SECONDS
+    """Time to wait for the others."""
+    stall_seconds: float = STALL_SECONDS
+    """Time after which a worker that others wait for counts as stalled."""
+    report: Callable[[str], None] = print
+    """Is called with words about waiting, and with notes."""
+    check: Callable[[], None] = never_break_off
+    """Is called while others are missing, and may raise to break off."""
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process reads and writes the run, and speaks for all."""
+        return self.layout is None or self.layout.rank == CHIEF
+
+    def check_share(self, micro_batches: int) -> None:
+        """Make sure that there is work for all.
+
+        Raises:
+            ConfigError: if there are more workers than micro-batches.
+        """
+        if self.layout and self.layout.workers > micro_batches:
+            raise ConfigError(
+                f"There are {self.layout.workers} workers, and training.micro_batches is {micro_batches}. A step is "
+                f"shared by its micro-batches, so it needs one for each worker. Start at most {micro_batches}, or "
+                f"another run with --set training.micro_batches={self.layout.workers}, whose batches may be smaller by "
+                "that factor."
+            )
+
+    def join(self, facts: dict[str, str], reduction: Reduction) -> Workers:
+        """Return the workers, joined.
+
+        Args:
+            facts: what must be equal on all, by name.
+            reduction: how gradients are added.
+
+        Raises:
+            ConflictError: if workers differ in a fact.
+            NmtError: if a worker does not come in time.
+        """
+        if self.layout is None:
+            return Workers()
+        machine = runtime.environment()
+        meeting = meet(self.layout, facts, machine, seconds=self.meeting_seconds, report=self.report, check=self.check)
+        for note in meeting.notes:
+            self.report(f"Note: {note}. The result may depend on which worker computes what.")
+        return Cluster(self.layout, meeting.addresses, reduction, self.stall_seconds)
