@@ -1,9 +1,9 @@
 """Subword tokenizers: sentencepiece models (Kudo and Richardson 2018), trained on the corpus."""
 
+import functools
 import io
-import threading
+import random
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sentencepiece
@@ -14,6 +14,7 @@ from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, TOKENIZER_FORMAT, UNK, UNKNOWN
 from nmt.tokenizers.normalization import NORMALIZERS
+from nmt.tokenizers.sampling import SubwordSampler
 
 # A fixed number: the trainer's partial sums depend on the number of threads, and so does the rounded vocabulary.
 TRAINER_THREADS = 4
@@ -24,7 +25,6 @@ SAMPLING_ALPHA = 0.1
 VOCABULARY_SIZES = (
     (5_000_000, 32_000), (1_000_000, 16_000), (20_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000),
 )  # fmt: skip
-_SEED_LOCK = threading.Lock()  # sentencepiece has one seed per process
 
 
 def default_vocabulary_size(pairs: int, characters: int) -> int:
@@ -113,13 +113,12 @@ class SubwordTokenizer:
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
         """Return a random segmentation of each raw text (Kudo 2018; for BPE BPE-dropout, Provilkov 2020)."""
-        # sentencepiece seeds a thread's generator when the thread first samples, so a new seed takes a new thread.
-        with _SEED_LOCK, ThreadPoolExecutor(1) as thread:
-            sentencepiece.set_random_generator_seed(seed)
-            return list(thread.map(self._draw, texts))
+        dice = random.Random(seed)
+        return [self._sampler.sample(self.normalize(text), dice) for text in texts]
 
-    def _draw(self, text: str) -> list[int]:
-        return self._pieces.encode(self.normalize(text), enable_sampling=True, alpha=SAMPLING_ALPHA, nbest_size=-1)
+    @functools.cached_property
+    def _sampler(self) -> SubwordSampler:
+        return SubwordSampler(self._pieces, self.algorithm, SAMPLING_ALPHA)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to the first eos, without pad and bos."""

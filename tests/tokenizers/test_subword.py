@@ -1,12 +1,16 @@
 """Subwords: text comes back as it was, no text is a special id, and a saved model is the same on another machine."""
 
+import collections
 import json
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +18,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
-from nmt.tokenizers.subword import SubwordTokenizer, default_vocabulary_size
+from nmt.tokenizers.subword import SAMPLING_ALPHA, SubwordTokenizer, default_vocabulary_size
 from nmt.tokenizers.word import CharacterTokenizer
 
 QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -90,6 +94,39 @@ def test_samples_are_a_function_of_texts_and_seed_and_mean_the_same(
     for text, ids in zip(texts, rows, strict=True):
         assert tokenizer.decode(ids) == tokenizer.normalize(text)
         assert not {PAD, UNK, BOS, EOS} & set(ids)
+
+
+@MODELS
+def test_samples_are_the_same_in_every_process(fitted: dict, model: str, tmp_path: Path) -> None:
+    """Or a resumed run would go on with other subwords than an uninterrupted one."""
+    fitted[model].save(tmp_path / "tokenizer.json")
+    text = " ".join(WORDS)
+    code = (
+        "import pathlib, sys; from nmt.tokenizers.registry import load_tokenizer; "
+        "print(load_tokenizer(pathlib.Path(sys.argv[1])).sample([sys.argv[2]] * 5, 7))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "tokenizer.json"), text]
+    found = {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(3)}
+    assert found == {str(fitted[model].sample([text] * 5, 7))}
+
+
+@pytest.mark.parametrize("text", ["Der kleine Hund", "läuft weil", "gesehen x5x😀 ,", "▁ <0x41>"])
+@MODELS
+def test_samples_have_the_frequencies_of_sentencepiece(fitted: dict, model: str, text: str) -> None:
+    """Both draw 4,000 segmentations; the shares of the common ones differ by less than five standard deviations."""
+    tokenizer, count = fitted[model], 4_000
+    pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
+    normalized = tokenizer.normalize(text)
+    theirs = collections.Counter(
+        tuple(pieces.encode(normalized, enable_sampling=True, alpha=SAMPLING_ALPHA, nbest_size=-1))
+        for _ in range(count)
+    )
+    ours = collections.Counter(map(tuple, tokenizer.sample([text] * count, 3)))
+    for ids, times in theirs.most_common(20):
+        share = (times + ours[ids]) / (2 * count)
+        assert abs(times - ours[ids]) / count < 5 * (2 * share * (1 - share) / count) ** 0.5 + 1e-9
+    rare = sum(times for ids, times in ours.items() if theirs[ids] == 0)
+    assert rare <= sum(times for times in theirs.values() if times <= 3) + 5 * count**0.5
 
 
 @MODELS

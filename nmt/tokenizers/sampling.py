@@ -1,0 +1,145 @@
+"""Random segmentations into subwords, a function of text and seed alone.
+
+sentencepiece draws them too, but its newer versions mix a number of the process into every seed, and a run that resumes
+would go on with other subwords. Words are segmented one by one, since no piece of a model of nmt crosses a space.
+"""
+
+import bisect
+import heapq
+import itertools
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import sentencepiece
+
+from nmt.tokenizers.base import SPACE_MARK, UNK
+
+MOST_CACHED = 200_000
+"""Words whose segmentations are kept; a word takes about a kilobyte."""
+UNKNOWN_PENALTY = 10.0
+"""An unknown character scores that much less than the least piece, as in sentencepiece."""
+_WORD = re.compile(f"{SPACE_MARK}[^{SPACE_MARK}]*")
+
+
+class Ends(NamedTuple):
+    """Pieces that end at a place of a word, in the order of their beginnings."""
+
+    starts: list[int]
+    """Place where each piece begins."""
+    pieces: list[list[int]]
+    """Ids of each: one, or those of the bytes of an unknown character."""
+    cumulative: list[float]
+    """Probability that the last piece up to this place is one of the first n."""
+
+
+class SubwordSampler:
+    """Random segmentations by a sentencepiece model; ``alpha`` is the smoothing, or the dropout rate of BPE."""
+
+    def __init__(self, model: sentencepiece.SentencePieceProcessor, algorithm: str, alpha: float) -> None:
+        """Take the model, its algorithm, "unigram" or "bpe", and alpha."""
+        self._model, self._alpha = model, alpha
+        plain = [
+            id_ for id_ in range(model.get_piece_size())
+            if not (model.is_control(id_) or model.is_unknown(id_) or model.is_byte(id_) or model.is_unused(id_))
+        ]  # fmt: skip
+        self._ids = {model.id_to_piece(id_): id_ for id_ in plain}
+        self._scores = {id_: float(model.get_score(id_)) for id_ in plain}
+        self._longest = max(map(len, self._ids), default=1)
+        self._unknown_score = min(self._scores.values(), default=0.0) - UNKNOWN_PENALTY
+        self._lattices: dict[str, list[Ends]] = {}
+        self._segment: Callable[[str, random.Random], Iterator[list[int]]] = (
+            self._segment_bpe if algorithm == "bpe" else self._segment_unigram
+        )
+
+    def sample(self, normalized: str, dice: random.Random) -> list[int]:
+        """Return the ids of a random segmentation of a normalized text."""
+        if not normalized:
+            return []
+        ids: list[int] = []
+        for word in _WORD.findall(SPACE_MARK + normalized.replace(" ", SPACE_MARK)):
+            pieces = list(self._segment(word, dice))
+            # Neighbouring unknown characters are one unknown piece.
+            ids += [
+                id_ for piece, before in zip(pieces, [None, *pieces], strict=False)
+                for id_ in piece if not piece == before == [UNK]
+            ]  # fmt: skip
+        return ids
+
+    def _unknown(self, character: str) -> list[int]:
+        """Return the ids of a character without a piece: its bytes, or unk."""
+        ids = [self._model.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode("utf-8")]
+        return ids if all(self._model.is_byte(id_) for id_ in ids) else [UNK]
+
+    # --- unigram language model: P(segmentation) is proportional to the product of its pieces' probabilities ** alpha
+    # (Kudo 2018, with all segmentations instead of the l best)
+
+    def _segment_unigram(self, word: str, dice: random.Random) -> Iterator[list[int]]:
+        lattice = self._lattices.get(word)
+        if lattice is None:
+            lattice = self._lattice(word)
+            if len(self._lattices) < MOST_CACHED:
+                self._lattices[word] = lattice
+        place, pieces = len(word), []
+        while place:  # backwards: each piece by its probability, given the place where it ends
+            ends = lattice[place - 1]
+            choice = bisect.bisect_right(ends.cumulative, dice.random(), hi=len(ends.cumulative) - 1)
+            pieces.append(ends.pieces[choice])
+            place = ends.starts[choice]
+        return reversed(pieces)
+
+    def _lattice(self, word: str) -> list[Ends]:
+        """Return the pieces that end after each character, with probabilities from the sums over what is before."""
+        sums, lattice = [0.0], []
+        for end in range(1, len(word) + 1):
+            starts, pieces, weights = [], [], []
+            for start in range(max(0, end - self._longest), end):
+                id_ = self._ids.get(word[start:end])
+                if id_ is None and start < end - 1:
+                    continue
+                starts.append(start)
+                pieces.append([id_] if id_ is not None else self._unknown(word[start]))
+                score = self._scores[id_] if id_ is not None else self._unknown_score
+                weights.append(sums[start] + self._alpha * score)
+            most = max(weights)
+            shares = [math.exp(weight - most) for weight in weights]
+            total = math.fsum(shares)
+            sums.append(most + math.log(total))
+            lattice.append(Ends(starts, pieces, list(itertools.accumulate(share / total for share in shares))))
+        return lattice
+
+    # --- byte-pair encoding, each merge left out with probability alpha (BPE-dropout, Provilkov et al. 2020)
+
+    def _segment_bpe(self, word: str, dice: random.Random) -> Iterator[list[int]]:
+        symbols = list(word)
+        before, after = list(range(-1, len(symbols) - 1)), list(range(1, len(symbols) + 1))
+        agenda: list[tuple[float, int, int, str]] = []
+
+        def consider(left: int, right: int) -> None:
+            if left < 0 or right >= len(symbols):
+                return
+            merged = symbols[left] + symbols[right]
+            id_ = self._ids.get(merged)
+            if id_ is not None:
+                heapq.heappush(agenda, (-self._scores[id_], left, right, merged))
+
+        for left in range(len(symbols) - 1):
+            consider(left, left + 1)
+        while agenda:
+            _, left, right, merged = heapq.heappop(agenda)
+            if symbols[left] + symbols[right] != merged or not symbols[left] or not symbols[right]:
+                continue  # one of the two has been merged with another
+            if dice.random() < self._alpha:
+                continue
+            symbols[left], symbols[right] = merged, ""
+            after[left] = after[right]
+            if after[right] < len(symbols):
+                before[after[right]] = left
+            consider(before[left], left)
+            consider(left, after[left])
+        for symbol in symbols:
+            if symbol:
+                id_ = self._ids.get(symbol)
+                yield [id_] if id_ is not None else self._unknown(symbol)
