@@ -133,6 +133,7 @@ def test_values_of_every_type_override_a_key(folder: Path) -> None:
 # --- load -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_translations_are_those_of_the_command(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trained_project)
     sentences = ["im one two three", "", "im thirsty"]

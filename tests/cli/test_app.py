@@ -25,6 +25,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 # --- the four commands ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_four_commands_in_order(tmp_path: Path) -> None:
     write_pickle(tmp_path / "data" / "english-german-both.pkl", small_pairs())
     (tmp_path / "configs").mkdir()
@@ -177,6 +178,7 @@ def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path
         assert f"Kept, but suspicious: 1 x {reason}\n" in again
 
 
+@pytest.mark.slow
 def test_a_run_on_raw_text_translates_raw_text_without_its_data(tmp_path: Path) -> None:
     raw_files(tmp_path)
     (tmp_path / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 1"))
@@ -230,6 +232,7 @@ def test_training_again_says_that_the_run_is_finished_and_changes_nothing(projec
     assert files_in(project) == before
 
 
+@pytest.mark.slow
 def test_more_epochs_go_on_where_the_run_ended(project: Path) -> None:
     more = nmt("train", "--config", "base.yaml", "--set", "training.epochs=3", cwd=project)
     assert "Going on with run base after step 16, in epoch 3 of 3" in more.stdout
