@@ -30,6 +30,7 @@ from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.run_translator import RunTranslator
+from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.directory import Run, find_run, run_exists
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -151,6 +152,7 @@ def load(
     epoch: str | int | None = None,
     *,
     decoding: DecodingConfig | Mapping[str, Any] | None = None,
+    workers: int = 1,
 ) -> RunTranslator:
     """Return the translator of a run.
 
@@ -158,6 +160,8 @@ def load(
         run: name of a run in ``checkpoints/``. Default: the run trained last.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
+
+        workers: number of processes of this machine that share translations; those besides this one end with it.
 
     Raises:
         NotFoundError: if the run or its weights do not exist.
@@ -172,10 +176,11 @@ def load(
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
     weights = WeightsFile(chosen, choose_epoch(chosen, None if epoch is None else str(epoch)))
+    others = TranslationWorkers(chosen, weights.epoch, decoding, workers) if workers > 1 else None
 
     from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
 
-    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights))
+    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights), others)
 
 
 def _overrides(overrides: Overrides) -> list[str]:

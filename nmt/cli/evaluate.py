@@ -19,6 +19,7 @@ from nmt.cli.options import (
     JsonOption,
     LengthPenaltyOption,
     PrecisionOption,
+    WorkersOption,
     option_name,
     refuse_idle_beam_options,
 )
@@ -153,6 +154,7 @@ def evaluate(
     coverage_penalty: CoveragePenaltyOption = None,
     batch_size: BatchSizeOption = None,
     precision: PrecisionOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Score translations of a test set with BLEU, chrF and TER.
 
@@ -189,7 +191,7 @@ def evaluate(
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
-            by_length=by_length, progress=progress,
+            by_length=by_length, progress=progress, workers=workers or 1,
         )  # fmt: skip
     record = evaluation.record
     width = shutil.get_terminal_size().columns

@@ -19,6 +19,7 @@ from nmt.cli.options import (
     LengthPenaltyOption,
     PrecisionOption,
     RunOption,
+    WorkersOption,
     option_name,
     refuse_idle_beam_options,
 )
@@ -111,6 +112,7 @@ def translate(
     ] = None,
     batch_size: BatchSizeOption = None,
     precision: PrecisionOption = None,
+    workers: WorkersOption = None,
 ) -> None:
     """Translate sentences, one translation a line.
 
@@ -124,6 +126,7 @@ def translate(
         nmt translate --run letters --input letters.en > letters.out
         nmt translate --beam 5 --n-best 3 "im thirsty"
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
+        nmt translate --input letters.en --workers 2
         paste letters.en letters.out | nmt translate --score
     """
     from nmt.api import load
@@ -137,13 +140,18 @@ def translate(
         "precision": precision,
     }  # fmt: skip
     _refuse_contradictions(settings, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
+    if workers and (score or not input_):
+        raise NmtError(
+            f"--workers {workers} shares the lines of a file to translate; received it "
+            f"{'with --score' if score else 'without --input'}. Leave it out{'' if score else ', or give --input'}."
+        )
     texts, names = _read(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
     chosen = find_run(run)
     decoding = change_decoding(chosen.config().decoding, settings)
     if n_best is not None:
         check_n_best(n_best, decoding)
-    translator = load(chosen, epoch, decoding=decoding)
+    translator = load(chosen, epoch, decoding=decoding, workers=workers or 1)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")

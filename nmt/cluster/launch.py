@@ -72,7 +72,7 @@ class LocalWorkers:
         """Raise NmtError if a process has ended, with its last lines."""
         for layout, process, output in self._processes:
             if process.poll() is not None:
-                raise NmtError(f"Worker {layout.rank} ended with exit code {process.returncode}: {_tail(output)}")
+                raise NmtError(f"Worker {layout.rank} ended with exit code {process.returncode}: {tail(output)}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -88,7 +88,8 @@ class LocalWorkers:
             output.close()
 
 
-def _tail(output: IO[bytes]) -> str:
+def tail(output: IO[bytes]) -> str:
+    """Return the last lines that a process has written to a file."""
     output.seek(0)
     lines = output.read().decode(errors="replace").strip().splitlines()
     return "\n".join(lines[-MOST_LINES:]) or "it said nothing"

@@ -3,12 +3,12 @@
 It comes from the command line, from TF_CONFIG, or from SLURM's variables under ``srun``.
 """
 
-import json
 import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from nmt.errors import ConfigError
 
@@ -33,6 +33,18 @@ class Layout:
     """Address of this worker; port 0: any free one."""
     local_rank: int
     """Number of this worker among those of its machine, from 0, as far as it is known: the number of its GPU."""
+
+
+class _Task(BaseModel):
+    type: str = "worker"
+    index: int = 0
+
+
+class _TfConfig(BaseModel):
+    """Content of TF_CONFIG; other keys than these are TensorFlow's own."""
+
+    cluster: dict[str, list[str]] = {}
+    task: _Task = _Task()
 
 
 def split_address(address: str, where: str) -> tuple[str, int]:
@@ -77,23 +89,23 @@ def layout_of_environment(environ: Mapping[str, str]) -> Layout | None:
 
 def _layout_of_tf_config(text: str) -> Layout | None:
     try:
-        found = json.loads(text)
-        cluster: dict[str, Any] = found.get("cluster") or {}
-        task: dict[str, Any] = found.get("task") or {}
-        jobs = {job: list(addresses) for job, addresses in cluster.items() if addresses}
-        kind, index = task.get("type", "worker"), int(task.get("index", 0))
-    except (ValueError, TypeError, AttributeError) as error:
+        found = _TfConfig.model_validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
         raise ConfigError(
-            f'TF_CONFIG is not a cluster: {error}. It is JSON such as {{"cluster": {{"worker": ["a:8470", "b:8470"]}}, '
-            '"task": {"type": "worker", "index": 0}}.'
+            f"TF_CONFIG is not a cluster: {f'{place}: ' if place else ''}{problem['msg']}. It is JSON such as "
+            '{"cluster": {"worker": ["a:8470", "b:8470"]}, "task": {"type": "worker", "index": 0}}.'
         ) from None
+    jobs = {job: addresses for job, addresses in found.cluster.items() if addresses}
+    kind, index = found.task.type, found.task.index
     unknown = [job for job in [*jobs, kind] if job not in {"chief", "master", "worker"}]
     if unknown:
         raise ConfigError(
             f"TF_CONFIG names a {unknown[0]!r}. Training has workers alone, of type worker, or a chief and workers. "
             "Leave the others out."
         )
-    order = [job for job in ("chief", "master", "worker") if job in jobs]
+    order: list[str] = [job for job in ("chief", "master", "worker") if job in jobs]
     addresses = [address for job in order for address in jobs[job]]
     if len(addresses) <= 1:
         return None
@@ -107,8 +119,8 @@ def _layout_of_tf_config(text: str) -> Layout | None:
     return _layout(addresses, before + index, "TF_CONFIG", "TF_CONFIG")
 
 
-def _layout(addresses: list[Any], rank: int, where: str, index_where: str) -> Layout:
-    hosts = [split_address(str(address), where)[0] for address in addresses]
+def _layout(addresses: list[str], rank: int, where: str, index_where: str) -> Layout:
+    hosts = [split_address(address, where)[0] for address in addresses]
     doubles = [address for address in addresses if addresses.count(address) > 1]
     if doubles:
         raise ConfigError(

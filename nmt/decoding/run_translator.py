@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
 
@@ -19,9 +20,9 @@ class RunTranslator:
     Shapes: T target length, S source length, both in tokens.
     """
 
-    def __init__(self, run: Run, translator: "Translator") -> None:
-        """Take a run and the translator of its weights."""
-        self.run, self.translator = run, translator
+    def __init__(self, run: Run, translator: "Translator", workers: TranslationWorkers | None = None) -> None:
+        """Take a run, the translator of its weights, and other processes with these weights, if there are any."""
+        self.run, self.translator, self._workers = run, translator, workers
 
     @property
     def epoch(self) -> int | str:
@@ -67,8 +68,14 @@ class RunTranslator:
         (['xylophone'], True)
         """
         options = SearchOptions(sampled=sample, scored=scored)
-        found = self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
-        return [translations[0] for translations in found]
+        return [translations[0] for translations in self._find(_texts(texts), _names(names), options, prefix)]
+
+    def _find(
+        self, texts: list[str], names: list[str] | None, options: SearchOptions, prefix: str
+    ) -> "list[list[Translation]]":
+        if self._workers:
+            return self._workers.translate_n_best(self.translator, texts, names, options, prefix)
+        return self.translator.translate_n_best(texts, names, options, prefix)
 
     def translate_n_best(
         self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
@@ -87,7 +94,7 @@ class RunTranslator:
         """
         check_n_best(n, self.translator.config.decoding)
         options = SearchOptions(n_best=n, scored=True)
-        return self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
+        return self._find(_texts(texts), _names(names), options, prefix)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None

@@ -3,7 +3,7 @@
 Shapes: B batch, S source length, T target length, n translations of a sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -112,13 +112,14 @@ class Translator:
         names: list[str] | None = None,
         options: SearchOptions = GREEDY,
         prefix: str = "",
+        numbers: Sequence[int] | None = None,
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each sentence, the best first.
 
-        Args, raises: as of ``translate``.
+        Args, raises: as of ``translate``, and
+            numbers: number of each sentence, which sampling depends on; None: 0, 1, 2 ...
         """
-        encoded = [self.source.encode(text) for text in texts]
-        self._check_lengths(encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
+        encoded = self.encode(texts, names)
         unknown = [self._unknown(text, ids) for text, ids in zip(texts, encoded, strict=True)]
         forced = self._encode_prefix(prefix)
         found = [[Translation("", words, True, [], 0.0 if options.scored else None)] for words in unknown]
@@ -127,7 +128,12 @@ class Translator:
         compiled = sum(int(limit.max()) for limit in limits) > FEW_STEPS
         for (batch, source), max_lengths in zip(batches, limits, strict=True):
             tokens, scores = self.search.find(
-                source, max_lengths, options, prefix=forced, numbers=batch, compiled=compiled
+                source,
+                max_lengths,
+                options,
+                prefix=forced,
+                compiled=compiled,
+                numbers=batch if numbers is None else [numbers[index] for index in batch],
             )
             for index, rows, values in zip(batch, tokens.numpy(), scores.numpy(), strict=True):
                 found[index] = [
@@ -136,6 +142,12 @@ class Translator:
                     if value > float("-inf")
                 ]
         return found
+
+    def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
+        """Return the ids of raw sentences. Args, raises: as of ``translate``."""
+        encoded = [self.source.encode(text) for text in texts]
+        self._check_lengths(encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
+        return encoded
 
     def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
         """Return log P(target | source), natural, eos included, of each pair of raw sentences.

@@ -52,6 +52,7 @@ def evaluate(
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
     by_length: bool = False,
+    workers: int = 1,
     progress: EvaluationProgress | None = None,
 ) -> Evaluation:
     """Translate a test set with runs, and score their translations and those of files.
@@ -69,6 +70,7 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
+        workers: number of processes of this machine that share the sentences of a run.
         progress: observer.
 
     Raises:
@@ -100,7 +102,7 @@ def evaluate(
     systems, translations = [], dict[str, list[str]]()
     for system in run_systems:
         report = partial(progress.translating, system.name, sentences=len(test_set))
-        description, lines = translate(system, test_set, report)
+        description, lines = translate(system, test_set, report, workers)
         progress.translated(description, lines)
         systems.append(description)
         translations[system.name] = lines

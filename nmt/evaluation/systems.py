@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Manifest, read_manifest
+from nmt.decoding.shared import TranslationWorkers
 from nmt.evaluation.result import System
 from nmt.evaluation.test_set import EvaluationSet
 from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import choose_epoch
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation, Translator
@@ -60,13 +62,16 @@ def find_run_system(name: str | None, epoch: str | None, decoding: Mapping[str, 
     )
 
 
-def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int], None]) -> tuple[System, list[str]]:
+def translate(
+    system: RunSystem, test_set: EvaluationSet, report: Callable[[int], None], workers: int = 1
+) -> tuple[System, list[str]]:
     """Translate the sources of a test set with a run.
 
     Args:
         system: the run.
         test_set: N sentences with their sources.
         report: called with the number of sentences translated so far, from 0 to N.
+        workers: number of processes that share the sentences.
 
     Returns:
         A description of the system with its speed, and N translations without line breaks.
@@ -77,10 +82,12 @@ def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int]
     """
     from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
 
-    translator = Translator.load(system.run, system.epoch, system.decoding)
-    started = time.perf_counter()
-    translations = _translate_all(translator, test_set, report)
-    seconds = time.perf_counter() - started
+    epoch = choose_epoch(system.run, system.epoch)
+    with TranslationWorkers(system.run, epoch, system.decoding, workers) as others:
+        translator = Translator.load(system.run, str(epoch), system.decoding)
+        started = time.perf_counter()
+        translations = _translate_all(translator, others, test_set, report)
+        seconds = time.perf_counter() - started
     decoding = translator.config.decoding.model_copy(update={"precision": translator.model.compute_dtype})
     description = System(
         name=system.name,
@@ -97,19 +104,19 @@ def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int]
 
 
 def _translate_all(
-    translator: "Translator", test_set: EvaluationSet, report: Callable[[int], None]
+    translator: "Translator", workers: TranslationWorkers, test_set: EvaluationSet, report: Callable[[int], None]
 ) -> "list[Translation]":
     """Translate all sources, shortest first: batches of like length have the least padding."""
     sources = test_set.sources or []
     lengths = [len(translator.source.encode(text)) for text in sources]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
-    size = BATCHES_PER_CALL * translator.config.decoding.batch_size
+    size = workers.count * BATCHES_PER_CALL * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
     report(0)
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
-        translated = translator.translate([sources[index] for index in indices], names)
-        translations |= zip(indices, translated, strict=True)
+        translated = workers.translate_n_best(translator, [sources[index] for index in indices], names)
+        translations |= {index: n_best[0] for index, n_best in zip(indices, translated, strict=True)}
         report(len(translations))
     return [translations[index] for index in range(len(sources))]
