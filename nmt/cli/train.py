@@ -103,7 +103,7 @@ def train(
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     name, settings = training_configuration(config, run, all_overrides)
-    with started(TeamOptions(workers, hosts, index)) as place:
+    with started(TeamOptions(workers, hosts, index), settings.training.micro_batches) as place:
         from nmt import runtime
         from nmt.cluster.team import Team
 

@@ -6,6 +6,7 @@ sends the addresses of all, or why they cannot train together. TensorFlow binds 
 
 import contextlib
 import json
+import os
 import select
 import socket
 import time
@@ -104,8 +105,9 @@ def _listening(port: int, layout: Layout) -> Iterator[socket.socket]:
         server = socket.create_server(("", port), backlog=128)
     except OSError as error:
         raise NmtError(
-            f"Worker {layout.rank} cannot listen at port {port}: {error.strerror}. Each worker listens at a port of "
-            "its own. End the process that uses it (a worker of an earlier start, perhaps), or give another port."
+            f"Worker {layout.rank} cannot listen at port {port}: {os.strerror(error.errno or 0)}. Each worker listens "
+            "at a port of its own. End the process that uses it (a worker of an earlier start, perhaps), or give "
+            "another port."
         ) from None
     with server:
         yield server

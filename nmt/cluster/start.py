@@ -36,20 +36,27 @@ class Place:
 
 
 @contextlib.contextmanager
-def started(options: TeamOptions) -> Iterator[Place]:
+def started(options: TeamOptions, micro_batches: int) -> Iterator[Place]:
     """Start the other workers of this machine, if asked to, and yield the place of this one; at the end wait for them.
 
     Raises:
-        ConfigError: for options and variables that contradict each other.
+        ConfigError: for options and variables that contradict each other, and for more workers than micro-batches.
     """
     layout = _layout(options)
+    workers = layout.workers if layout else options.workers or 1
+    if workers > micro_batches:
+        raise ConfigError(
+            f"There are {workers} workers, and training.micro_batches is {micro_batches}. A step is shared by its "
+            f"micro-batches, so it needs one for each worker. Start at most {micro_batches}, or another run with --set "
+            f"training.micro_batches={workers}, whose batches may be smaller by that factor."
+        )
     if PARENT in os.environ:
         follow_parent()
         stay_on([int(core) for core in os.environ[CORES].split(",")])
-    if layout or (options.workers or 1) == 1:
+    if layout or workers == 1:
         yield Place(layout, _nothing_started)
         return
-    with LocalWorkers(options.workers or 1, sys.argv[1:]) as others:
+    with LocalWorkers(workers, sys.argv[1:]) as others:
         yield Place(others.layout, others.check)
 
 

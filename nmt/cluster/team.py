@@ -8,7 +8,6 @@ from nmt.cluster.layout import CHIEF, Layout
 from nmt.cluster.rendezvous import meet
 from nmt.cluster.start import MEETING_SECONDS, STALL_SECONDS
 from nmt.cluster.workers import Cluster, Reduction, Workers
-from nmt.errors import ConfigError
 
 
 def never_break_off() -> None:
@@ -34,20 +33,6 @@ class Team:
     def is_chief(self) -> bool:
         """Whether this process reads and writes the run, and speaks for all."""
         return self.layout is None or self.layout.rank == CHIEF
-
-    def check_share(self, micro_batches: int) -> None:
-        """Make sure that there is work for all.
-
-        Raises:
-            ConfigError: if there are more workers than micro-batches.
-        """
-        if self.layout and self.layout.workers > micro_batches:
-            raise ConfigError(
-                f"There are {self.layout.workers} workers, and training.micro_batches is {micro_batches}. A step is "
-                f"shared by its micro-batches, so it needs one for each worker. Start at most {micro_batches}, or "
-                f"another run with --set training.micro_batches={self.layout.workers}, whose batches may be smaller by "
-                "that factor."
-            )
 
     def join(self, facts: dict[str, str], reduction: Reduction) -> Workers:
         """Return the workers, joined.

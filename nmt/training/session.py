@@ -39,7 +39,6 @@ class TrainingSession:
         """
         self.name, self.config, self.hold = name, config, hold
         self.team = team or Team()
-        self.team.check_share(config.training.micro_batches)
         self.resumed = run_exists(name)
         if self.resumed:
             self.run = find_run(name)

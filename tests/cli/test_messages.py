@@ -96,6 +96,85 @@ $ nmt train --run ../up
 nmt: '../up' cannot be the name of a run. A name starts with a letter or digit and holds only letters, digits and . _
      - (at most 100 characters). Choose another name.
 
+# Workers.
+
+$ nmt train --workers 3 --set training.micro_batches=2
+nmt: There are 3 workers, and training.micro_batches is 2. A step is shared by its micro-batches, so it needs one for
+     each worker. Start at most 2, or another run with --set training.micro_batches=3, whose batches may be smaller by
+     that factor.
+
+$ nmt train --workers 2 --hosts a:1,b:1
+nmt: --workers starts processes on this machine, --hosts names those of a cluster; received both. Leave one of them out.
+
+$ nmt train --index 1
+nmt: --index 1 is the number of a worker in --hosts; received it without --hosts. Add --hosts, or leave it out.
+
+$ nmt train --hosts a:1,b:1
+nmt: --hosts names 2 workers, and --index is missing. Each worker gives the number of its own address in --hosts, from
+     0.
+
+$ nmt train --hosts a:1,b --index 0
+nmt: --hosts has the address 'b'. An address is HOST:PORT, as in node1:8470.
+
+$ nmt train --hosts a:1,a:1 --index 0
+nmt: --hosts has the address 'a:1' twice. Each worker listens at an address of its own.
+
+$ nmt train --hosts a:1,b:1 --index 2
+nmt: --index is 2, and --hosts names 2 workers. They count from 0.
+
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
+$ nmt train --workers 3
+nmt: --workers is 3, and this process belongs to a cluster of 2 workers, by TF_CONFIG or the variables of SLURM. Leave
+     --workers out.
+
+& variable TF_CONFIG {"cluster": {"worker": "a:1"}}
+$ nmt train
+nmt: TF_CONFIG is not a cluster: cluster.worker: Input should be a valid array. It is JSON such as {"cluster":
+     {"worker": ["a:8470", "b:8470"]}, "task": {"type": "worker", "index": 0}}.
+
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}}
+$ nmt train
+nmt: TF_CONFIG names a 'ps'. Training has workers alone, of type worker, or a chief and workers. Leave the others out.
+
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}}
+$ nmt train
+nmt: TF_CONFIG gives this process the type 'chief', which its cluster has not.
+
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 2}}
+$ nmt train
+nmt: TF_CONFIG gives this process index 2 of type 'worker', of which its cluster has 2.
+
+& variable SLURM_STEP_NUM_TASKS 2
+$ nmt train
+nmt: SLURM_PROCID is None. srun sets it to a number. Start nmt with srun.
+
+& variable SLURM_STEP_NUM_TASKS 2
+& variable SLURM_PROCID 1
+$ nmt train
+nmt: SLURM_STEP_NODELIST is ''. srun sets it to the names of nodes. Start nmt with srun.
+
+& variable SLURM_STEP_NUM_TASKS 2
+& variable SLURM_STEP_NODELIST localhost
+& variable SLURM_PROCID 2
+$ nmt train
+nmt: SLURM_PROCID is 2, and SLURM_STEP_NUM_TASKS is 2. Ranks count from 0.
+
+$ nmt train --run new --set training.micro_batches=2 --hosts 127.0.0.1:24571,127.0.0.1:24572 --index 0 --wait 1
+nmt: Worker 1 of 2 did not come to 127.0.0.1:24571 within 1 s. Start all workers with the same command, and see that
+     they reach that address.
+
+$ nmt train --run new --set training.micro_batches=2 --hosts 127.0.0.1:24571,127.0.0.1:24572 --index 1 --wait 1
+nmt: Worker 1 did not reach worker 0 at 127.0.0.1:24571 within 1 s: Connection refused. Start all workers with the same
+     command, and see that they reach that address.
+
+& listen 24571
+$ nmt train --run new --set training.micro_batches=2 --hosts 127.0.0.1:24571,127.0.0.1:24572 --index 0 --wait 1
+nmt: Worker 0 cannot listen at port 24571: Address already in use. Each worker listens at a port of its own. End the
+     process that uses it (a worker of an earlier start, perhaps), or give another port.
+
+$ nmt translate --workers 2 'im thirsty'
+nmt: --workers 2 shares the lines of a file to translate; received it without --input. Leave it out, or give --input.
+
 # A folder is not what it is to be.
 
 $ rm -r data && touch data
@@ -1432,6 +1511,10 @@ def take(step: str, patch: pytest.MonkeyPatch) -> None:
     """Take a step of a row."""
     if step.startswith("& server "):
         be_server(patch, step.removeprefix("& server "))
+    elif step.startswith("& variable "):
+        patch.setenv(*step.removeprefix("& variable ").split(" ", 1))
+    elif step.startswith("& listen "):
+        patch.setattr(take, "server", socket.create_server(("", int(step.removeprefix("& listen ")))), raising=False)
     elif step.startswith("& lock "):
         hold_lock(patch, step.removeprefix("& lock "))
     elif step.startswith("& "):
@@ -1591,6 +1674,18 @@ OUT_OF_REACH = {
         "Check its permissions and its disk",
     ): "its checksum was taken before, so only a failing disk",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
+    # Several processes: tests/cluster/ and tests/decoding/test_shared.py
+    ("cli/train.py", "_after_loss"): "a worker that is gone",
+    ("cluster/launch.py", "ended with exit code"): "a worker that ends before the others have met",
+    ("cluster/rendezvous.py", "came twice"): "two workers of one number",
+    ("cluster/rendezvous.py", "calls itself number"): "a worker of another start",
+    ("cluster/rendezvous.py", "differs from worker"): "a worker with another configuration",
+    ("cluster/rendezvous.py", "refused"): "what the chief has said",
+    ("cluster/rendezvous.py", "went away"): "a chief that ends before the others have met",
+    ("cluster/workers.py", "differ from those of"): "a worker that computes other bits",
+    ("cluster/workers.py", "self._lost"): "a worker that is gone",
+    ("decoding/shared.py", "ended with exit code"): "a process that is killed",
+    ("decoding/shared.py", 'answer["error"]'): "what one process refuses this one refuses before",
 }
 
 
