@@ -35,6 +35,7 @@ WITHOUT_TENSORFLOW = [
     "cli.app",
     "cluster.launch",
     "cluster.layout",
+    "cluster.options",
     "cluster.rendezvous",
     "cluster.start",
     "cluster.summation",

@@ -19,7 +19,7 @@ from nmt.cli.options import (
     WorkersOption,
 )
 from nmt.cli.usage import SIGNAL
-from nmt.cluster.start import MEETING_SECONDS, STALL_SECONDS, TeamOptions, started
+from nmt.cluster.options import MEETING_SECONDS, STALL_SECONDS, TeamOptions
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def train(
         nmt train --run shared --set training.micro_batches=2 --workers 2
     """  # fmt: skip
     from nmt.api import training_configuration
+    from nmt.cluster.start import started
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     name, settings = training_configuration(config, run, all_overrides)

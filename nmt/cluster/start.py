@@ -8,21 +8,8 @@ from dataclasses import dataclass
 
 from nmt.cluster.launch import CORES, PARENT, LocalWorkers, follow_parent, stay_on
 from nmt.cluster.layout import Layout, layout_of_environment, layout_of_hosts
+from nmt.cluster.options import TeamOptions
 from nmt.errors import ConfigError
-
-MEETING_SECONDS, STALL_SECONDS = 300.0, 120.0
-
-
-@dataclass(frozen=True)
-class TeamOptions:
-    """What a command line says of workers."""
-
-    workers: int | None = None
-    """``--workers``: number of processes on this machine."""
-    hosts: str | None = None
-    """``--hosts``: addresses of the workers of a cluster."""
-    index: int | None = None
-    """``--index``: number of this worker in them."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from nmt import runtime
 from nmt.cluster.layout import CHIEF, Layout
+from nmt.cluster.options import MEETING_SECONDS, STALL_SECONDS
 from nmt.cluster.rendezvous import meet
-from nmt.cluster.start import MEETING_SECONDS, STALL_SECONDS
 from nmt.cluster.workers import Cluster, Reduction, Workers
 
 
