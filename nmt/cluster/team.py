@@ -34,6 +34,11 @@ class Team:
         """Whether this process reads and writes the run, and speaks for all."""
         return self.layout is None or self.layout.rank == CHIEF
 
+    @property
+    def is_first_of_machine(self) -> bool:
+        """Whether this process checks the files that all workers of its machine read."""
+        return self.layout is None or not self.layout.local_rank
+
     def join(self, facts: dict[str, str], reduction: Reduction) -> Workers:
         """Return the workers, joined.
 

@@ -67,6 +67,9 @@ class DataConfig(Section):
     max_length_ratio: float | None = Field(9.0, gt=1)
     """Largest ratio of the sides' lengths, in tokens with eos; more uneven pairs are dropped likewise. null: no
     limit."""
+    shard_tokens: int = Field(2**28, ge=1, le=2**40)
+    """Most token ids of a file. A side of a split that has more is written as several files, shards, each of whole
+    sentences."""
     drop_empty: bool = False
     """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
     drop_unreadable: bool = False

@@ -19,7 +19,7 @@ import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Progress
-from nmt.data.manifest import SIDES, Side, SplitName
+from nmt.data.manifest import SIDES, Side, SplitName, shard_file
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
@@ -194,9 +194,46 @@ class NpyWriter:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the file."""
+        self.close()
+
+    def close(self) -> None:
         """Write the final shape into the header and close the file."""
         self._file.seek(0)
         self._write_header()
+        self._file.close()
+
+
+class ShardWriter:
+    """Writes the token ids of a side of a split into as many files as they need."""
+
+    def __init__(self, folder: Path, split: SplitName, side: Side, dtype: np.dtype, shard_tokens: int) -> None:
+        """Create the first file; none is to hold more than ``shard_tokens`` ids, unless one sentence does."""
+        self._shards = itertools.count()
+        self._open = lambda: NpyWriter(folder / shard_file(split, side, next(self._shards)), dtype)
+        self._file, self._most = self._open(), shard_tokens
+        self.count = 0
+
+    def append(self, tokens: np.ndarray, lengths: np.ndarray) -> None:
+        """Write sentences: their ids, concatenated, and the number of each."""
+        self.count += len(tokens)
+        while len(lengths):
+            ends = np.cumsum(lengths)
+            fitting = int(np.searchsorted(ends, self._most - self._file.count, side="right"))
+            if not fitting and self._file.count:
+                self._file.close()
+                self._file = self._open()
+                continue
+            sentences = max(1, fitting)
+            self._file.append(tokens[: ends[sentences - 1]])
+            tokens, lengths = tokens[ends[sentences - 1] :], lengths[sentences:]
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the last file."""
         self._file.close()
 
 
@@ -220,7 +257,7 @@ def write_split(
     folder: Path, name: SplitName, indices: np.ndarray, encode: Encode, vocabulary: dict[Side, int],
     config: DataConfig, report: Progress,
 ) -> WrittenSplit:  # fmt: skip
-    """Write ``<name>.<side>.tokens.npy`` and ``.offsets.npy``, and the raw text of the splits that need it later.
+    """Write the files of token ids and offsets of each side, and the raw text of the splits that need it later.
 
     Pairs beyond the length limits of ``config`` are dropped from training and validation, never from the test.
     """
@@ -233,7 +270,7 @@ def write_split(
         arrays = {
             side: (
                 files.enter_context(
-                    NpyWriter(folder / f"{name}.{side}.tokens.npy", np.min_scalar_type(vocabulary[side] - 1))
+                    ShardWriter(folder, name, side, np.min_scalar_type(vocabulary[side] - 1), config.shard_tokens)
                 ),
                 files.enter_context(NpyWriter(folder / f"{name}.{side}.offsets.npy", np.dtype(np.int64))),
             )
@@ -253,7 +290,7 @@ def write_split(
             for column, side in enumerate(SIDES):
                 tokens, offsets = arrays[side]
                 offsets.append(tokens.count + np.cumsum(encoded.lengths[side]))
-                tokens.append(encoded.tokens[side])
+                tokens.append(encoded.tokens[side], encoded.lengths[side])
                 lengths[side].append(encoded.lengths[side].astype(np.int32))
                 unknown[side] += int((encoded.tokens[side] == UNK).sum())
                 characters[side] += sum(len(pair[column]) for pair in encoded.texts)

@@ -17,8 +17,9 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[2] = 2
-"""Number of the format that is written. Format 1 spells the key ``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[3] = 3
+"""Number of the format that is written. Format 2 knows one file of tokens a side. Format 1 also spells the key
+``settings.normalization`` ``normalisation``."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -70,7 +71,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2]
+    format: Literal[1, 2, 3]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -113,8 +114,13 @@ class Manifest(Record):
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
 
 
+def shard_file(split: SplitName, side: Side, number: int) -> str:
+    """Return the name of a file of token ids, by its number from 0."""
+    return f"{split}.{side}.tokens{f'.{number}' if number else ''}.npy"
+
+
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, of format 1 or 2.
+    """Return the manifest in a file, of format 1, 2 or 3.
 
     Raises:
         NotFoundError: if there is no such file.
@@ -122,9 +128,9 @@ def read_manifest(path: Path) -> Manifest:
     """
     values = read_json(path, "A dataset's manifest")
     number = values["format"] if isinstance(values, dict) and "format" in values else None
-    if type(number) is int and number not in {1, MANIFEST_FORMAT}:
+    if type(number) is int and number not in {1, 2, MANIFEST_FORMAT}:
         raise DataError(
-            f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 and "
+            f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 to "
             f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "
             "--overwrite."
         )

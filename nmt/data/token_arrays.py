@@ -1,16 +1,54 @@
 """Token ids of one split as flat arrays."""
 
-from collections.abc import Iterable
+import bisect
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+
+class Shards:
+    """Arrays that read like one: ``shards[start:stop]`` is a slice of their concatenation."""
+
+    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
+        """Take one-dimensional arrays of one type.
+
+        Raises:
+            ValueError: if they are not.
+        """
+        kinds = {(array.ndim, array.dtype) for array in arrays}
+        if len(kinds) != 1:
+            raise ValueError(f"shards are {' and '.join(sorted(f'{kind} [{ndim}]' for ndim, kind in kinds))}")
+        ((self.ndim, self.dtype),) = kinds
+        self._arrays = arrays
+        self._ends = list(itertools.accumulate(map(len, arrays)))
+        self.shape = (self._ends[-1],)
+
+    def __len__(self) -> int:
+        """Return the number of elements of all arrays."""
+        return self._ends[-1]
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        """Return a slice of step 1: a view where it lies in one array, else a copy."""
+        start, stop, _ = part.indices(len(self))
+        first = bisect.bisect_right(self._ends, start, hi=len(self._ends) - 1)
+        base = self._ends[first] - len(self._arrays[first])
+        piece = self._arrays[first][start - base : max(start, stop) - base]
+        if stop <= self._ends[first]:
+            return piece
+        return np.concatenate([piece, self[self._ends[first] : stop]])
+
+    def max(self) -> int:
+        """Return the largest element."""
+        return max(int(array.max()) for array in self._arrays if len(array))
 
 
 @dataclass(frozen=True)
 class Sequences:
     """N token sequences, concatenated: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
 
-    tokens: np.ndarray
+    tokens: np.ndarray | Shards
     """Token ids without bos and eos, in the smallest unsigned type that holds the vocabulary [total tokens]."""
     offsets: np.ndarray
     """Start of each sequence in ``tokens``, and the end of the last, int64 [N + 1]."""
@@ -20,7 +58,7 @@ class Sequences:
         """Number of tokens of each sequence, int64 [N]."""
         return np.diff(self.offsets)
 
-    def check(self, sequences: int, tokens: int, longest: int, vocabulary: int) -> None:
+    def check(self, sequences: int, tokens: int, longest: int, vocabulary: int, *, ids: bool = True) -> None:
         """Compare the arrays with what a manifest states about them.
 
         Args:
@@ -28,6 +66,7 @@ class Sequences:
             tokens: total number of tokens.
             longest: number of tokens of the longest sequence.
             vocabulary: number of ids; every token is below it.
+            ids: whether to look at every token.
 
         Raises:
             ValueError: if the arrays have another type, shape or content.
@@ -44,7 +83,7 @@ class Sequences:
         lengths = self.lengths
         if self.offsets[0] != 0 or self.offsets[-1] != tokens or lengths.min() < 0 or lengths.max() != longest:
             raise ValueError("offsets do not rise from 0 to the number of tokens, or not by the recorded lengths")
-        if self.tokens.max() >= vocabulary:
+        if ids and self.tokens.max() >= vocabulary:
             raise ValueError(f"an id {self.tokens.max()} in a vocabulary of {vocabulary} ids")
 
     def __len__(self) -> int:

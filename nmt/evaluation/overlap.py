@@ -107,5 +107,5 @@ def _contents(train: Sequences, start: int) -> set[bytes]:
     """Return the token ids, as bytes, of up to ``CHUNK_SENTENCES`` sentences."""
     offsets = np.asarray(train.offsets[start : start + CHUNK_SENTENCES + 1])
     content = train.tokens[offsets[0] : offsets[-1]].tobytes()
-    ends = ((offsets - offsets[0]) * train.tokens.itemsize).tolist()
+    ends = ((offsets - offsets[0]) * train.tokens.dtype.itemsize).tolist()
     return {content[begin:end] for begin, end in itertools.pairwise(ends)}

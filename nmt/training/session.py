@@ -1,6 +1,7 @@
 """Training session: a run, new or resumed, held by one process from its checks to its end."""
 
 import contextlib
+import dataclasses
 from types import TracebackType
 from typing import Self
 
@@ -46,7 +47,9 @@ class TrainingSession:
         else:
             self.run = Run(RUNS / check_name(name, "run"))
             refuse_existing(self.run.folder)
-        self.dataset: Dataset = find_dataset(dataset_name)
+        self.dataset: Dataset = dataclasses.replace(
+            find_dataset(dataset_name), is_checked=not self.team.is_first_of_machine
+        )
         self._locks = contextlib.ExitStack()
 
     def __enter__(self) -> Self:

@@ -837,10 +837,10 @@ $ nmt train --run new
 nmt: Manifest data/english-german-both/manifest.json is damaged: prepared_at: Field required. Restore a copy, or
      prepare the corpus again with --overwrite.
 
-$ sed -i 's/"format": 2/"format": 3/' data/english-german-both/manifest.json
+$ sed -i 's/"format": 3/"format": 4/' data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: Manifest data/english-german-both/manifest.json has format 3. This version of nmt reads manifests of formats 1
-     and 2. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite.
+nmt: Manifest data/english-german-both/manifest.json has format 4. This version of nmt reads manifests of formats 1
+     to 3. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite.
 
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new

@@ -1,5 +1,6 @@
 """A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -19,12 +20,14 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data import prepare as prepare_module
+from nmt.data.batch_plan import pad_rows
 from nmt.data.dataset import Dataset, find_dataset, open_dataset
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.evaluation.overlap import find_overlap
 from nmt.storage.atomic import sha256
 
 SPLITS = ("train", "validation", "test")
@@ -435,32 +438,35 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
         open_dataset("small")
 
 
-def old_spelling(values: dict[str, Any]) -> None:
-    """Turn a manifest of format 2 into one of format 1."""
-    values["format"] = 1
-    values["settings"]["normalisation"] = values["settings"].pop("normalization")
+def make_older(values: dict[str, Any], number: int) -> None:
+    """Turn a manifest of format 3 into one of format 1 or 2."""
+    values["format"] = number
+    del values["settings"]["shard_tokens"]
+    if number == 1:
+        values["settings"]["normalisation"] = values["settings"].pop("normalization")
 
 
-def test_a_manifest_says_its_format_and_format_1_is_read() -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_manifest_says_its_format_and_older_ones_are_read(number: int) -> None:
     path = write_corpus(make_pairs(20))
     dataset = prepare(path, words_config(), "small")
-    assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 2
-    damage_json(old_spelling)
+    assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 3
+    damage_json(lambda values: make_older(values, number))
     manifest = open_dataset("small").manifest
-    assert manifest == dataset.manifest.model_copy(update={"format": 1})
+    assert manifest == dataset.manifest.model_copy(update={"format": number})
     assert manifest.fingerprint == dataset.manifest.fingerprint
     assert not prepare(path, words_config(), "small").is_new
 
 
-@pytest.mark.parametrize("number", [3, 0, -1, 2**70])
+@pytest.mark.parametrize("number", [4, 0, -1, 2**70])
 def test_a_manifest_of_another_format_is_refused_in_words(number: int) -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     damage_json(lambda values: values.update(format=number, more=1))
     with pytest.raises(DataError) as caught:
         open_dataset("small")
     assert str(caught.value) == (
-        f"Manifest data/small/manifest.json has format {number}. This version of nmt reads manifests of formats 1 and "
-        "2. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
+        f"Manifest data/small/manifest.json has format {number}. This version of nmt reads manifests of formats 1 to "
+        "3. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
     )
 
 
@@ -507,6 +513,36 @@ def test_a_damaged_array_is_refused_with_the_way_to_mend_it(damage: str) -> None
         assert str(caught.value).endswith(". Prepare it again with nmt prepare --overwrite.")
         path.write_bytes(whole)
     assert len(dataset.split("train")) == dataset.manifest.splits["train"].pairs
+
+
+@pytest.mark.parametrize("most", [1, 7, 50])
+def test_a_dataset_in_shards_is_the_dataset_in_one_file(most: int) -> None:
+    pairs = make_pairs(40)
+    corpus = write_corpus(pairs)
+    whole = prepare(corpus, words_config(), "small")
+    parts = prepare(corpus, words_config(shard_tokens=most), "parts")
+    shards = sorted(parts.folder.glob("train.source.tokens*.npy"))
+    assert len(shards) > 1
+    longest = whole.manifest.splits["train"].longest["source"]
+    assert all(len(np.load(shard)) <= max(most, longest) for shard in shards)
+    for name in SPLITS:
+        for side in SIDES:
+            expected, found = (getattr(dataset.split(name), side) for dataset in (whole, parts))
+            assert list(map(list, found)) == list(map(list, expected))
+            rows = np.arange(len(expected))[::-1]
+            np.testing.assert_array_equal(pad_rows(found, rows, bos=True), pad_rows(expected, rows, bos=True))
+    sentences = [pair.source for pair in pairs]
+    for ours, theirs in zip(find_overlap(sentences, parts), find_overlap(sentences, whole), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    shards[1].unlink()
+    with pytest.raises(DataError, match=f"{re.escape(str(shards[1]))} cannot be read"):
+        parts.split("train")
+
+
+def test_files_that_another_process_checks_are_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = prepare(write_corpus(make_pairs(20)), words_config(), "small")
+    monkeypatch.setattr("nmt.data.dataset.sha256", lambda path: pytest.fail(f"{path} was read"))
+    assert len(dataclasses.replace(dataset, is_checked=True).split("train")) == dataset.manifest.splits["train"].pairs
 
 
 class Attack:
