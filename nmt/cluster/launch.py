@@ -19,6 +19,7 @@ PARENT = "NMT_PARENT"
 CORES = "NMT_CORES"
 """Variable with the cores of a worker."""
 LEAVE_SECONDS = 20.0
+LEAVE_SECONDS_AFTER_ERROR = 2.0
 MOST_LINES = 20
 
 
@@ -77,8 +78,9 @@ class LocalWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait until the processes have ended; after ``LEAVE_SECONDS`` end them."""
-        deadline = time.monotonic() + LEAVE_SECONDS
+        """Wait until the processes have ended, less long after an error, then end them: they write nothing."""
+        seconds = LEAVE_SECONDS_AFTER_ERROR if isinstance(error, NmtError) else LEAVE_SECONDS
+        deadline = time.monotonic() + seconds
         for _, process, output in self._processes:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
