@@ -24,8 +24,8 @@ Reduction = Literal["exact", "fastest"]
 Arrays = dict[str, np.ndarray]
 Item = TypeVar("Item")
 GROUP = 1
-BUCKET = 2**23
-"""Most floats exchanged at once, 32 MB, unless one matrix has more. A larger bucket takes more memory."""
+BUCKET = 2**22
+"""Most floats exchanged at once, 16 MB, unless one matrix has more: as fast as any size, and small in memory."""
 JOB = "worker"
 
 
@@ -143,20 +143,16 @@ class Cluster(Workers):
                 input=flat, **self._group(), ordering_token=[], merge_op="Add", final_op="Id",
                 timeout_seconds=self.stall_seconds,
             )  # fmt: skip
-        # Each worker adds one slice of the vector, as the tree does, and sends it to all: about 2 N floats sent and
-        # received on any number of workers. A gather of whole vectors sends (W - 1) N.
+        # Each worker receives one slice of the vector from all, adds as the tree does, and sends its sum to all: about
+        # 2 N floats sent and received on any number of workers. A gather of whole vectors sends (W - 1) N.
         size = flat.shape.num_elements()
         length = -(-size // self.count)
         slices = tf.reshape(tf.pad(flat, [[0, length * self.count - size]]), [self.count, length])
-        own = tree_sum(self._all_to_all(slices))
-        return tf.reshape(self._all_to_all(tf.tile(own[tf.newaxis], [self.count, 1])), [-1])[:size]
-
-    def _all_to_all(self, rows: tf.Tensor) -> tf.Tensor:
-        """Send row r [W, n] to worker r; returns what the workers have sent, by rank: [W, n]."""
         received = tf.raw_ops.CollectiveAllToAllV2(
-            input=rows, **self._group(), ordering_token=[], timeout_seconds=self.stall_seconds
+            input=slices, **self._group(), ordering_token=[], timeout_seconds=self.stall_seconds
         )
-        return tf.ensure_shape(received, rows.shape)
+        own = tree_sum(tf.ensure_shape(received, slices.shape))
+        return tf.reshape(self.gather(own), [-1])[:size]
 
     def _group(self) -> dict[str, object]:
         """Return group and instance of the next exchange."""
@@ -164,7 +160,7 @@ class Cluster(Workers):
         return {"group_size": self.count, "group_key": GROUP, "instance_key": key}
 
     def gather(self, values: tf.Tensor) -> tf.Tensor:
-        """Return the values [n] of all workers by rank: [W, n]; int64 or float64, in a graph or outside."""
+        """Return the values [n] of all workers by rank: [W, n]; float32, int64 or float64, in a graph or outside."""
         if tf.executing_eagerly():
             return self._gather(values)
         gathered = tf.raw_ops.CollectiveGatherV2(
