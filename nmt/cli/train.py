@@ -178,6 +178,8 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
     shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
+    if shared and config.training.reduction == "fastest":
+        say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown:
