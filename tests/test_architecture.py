@@ -21,7 +21,7 @@ WINGS: dict[str, str] = {
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers",
     "decoding": "errors config runtime cluster tokenizers models runs data",
-    "evaluation": "errors storage config tokenizers models runs data decoding",
+    "evaluation": "errors storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",

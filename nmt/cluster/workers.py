@@ -8,6 +8,7 @@ Shapes: W workers, N floats of a bucket of gradients.
 
 import contextlib
 import hashlib
+import json
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,6 +69,10 @@ class Workers:
     def broadcast_text(self, text: bytes) -> bytes:
         """Return the chief's text."""
         return text
+
+    def gather_texts(self, texts: list[str]) -> list[list[str]]:
+        """Return the texts of all workers by rank."""
+        return [texts]
 
     def any(self, flag: bool) -> bool:
         """Return whether the flag of some worker is true."""
@@ -192,6 +197,14 @@ class Cluster(Workers):
             text.ljust(-(-length // 4) * 4, b"\0"), np.int32
         )  # fmt: skip
         return self._send(words).tobytes()[:length] if length else b""
+
+    def gather_texts(self, texts: list[str]) -> list[list[str]]:
+        """Return the texts of all workers by rank."""
+        content = json.dumps(texts).encode()
+        lengths = self.gather(tf.constant([len(content)], tf.int64)).numpy()[:, 0].tolist()
+        words = np.frombuffer(content.ljust(-(-max(lengths) // 8) * 8), np.int64)
+        rows = self.gather(tf.constant(words)).numpy()
+        return [json.loads(row.tobytes()[:length]) for row, length in zip(rows, lengths, strict=True)]
 
     def any(self, flag: bool) -> bool:
         """Return whether the flag of some worker is true."""

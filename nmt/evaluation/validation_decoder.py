@@ -1,9 +1,11 @@
 """Validation by translating: BLEU, chrF and sample translations with the current weights of training."""
 
+import itertools
 from collections.abc import Callable
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
@@ -18,11 +20,12 @@ from nmt.storage.text import read_lines
 class ValidationDecoder:
     """Translates the first N validation sentences greedily, in a float32 model of its own.
 
-    N is the larger of ``training.samples`` and ``training.decode_validation``.
+    N is the larger of ``training.samples`` and ``training.decode_validation``. Workers take turns at the batches.
     """
 
-    def __init__(self, config: Config, dataset: Dataset) -> None:
-        """Take the configuration, and the dataset with the validation text."""
+    def __init__(self, config: Config, dataset: Dataset, workers: Workers | None = None) -> None:
+        """Take the configuration, the dataset with the validation text, and the workers (None: this process alone)."""
+        self.workers = workers or Workers()
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)
         self.sources, self.references = (
@@ -56,11 +59,17 @@ class ValidationDecoder:
         return DecodedValidation(bleu, chrf, samples)
 
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
-        translations = [""] * len(self.sources)
         lengths = [1 + len(source) for source in self.sources]
-        for batch in length_batches(lengths, self.config.decoding.batch_size):
-            found = translator.translate([self.sources[index] for index in batch])
-            for index, translation in zip(batch, found, strict=True):
-                translations[index] = translation.text
+        batches = list(length_batches(lengths, self.config.decoding.batch_size))
+        own = self.workers.turns(batches)
+        found: list[str] = []
+        for turn in range(-(-len(batches) // self.workers.count)):
+            if turn < len(own):
+                found += [one.text for one in translator.translate([self.sources[index] for index in own[turn]])]
             check()
+        translations = [""] * len(self.sources)
+        for rank, texts in enumerate(self.workers.gather_texts(found)):
+            indices = itertools.chain(*batches[rank :: self.workers.count])
+            for index, text in zip(indices, texts, strict=True):
+                translations[index] = text
         return translations

@@ -81,7 +81,7 @@ class TrainingSession:
                 self._lock()
             changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
         workers = self.team.join(self._facts(), self.config.training.reduction)
-        decode = make_decode(self.config, self.dataset)
+        decode = make_decode(self.config, self.dataset, workers)
         with workers.exchanging():
             self.trainer = Trainer(self.run, self.config, self.dataset, decode, workers)
         return changes

@@ -31,6 +31,7 @@ TRAINING = """
 training:
   {epochs: 10, batch_size: 5, micro_batches: 4, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
    decode_validation: 8, samples: 2, ema_decay: 0.99, clip_norm: 1.0, average_last: 2}
+decoding: {batch_size: 3}
 """
 LEAVE_SECONDS = 30
 COMMAND = [sys.executable, "-c", "from nmt.cli.app import main; main()", "train"]
