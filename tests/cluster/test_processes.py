@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,13 @@ decoding: {batch_size: 3}
 """
 LEAVE_SECONDS = 30
 COMMAND = [sys.executable, "-c", "from nmt.cli.app import main; main()", "train"]
+STUCK = """
+import time
+from nmt.cli.app import main
+from nmt.training.optimization.step import TrainStep
+TrainStep.add = lambda *_: time.sleep(1000)
+main()
+"""
 CLUSTER_VARIABLES = ("TF_CONFIG", "SLURM_STEP_NUM_TASKS")
 
 
@@ -51,11 +58,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, command: Sequence[str] = COMMAND, **environ: str) -> subprocess.Popen[str]:
     """Start training as a user does."""
     inherited = {name: value for name, value in os.environ.items() if name not in CLUSTER_VARIABLES}
     return subprocess.Popen(
-        [*COMMAND, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*command, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**inherited, **environ},
     )  # fmt: skip
 
@@ -247,6 +254,24 @@ def test_workers_that_differ_are_refused_before_anything_is_written(
         assert "nmt: Worker 1 (" in errors
         assert words in errors
     assert not (prepared / "checkpoints" / "refused").exists()
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_is_noticed(prepared: Path) -> None:
+    """It answers TensorFlow's heartbeats, so that only the time it keeps the others waiting gives it away."""
+    settings = ["--run", "hanging", "--config", "transformer.yaml", "--stall", "10"]
+    told = [arguments for arguments, _ in cluster("hosts", 2)]
+    stuck = start(prepared, *settings, *told[1], command=[sys.executable, "-c", STUCK, "train"])
+    try:
+        process = start(prepared, *settings, *told[0])
+        _, errors = process.communicate(timeout=150)
+        assert process.returncode == 2
+        assert "A worker has kept worker 0 (" in errors
+        assert "waiting for 10 s" in errors
+        assert not (prepared / "checkpoints" / "hanging").exists()
+    finally:
+        stuck.kill()
+        stuck.communicate()
 
 
 @pytest.mark.slow
