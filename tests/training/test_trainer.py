@@ -264,7 +264,7 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
         return file
 
     monkeypatch.setattr("nmt.training.saver.save_checkpoint", slowly)
-    monkeypatch.setattr("nmt.training.trainer.save_weights", at_once)
+    monkeypatch.setattr("nmt.training.saver.save_weights", at_once)
     config = tiny(epochs=1, validate_every=2, save_every=1, best_by="bleu", decode_validation=5)
     with pytest.raises(StopRequested):
         train("run", config, dataset, decode=scores(9, 1), leave=4)
