@@ -160,7 +160,6 @@ def load(
         run: name of a run in ``checkpoints/``. Default: the run trained last.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
-
         workers: number of processes of this machine that share translations; those besides this one end with it.
 
     Raises:

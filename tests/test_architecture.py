@@ -47,6 +47,7 @@ WITHOUT_TENSORFLOW = [
     "data.prepare",
     "data.sources.download",
     "decoding.shared",
+    "decoding.translation",
     "evaluation.evaluate",
     "evaluation.overlap",
     "evaluation.reports.page",

@@ -110,7 +110,7 @@ def _draw_alignment(run: "Run", sentence: str, layer: int | None, head: int | No
             "another sentence."
         )
     name = repr(sentence[:60])
-    found = translator.translate([sentence], [name])
+    [found] = translator.translate_n_best([sentence], [name])
     [attention] = translator.attention([sentence], found)
     weights, part = _choose(attention.weights, layer, head, run.name)
     figure = empty_figure()

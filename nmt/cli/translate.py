@@ -27,7 +27,7 @@ from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
     from nmt.decoding.run_translator import RunTranslator
-    from nmt.decoding.translator import Translation
+    from nmt.decoding.translation import Translation
 
 
 def translate(

@@ -1,17 +1,14 @@
 """Translation with a run, for the Python interface."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from nmt.config.decoding import DecodingConfig
+from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.search_options import SearchOptions
 from nmt.decoding.shared import TranslationWorkers
+from nmt.decoding.translation import TextTranslator, Translation
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
-
-if TYPE_CHECKING:  # what loads TensorFlow
-    from nmt.decoding.alignment import CrossAttention
-    from nmt.decoding.translator import Translation, Translator
 
 
 class RunTranslator:
@@ -20,7 +17,7 @@ class RunTranslator:
     Shapes: T target length, S source length, both in tokens.
     """
 
-    def __init__(self, run: Run, translator: "Translator", workers: TranslationWorkers | None = None) -> None:
+    def __init__(self, run: Run, translator: TextTranslator, workers: TranslationWorkers | None = None) -> None:
         """Take a run, the translator of its weights, and other processes with these weights, if there are any."""
         self.run, self.translator, self._workers = run, translator, workers
 
@@ -57,7 +54,7 @@ class RunTranslator:
         sample: bool = False,
         names: Sequence[str] | None = None,
         scored: bool = True,
-    ) -> "list[Translation]":
+    ) -> list[Translation]:
         """Return the translations of raw sentences with their scores, token ids and unknown words.
 
         Args, Raises: as for ``translate``, and
@@ -72,14 +69,14 @@ class RunTranslator:
 
     def _find(
         self, texts: list[str], names: list[str] | None, options: SearchOptions, prefix: str
-    ) -> "list[list[Translation]]":
+    ) -> list[list[Translation]]:
         if self._workers:
             return self._workers.translate_n_best(self.translator, texts, names, options, prefix)
         return self.translator.translate_n_best(texts, names, options, prefix)
 
     def translate_n_best(
         self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
-    ) -> "list[list[Translation]]":
+    ) -> list[list[Translation]]:
         """Return the ``n`` best translations of each raw sentence with their scores, best first.
 
         A sentence with fewer translations than ``n`` has all of them.
@@ -113,7 +110,7 @@ class RunTranslator:
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets")
         return self.translator.score(_texts(sources), _texts(targets), _names(names))
 
-    def attention(self, sources: Sequence[str], translations: "Sequence[Translation]") -> "list[CrossAttention]":
+    def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
         """Return the decoder's attention to the source while it writes translations of raw sentences.
 
         Each has weights, float32 [layers, heads, T, S], and ``alignment()``, pairs (source token, target token).

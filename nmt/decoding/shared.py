@@ -13,18 +13,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import IO, Any, Self, cast
 
 from nmt.cluster.launch import CORES, PARENT, cores_of, follow_parent, stay_on, tail
 from nmt.config.decoding import DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.search_options import GREEDY, SearchOptions
+from nmt.decoding.translation import TextTranslator, Translation
 from nmt.errors import DataError, NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
-
-if TYPE_CHECKING:  # what loads TensorFlow
-    from nmt.decoding.translator import Translation, Translator
 
 LEAVE_SECONDS = 10.0
 
@@ -62,12 +60,12 @@ class TranslationWorkers:
 
     def translate_n_best(
         self,
-        own: "Translator",
+        own: TextTranslator,
         texts: list[str],
         names: list[str] | None,
         options: SearchOptions = GREEDY,
         prefix: str = "",
-    ) -> "list[list[Translation]]":
+    ) -> list[list[Translation]]:
         """Return translations as ``Translator.translate_n_best`` of this process's translator does.
 
         Raises:
@@ -128,10 +126,8 @@ class _Process:
         """Send sentences to translate."""
         self._send({"texts": texts, "numbers": numbers, "options": options._asdict(), "prefix": prefix})
 
-    def answer(self) -> "list[list[Translation]]":
+    def answer(self) -> list[list[Translation]]:
         """Wait for the translations of the sentences sent last."""
-        from nmt.decoding.translator import Translation  # noqa: PLC0415 - it loads TensorFlow
-
         line = self._answers.readline()
         if not line.endswith("\n"):
             raise self._lost()

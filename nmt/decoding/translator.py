@@ -4,7 +4,6 @@ Shapes: B batch, S source length, T target length, n translations of a sentence.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from nmt.data.token_arrays import Sequences
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.model_search import FEW_STEPS, ModelSearch
 from nmt.decoding.search_options import GREEDY, SearchOptions
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.models.accounting import count_weights
 from nmt.models.base import Seq2SeqModel
@@ -29,20 +29,6 @@ from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
 
-class Translation(NamedTuple):
-    """Translation of a sentence."""
-
-    text: str
-    unknown: list[str]
-    """Words of the source that the model does not know; the whole source if normalization leaves nothing of it."""
-    finished: bool
-    """Whether the model ended the translation, rather than the limit on its length."""
-    ids: list[int]
-    """Token ids, with eos if the model ended the translation."""
-    score: float | None = None
-    """Log-probability, with the penalties of beam search; None where scores were not asked for."""
-
-
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it."""
 
@@ -52,6 +38,11 @@ class Translator:
         """Take the parts; ``load`` reads them from a run."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
         self.search = ModelSearch(model, config.decoding)
+
+    @property
+    def precision(self) -> str:
+        """Number format that the layers compute in."""
+        return str(self.model.compute_dtype)
 
     @classmethod
     def load(

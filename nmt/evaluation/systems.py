@@ -4,19 +4,17 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.shared import TranslationWorkers
+from nmt.decoding.translation import TextTranslator, Translation
 from nmt.evaluation.result import System
 from nmt.evaluation.test_set import EvaluationSet
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
-
-if TYPE_CHECKING:
-    from nmt.decoding.translator import Translation, Translator
 
 _LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
@@ -88,7 +86,7 @@ def translate(
         started = time.perf_counter()
         translations = _translate_all(translator, others, test_set, report)
         seconds = time.perf_counter() - started
-    decoding = translator.config.decoding.model_copy(update={"precision": translator.model.compute_dtype})
+    decoding = translator.config.decoding.model_copy(update={"precision": translator.precision})
     description = System(
         name=system.name,
         run=system.run.name,
@@ -104,8 +102,8 @@ def translate(
 
 
 def _translate_all(
-    translator: "Translator", workers: TranslationWorkers, test_set: EvaluationSet, report: Callable[[int], None]
-) -> "list[Translation]":
+    translator: TextTranslator, workers: TranslationWorkers, test_set: EvaluationSet, report: Callable[[int], None]
+) -> list[Translation]:
     """Translate all sources, shortest first: batches of like length have the least padding."""
     sources = test_set.sources or []
     lengths = [len(translator.source.encode(text)) for text in sources]
