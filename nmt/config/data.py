@@ -8,6 +8,9 @@ from nmt.config.record import Section
 from nmt.errors import NmtError
 from nmt.storage.names import check_name
 
+LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+"""Form of a language code."""
+
 
 class DataConfig(Section):
     """Preparation of sentence pairs by ``nmt prepare``."""
@@ -37,6 +40,11 @@ class DataConfig(Section):
     Lines; language of a TMX. null: column 1, the field "source", the first language of the TMX."""
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Place of the target sentences, likewise. null: column 2, the field "target", the second language."""
+    source_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
+    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of the
+    files, such as ``train.en.gz``, or that of a TMX; null, also where ``auto`` finds none: unknown."""
+    target_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
+    """Language code of the target side, likewise."""
     header: bool = False
     """The first line of a TSV names its columns and is no pair. A column set by name implies it."""
     tokenizer: Literal["auto", "word", "char", "subword"] = "auto"

@@ -109,6 +109,15 @@ class Manifest(Record):
         return self
 
     @property
+    def languages(self) -> dict[Side, str]:
+        """Language code of each side; "source" or "target" where it is unknown."""
+        codes: dict[Side, str | None] = {
+            "source": self.settings.source_language,
+            "target": self.settings.target_language,
+        }
+        return {side: side if code in (None, "auto") else str(code) for side, code in codes.items()}
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 over the dataset's files: equal for equal tokens, tokenizers and texts, and only then."""
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
