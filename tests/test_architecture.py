@@ -12,6 +12,7 @@ from conftest import ROOT
 # Wings in the order in which data flows: a wing imports only from those above it, and of these only the named.
 WINGS: dict[str, str] = {
     "errors": "",
+    "extras": "errors",
     "storage": "errors",
     "config": "errors storage",
     "runtime": "config",

@@ -1673,6 +1673,7 @@ OUT_OF_REACH = {
         "data/sources/pickled_array.py",
         "Check its permissions and its disk",
     ): "its checksum was taken before, so only a failing disk",
+    ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
     ("cli/train.py", "_after_loss"): "a worker that is gone",
