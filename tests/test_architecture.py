@@ -26,6 +26,7 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
+    "export": "config runs data storage tokenizers",
     "api": "errors config runs data decoding evaluation training",
     "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark api",
 }
@@ -48,6 +49,7 @@ WITHOUT_TENSORFLOW = [
     "data.prepare",
     "data.sources.download",
     "decoding.shared",
+    "decoding.text_ids",
     "decoding.translation",
     "evaluation.evaluate",
     "evaluation.overlap",

@@ -15,6 +15,7 @@ from nmt.data.token_arrays import Sequences
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.model_search import FEW_STEPS, ModelSearch
 from nmt.decoding.search_options import GREEDY, SearchOptions
+from nmt.decoding.text_ids import check_lengths, encode_prefix, encode_sources, max_lengths, unknown_words
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.models.accounting import count_weights
@@ -111,16 +112,16 @@ class Translator:
             numbers: number of each sentence, which sampling depends on; None: 0, 1, 2 ...
         """
         encoded = self.encode(texts, names)
-        unknown = [self._unknown(text, ids) for text, ids in zip(texts, encoded, strict=True)]
-        forced = self._encode_prefix(prefix)
+        unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
+        forced = encode_prefix(self.target, prefix)
         found = [[Translation("", words, True, [], 0.0 if options.scored else None)] for words in unknown]
         batches = [(batch, self._rows(encoded, batch)) for batch in self._batches(encoded)]
-        limits = [self._max_lengths(source, len(forced)) for _, source in batches]
+        limits = [max_lengths(self.config, (source != PAD).sum(axis=1), len(forced)) for _, source in batches]
         compiled = sum(int(limit.max()) for limit in limits) > FEW_STEPS
-        for (batch, source), max_lengths in zip(batches, limits, strict=True):
+        for (batch, source), limit in zip(batches, limits, strict=True):
             tokens, scores = self.search.find(
                 source,
-                max_lengths,
+                limit,
                 options,
                 prefix=forced,
                 compiled=compiled,
@@ -136,9 +137,7 @@ class Translator:
 
     def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
         """Return the ids of raw sentences. Args, raises: as of ``translate``."""
-        encoded = [self.source.encode(text) for text in texts]
-        self._check_lengths(encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
-        return encoded
+        return encode_sources(self.source, self.config, texts, names)
 
     def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
         """Return log P(target | source), natural, eos included, of each pair of raw sentences.
@@ -148,7 +147,7 @@ class Translator:
         """
         encoded = [self.source.encode(text) for text in sources]
         translations = [[*self.target.encode(text), EOS] for text in targets]
-        self._check_lengths(encoded, names or [f"pair {n}" for n in range(1, len(sources) + 1)])
+        check_lengths(self.config, encoded, names or [f"pair {n}" for n in range(1, len(sources) + 1)])
         scores = np.zeros(len(sources))
         lengths = [source + target for source, target in zip(encoded, translations, strict=True)]
         for batch in self._batches(lengths):
@@ -183,30 +182,6 @@ class Translator:
         ids = [id_ for id_ in row if id_ != PAD]
         return Translation(self.target.decode(ids), unknown, EOS in ids, ids, score)
 
-    def _unknown(self, text: str, ids: list[int]) -> list[str]:
-        return self.source.unknown(text) if ids or not text.strip() else [text.strip()]
-
-    def _encode_prefix(self, prefix: str) -> list[int]:
-        if unknown := self.target.unknown(prefix):
-            raise DataError(
-                f"Prefix {prefix!r} has the word {unknown[0]!r}, which the model never saw in training. A prefix is "
-                "made of words that the model can generate. Leave that word out."
-            )
-        return self.target.encode(prefix)
-
-    def _check_lengths(self, encoded: list[list[int]], names: list[str]) -> None:
-        limit = self.config.model.limits.source
-        if limit is None:
-            return
-        most = limit - 1 - int(self.config.model.reads_bos)
-        for ids, name in zip(encoded, names, strict=True):
-            if len(ids) > most:
-                needed = len(ids) + limit - most
-                raise DataError(
-                    f"Too long: {name} has {len(ids)} tokens. This model reads at most {most} tokens of source. Split "
-                    f"the sentence, or train with {self.config.model.settings_for_length(needed)}."
-                )
-
     def _batches(self, encoded: list[list[int]]) -> Iterator[list[int]]:
         """Yield indices of the sentences with words, those of like length together."""
         for batch in length_batches([len(ids) for ids in encoded], self.config.decoding.batch_size):
@@ -216,13 +191,6 @@ class Translator:
         """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
         rows = Sequences.from_rows([encoded[index] for index in batch], self.source.size)
         return pad_rows(rows, np.arange(len(batch)), bos=self.config.model.reads_bos)
-
-    def _max_lengths(self, source: np.ndarray, prefix_length: int) -> np.ndarray:
-        """Return the most tokens of the translation of each row of source [B, S], its prefix included: int32 [B]."""
-        settings, limit = self.config.decoding, self.config.model.limits.target
-        lengths = (source != PAD).sum(axis=1)
-        limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length
-        return limits if limit is None else np.minimum(limits, limit)
 
     def _log_probabilities(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
         """Source [B, S] and target [B, T] to eos, int32 -> log P float32 [B]."""

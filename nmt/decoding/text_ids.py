@@ -1,0 +1,86 @@
+"""Raw text to ids within the limits of a model: what every engine that translates has in common.
+
+Shapes: B sentences.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.config.schema import Config
+from nmt.errors import DataError
+from nmt.tokenizers.base import Tokenizer
+
+
+def encode_sources(
+    tokenizer: Tokenizer, config: Config, texts: Sequence[str], names: Sequence[str] | None = None
+) -> list[list[int]]:
+    """Return the ids of raw sentences, without bos and eos.
+
+    Args:
+        tokenizer: tokenizer of the source side.
+        config: configuration of the run.
+        texts: sentences.
+        names: name of each sentence for error messages; None: "sentence 1", "sentence 2" ...
+
+    Raises:
+        DataError: for a sentence longer than the model reads.
+    """
+    encoded = [tokenizer.encode(text) for text in texts]
+    check_lengths(config, encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
+    return encoded
+
+
+def check_lengths(config: Config, encoded: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+    """Refuse sentences that are longer than the model reads.
+
+    Raises:
+        DataError: names the first of them.
+    """
+    limit = config.model.limits.source
+    if limit is None:
+        return
+    most = limit - 1 - int(config.model.reads_bos)
+    for ids, name in zip(encoded, names, strict=True):
+        if len(ids) > most:
+            needed = len(ids) + limit - most
+            raise DataError(
+                f"Too long: {name} has {len(ids)} tokens. This model reads at most {most} tokens of source. Split "
+                f"the sentence, or train with {config.model.settings_for_length(needed)}."
+            )
+
+
+def encode_prefix(tokenizer: Tokenizer, prefix: str) -> list[int]:
+    """Return the ids that translations begin with.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        prefix: raw text.
+
+    Raises:
+        DataError: for a word that the model cannot generate.
+    """
+    if unknown := tokenizer.unknown(prefix):
+        raise DataError(
+            f"Prefix {prefix!r} has the word {unknown[0]!r}, which the model never saw in training. A prefix is "
+            "made of words that the model can generate. Leave that word out."
+        )
+    return tokenizer.encode(prefix)
+
+
+def unknown_words(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[str]:
+    """Return what the model does not know of a raw sentence with these ids: all of it if no ids are left."""
+    return tokenizer.unknown(text) if ids or not text.strip() else [text.strip()]
+
+
+def max_lengths(config: Config, lengths: np.ndarray, prefix_length: int = 0) -> np.ndarray:
+    """Return the most tokens of each translation, its prefix and eos included: int32 [B].
+
+    Args:
+        config: configuration of the run; its section decoding has the ratio and the extra tokens.
+        lengths: tokens of each source sentence as the encoder reads it, eos and any bos included, int [B].
+        prefix_length: tokens of the prefix of every translation.
+    """
+    settings, limit = config.decoding, config.model.limits.target
+    limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length
+    return limits if limit is None else np.minimum(limits, limit)

@@ -1,0 +1,89 @@
+"""What is exported, and the interface of an export format."""
+
+import abc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from nmt.config.schema import Config
+from nmt.data.manifest import SIDES, Manifest, read_manifest
+from nmt.runs.directory import Run
+from nmt.runs.metrics import WeightsId
+from nmt.runs.weights import choose_epoch
+from nmt.storage.arrays import Arrays, read_arrays
+from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.registry import load_tokenizer
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """All that an export is made of."""
+
+    run: Run
+    """Run directory."""
+    epoch: WeightsId
+    """Weights: an epoch number, "average", or such as "step-1500"."""
+    config: Config
+    """Configuration of the run."""
+    manifest: Manifest
+    """Manifest of the dataset that the run was trained on. ``manifest.languages`` has the language codes."""
+    source: Tokenizer
+    """Tokenizer of the source side."""
+    target: Tokenizer
+    """Tokenizer of the target side."""
+
+    @classmethod
+    def of(cls, run: Run, epoch: str | None) -> Self:
+        """Return the model of a run; ``epoch`` as in ``nmt.runs.weights.choose_epoch``.
+
+        Raises:
+            NotFoundError: if there are no such weights.
+            DataError: if a part of the run is damaged.
+        """
+        source, target = (load_tokenizer(run.tokenizer_path(side)) for side in SIDES)
+        manifest = read_manifest(run.dataset_path)
+        return cls(run, choose_epoch(run, epoch), run.config(), manifest, source, target)
+
+    def weights(self) -> Arrays:
+        """Return the weights by name, float32 each.
+
+        Raises:
+            DataError: if the file is damaged.
+        """
+        return read_arrays(self.run.weights_path(self.epoch))
+
+
+class Exporter(abc.ABC):
+    """An export format: what it can carry, how it is written, and how its consumer translates with it."""
+
+    name: ClassVar[str]
+    """Name of the format, as in ``nmt export --to``."""
+    consumer: ClassVar[str]
+    """Program that uses the export, for messages and the model card, such as "CTranslate2"."""
+    extra: ClassVar[str | None] = None
+    """Extra of nmt that installs the consumer; None where nothing more is needed."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """Python modules of the consumer."""
+
+    @abc.abstractmethod
+    def check(self, model: TrainedModel) -> None:
+        """Refuse in words what the format cannot carry, before any work.
+
+        Raises:
+            NmtError: names the part of the model, the rule of the format, and the remedy.
+        """
+
+    @abc.abstractmethod
+    def write(self, model: TrainedModel, folder: Path) -> None:
+        """Write the exported model into an empty folder."""
+
+    @abc.abstractmethod
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+        """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
+
+        Each is at most as long as the section decoding allows (see ``nmt.decoding.text_ids.max_lengths``).
+        """
+
+    @abc.abstractmethod
+    def usage(self, model: TrainedModel) -> str:
+        """Return how to use the export: paragraphs and code blocks in Markdown, for the model card."""
