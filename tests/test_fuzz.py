@@ -36,7 +36,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from nmt.cli.prepare import describe
+from nmt.cli.commands.prepare import describe
 from nmt.config.data import DataConfig
 from nmt.config.loading import load_config
 from nmt.config.schema import Config

@@ -9,18 +9,18 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nmt.cli.average import average
-from nmt.cli.bench import bench
-from nmt.cli.demo import demo
-from nmt.cli.evaluate import evaluate
-from nmt.cli.fetch import fetch
+from nmt.cli.commands.average import average
+from nmt.cli.commands.bench import bench
+from nmt.cli.commands.demo import demo
+from nmt.cli.commands.evaluate import evaluate
+from nmt.cli.commands.fetch import fetch
+from nmt.cli.commands.info import info
+from nmt.cli.commands.plot import plot
+from nmt.cli.commands.prepare import prepare
+from nmt.cli.commands.samples import samples
+from nmt.cli.commands.train import train
+from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
-from nmt.cli.info import info
-from nmt.cli.plot import plot
-from nmt.cli.prepare import prepare
-from nmt.cli.samples import samples
-from nmt.cli.train import train
-from nmt.cli.translate import translate
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
 from nmt.errors import NmtError
 

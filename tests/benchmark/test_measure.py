@@ -10,7 +10,7 @@ from conftest import nmt
 
 from nmt.benchmark import measure as benchmark
 from nmt.benchmark.measure import BenchmarkReport, endless_batches, measure_decoding, measure_training, training_step
-from nmt.cli.bench import describe
+from nmt.cli.commands.bench import describe
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig

@@ -402,7 +402,7 @@ def test_commands_before_there_is_anything_say_what_to_do_first(arguments: tuple
 
 
 def test_standard_input_that_is_not_utf_8_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.cli.translate import _standard_input
+    from nmt.cli.commands.translate import _standard_input
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\r\nh\xffi\n")))
     with pytest.raises(DataError, match=r"^standard input, line 2 is not UTF-8: it holds the byte 0xff"):

@@ -1676,7 +1676,7 @@ OUT_OF_REACH = {
     ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
-    ("cli/train.py", "_after_loss"): "a worker that is gone",
+    ("cli/commands/train.py", "_after_loss"): "a worker that is gone",
     ("cluster/launch.py", "ended with exit code"): "a worker that ends before the others have met",
     ("cluster/rendezvous.py", "came twice"): "two workers of one number",
     ("cluster/rendezvous.py", "calls itself number"): "a worker of another start",

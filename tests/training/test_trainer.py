@@ -14,7 +14,7 @@ import pytest
 from conftest import small_pairs, write_pickle
 
 from nmt import runtime
-from nmt.cli.train import run_training
+from nmt.cli.commands.train import run_training
 from nmt.config.schema import Config
 from nmt.data.batch_plan import pad_rows, plan_epoch
 from nmt.data.dataset import Dataset

@@ -208,5 +208,5 @@ def test_a_misspelled_name_in_a_template_is_an_error() -> None:
 
 
 def test_without_a_report_no_template_library_is_loaded() -> None:
-    code = "import sys, nmt.evaluation.evaluate, nmt.evaluation.reports.text, nmt.cli.evaluate\n"
+    code = "import sys, nmt.evaluation.evaluate, nmt.evaluation.reports.text, nmt.cli.commands.evaluate\n"
     subprocess.run([sys.executable, "-c", f"{code}assert 'jinja2' not in sys.modules"], check=True)

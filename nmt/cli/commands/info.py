@@ -14,7 +14,7 @@ def info(run: RunOption = None) -> None:
         nmt info
         nmt info --run base
     """
-    from nmt.cli.prepare import describe
+    from nmt.cli.commands.prepare import describe
     from nmt.data.manifest import read_manifest
     from nmt.models.accounting import summary
     from nmt.models.registry import parts_of

@@ -99,7 +99,7 @@ def _draw_alignment(run: "Run", sentence: str, layer: int | None, head: int | No
         NotFoundError: for a layer or head that the model does not have.
     """
     from nmt.api import load
-    from nmt.cli.translate import warn
+    from nmt.cli.commands.translate import warn
     from nmt.plotting.alignment import draw_alignment
     from nmt.plotting.figures import empty_figure
 

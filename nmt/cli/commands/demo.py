@@ -15,8 +15,8 @@ def demo() -> None:
         nmt demo
         nmt translate --run demo "im thirsty"
     """
-    from nmt.cli.prepare import run_prepare
-    from nmt.cli.train import run_training
+    from nmt.cli.commands.prepare import run_prepare
+    from nmt.cli.commands.train import run_training
     from nmt.data import demo as chain
     from nmt.storage.text import read_lines
 
