@@ -21,14 +21,15 @@ WINGS: dict[str, str] = {
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers",
-    "decoding": "errors config runtime cluster tokenizers models runs data",
+    "decoding": "errors storage config runtime cluster tokenizers models runs data",
     "evaluation": "errors storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
-    "export": "config runs data storage tokenizers",
+    "export": "errors extras storage config tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training",
-    "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark api",
+    "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark "
+    "export api",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -48,6 +49,8 @@ WITHOUT_TENSORFLOW = [
     "data.demo",
     "data.prepare",
     "data.sources.download",
+    "decoding.ctranslate2_translator",
+    "decoding.exported",
     "decoding.shared",
     "decoding.text_ids",
     "decoding.translation",
@@ -56,6 +59,8 @@ WITHOUT_TENSORFLOW = [
     "evaluation.reports.page",
     "evaluation.scoring",
     "evaluation.test_set",
+    "export.argos",
+    "export.ctranslate2",
     "models.recurrent.accounting",
     "models.registry",
     "models.transformer.accounting",

@@ -11,11 +11,15 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import ROOT, small_pairs, write_pickle
 
+from nmt.errors import DataError
+from nmt.export.base import TrainedModel
+from nmt.export.export import export_run
 from nmt.plotting import figures
 from nmt.runs.directory import Run
 from nmt.runs.weights import choose_epoch
@@ -132,12 +136,19 @@ def test_a_figure(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (project / "gap.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_export(project: Path) -> None:
+def test_an_export(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (code,) = blocks("An export")
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(code, names)
-    run = Run(project / "checkpoints" / "base")
-    names["export_numpy"](run, project / "weights.npz")  # type: ignore[operator]
-    written, saved = np.load(project / "weights.npz"), read_arrays(run.weights_path(choose_epoch(run, None)))
+    exporter = names["NumpyExporter"]()
+    monkeypatch.chdir(project)
+    run = Run(Path("checkpoints/base"))
+    folder = project / "weights"
+    folder.mkdir()
+    exporter.write(TrainedModel.of(run, None), folder)
+    written, saved = np.load(folder / "weights.npz"), read_arrays(run.weights_path(choose_epoch(run, None)))
     assert written.files and set(written.files) == set(saved)
     assert all(np.array_equal(written[name], array) for name, array in saved.items())
+    with pytest.raises(DataError, match="The export is not equal to the run"):
+        export_run(run, exporter)
+    assert not (run.folder / "exports" / "numpy").exists()

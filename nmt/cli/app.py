@@ -13,6 +13,7 @@ from nmt.cli.commands.average import average
 from nmt.cli.commands.bench import bench
 from nmt.cli.commands.demo import demo
 from nmt.cli.commands.evaluate import evaluate
+from nmt.cli.commands.export import export
 from nmt.cli.commands.fetch import fetch
 from nmt.cli.commands.info import info
 from nmt.cli.commands.plot import plot
@@ -28,6 +29,7 @@ from nmt.errors import NmtError
 COMMANDS: dict[str, list[Callable[..., Any]]] = {
     "The four commands": [prepare, train, plot, translate],
     "Quality": [evaluate, samples, average],
+    "Use elsewhere": [export],
     "Run and machine": [info, bench],
     "Corpora": [fetch, demo],
 }

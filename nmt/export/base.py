@@ -65,6 +65,13 @@ class Exporter(abc.ABC):
     modules: ClassVar[tuple[str, ...]] = ()
     """Python modules of the consumer."""
 
+    quantization: str = "float32"
+    """Number format of the exported matrices."""
+
+    def positions(self, model: TrainedModel) -> int | None:
+        """Return the most tokens of a sentence that the export reads, bos and eos included; None: no limit."""
+        return None
+
     @abc.abstractmethod
     def check(self, model: TrainedModel) -> None:
         """Refuse in words what the format cannot carry, before any work.

@@ -1,0 +1,100 @@
+"""``nmt export``: a run as a model of another program."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import OUTPUT, EpochOption, RunOption
+
+FORMAT, COMPARISON = "Format", "Comparison"  # help sections
+
+
+def export(
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="FORMAT", help="ctranslate2, argos, saved-model or huggingface.", rich_help_panel=FORMAT
+        ),
+    ],
+    run: RunOption = None,
+    epoch: EpochOption = None,
+    quantization: Annotated[
+        str | None,
+        typer.Option(
+            "--quantization",
+            metavar="TYPE",
+            help="Number format of ctranslate2 and argos: float32, int8, int8_float32, int16, float16, bfloat16 ... "
+            "Default: float32, and int8 for argos.",
+            rich_help_panel=FORMAT,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder to write. Default: checkpoints/RUN/exports/FORMAT.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export.", rich_help_panel=OUTPUT)] = False,
+    licence: Annotated[
+        str | None,
+        typer.Option("--licence", metavar="TEXT", help="Licence of the model, for its card.", rich_help_panel=OUTPUT),
+    ] = None,
+    allow_different: Annotated[
+        int,
+        typer.Option(
+            "--allow-different",
+            min=0,
+            metavar="N",
+            help="Accept N validation sentences that float32 translates differently.",
+            rich_help_panel=COMPARISON,
+        ),
+    ] = 0,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            min=0,
+            metavar="BLEU",
+            help="Accept this loss of BLEU by quantization.",
+            rich_help_panel=COMPARISON,
+        ),
+    ] = 0.5,
+) -> None:
+    """Export a run to another program, and prove that it translates as the run does.
+
+    The exported model translates the validation sentences greedily. In float32 every translation must be that of nmt; a
+    quantized model may lose a little BLEU. An export that differs is not written. README.md in it is a model card.
+
+    Examples:
+        nmt export --to ctranslate2
+        nmt export --run base --to ctranslate2 --quantization int8
+        nmt export --run base --to argos --licence "CC BY 4.0"
+        nmt export --run base --to saved-model --output served/base
+    """
+    from nmt.export.export import export_run, find_exporter
+
+    exporter = find_exporter(to, quantization)
+
+    from nmt.export.verification import OURS, Tolerance
+    from nmt.runs.directory import find_run
+
+    exported = export_run(
+        find_run(run),
+        exporter,
+        epoch=epoch,
+        output=output,
+        overwrite=overwrite,
+        licence=licence,
+        tolerance=Tolerance(allow_different, tolerance),
+        report=lambda step: typer.echo(f"nmt: {step}", err=True),
+    )
+    comparison = exported.comparison
+    bleu = {name: system["BLEU"].score for name, system in comparison.scores.systems.items()}
+    typer.echo(f"Equal to nmt: {comparison.sentences - comparison.different:,} of {comparison.sentences:,} sentences")
+    typer.echo(f"BLEU on the validation split: nmt {bleu[OURS]:.2f}, {exporter.consumer} {bleu[exporter.consumer]:.2f}")
+    typer.echo(f"Written to {exported.folder} ({exported.bytes / 1e6:,.1f} MB)")

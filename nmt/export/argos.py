@@ -1,0 +1,124 @@
+"""Export to Argos Translate: the package that Argos Translate and LibreTranslate install."""
+
+import json
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import ClassVar
+
+import sentencepiece
+
+from nmt.errors import NmtError
+from nmt.export.base import Exporter, TrainedModel
+from nmt.export.ctranslate2 import CTranslate2Exporter, length_limits, transformer_section
+from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
+from nmt.version import version
+
+PACKAGE_VERSION = "1.0"
+ARGOS_VERSION = "1.9"
+"""Oldest Argos Translate that reads the package."""
+FIRST_DATE = (1980, 1, 1, 0, 0, 0)
+"""Date of all files in the archive, so that equal models are equal packages."""
+
+
+class ArgosExporter(Exporter):
+    """An ``.argosmodel`` package: a zip archive with a CTranslate2 model and a sentencepiece model for both sides."""
+
+    name: ClassVar = "argos"
+    consumer: ClassVar = "Argos Translate"
+    extra: ClassVar = "fast"
+    modules: ClassVar = ("ctranslate2",)
+
+    def __init__(self, quantization: str = "int8") -> None:
+        """Take the number format of the matrices."""
+        self.quantization = quantization
+        self._engine = CTranslate2Exporter(quantization)
+
+    def check(self, model: TrainedModel) -> None:
+        """Refuse all but Transformers with a joint subword vocabulary."""
+        transformer_section(model, self.consumer)
+        for tokenizer in (model.source, model.target):
+            check_normalization(tokenizer, self.consumer)
+        if with_normalization_of(model, "source") != with_normalization_of(model, "target"):
+            raise NmtError(
+                f"Run {model.run.name!r} has a vocabulary for each side. {self.consumer} has one sentencepiece model "
+                "for both. Prepare the corpus with --set data.joint_vocabulary=true and train again, or export with "
+                "--to ctranslate2."
+            )
+
+    def positions(self, model: TrainedModel) -> int | None:
+        """Return the most tokens of a sentence that the export reads."""
+        return self._engine.positions(model)
+
+    def write(self, model: TrainedModel, folder: Path) -> None:
+        """Write the package."""
+        languages = model.manifest.languages
+        root = Path(self._stem(model))
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            engine = Path(scratch)
+            self._engine.write(model, engine)
+            with zipfile.ZipFile(self._package(model, folder), "w", zipfile.ZIP_DEFLATED) as archive:
+                metadata = {
+                    "package_version": PACKAGE_VERSION,
+                    "argos_version": ARGOS_VERSION,
+                    "from_code": languages["source"],
+                    "from_name": languages["source"],
+                    "to_code": languages["target"],
+                    "to_name": languages["target"],
+                }
+                _add(archive, root / "metadata.json", (json.dumps(metadata, indent=2) + "\n").encode())
+                _add(archive, root / "README.md", f"# {root}\n\nTrained with nmt {version()}.\n".encode())
+                _add(archive, root / "sentencepiece.model", with_normalization_of(model, "source"))
+                for file in sorted(engine.iterdir()):
+                    _add(archive, root / "model" / file.name, file.read_bytes())
+
+    def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
+        """Translate greedily with the package's CTranslate2 and sentencepiece models, as Argos Translate calls them."""
+        import ctranslate2  # noqa: PLC0415 - an extra
+
+        with tempfile.TemporaryDirectory() as scratch:
+            with zipfile.ZipFile(self._package(model, folder)) as archive:
+                archive.extractall(scratch)
+            root = Path(scratch) / self._stem(model)
+            pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
+            engine = ctranslate2.Translator(str(root / "model"))
+        tokens = [pieces.encode(text, out_type=str) for text in texts]
+        limits = length_limits(model, [len(row) for row in tokens])
+        results = engine.translate_batch(
+            tokens, beam_size=1, length_penalty=0, max_batch_size=model.config.decoding.batch_size,
+            max_decoding_length=max(limits, default=1),
+        )  # fmt: skip
+        hypotheses = [result.hypotheses[0][:limit] for result, limit in zip(results, limits, strict=True)]
+        return [pieces.decode(row) if source else "" for row, source in zip(hypotheses, tokens, strict=True)]
+
+    def usage(self, model: TrainedModel) -> str:
+        """Return how to install and use the package."""
+        languages = model.manifest.languages
+        return (
+            "With Argos Translate:\n\n```python\nfrom argostranslate import package, translate\n\n"
+            f'package.install_from_path("{self._stem(model)}.argosmodel")\n'
+            f'print(translate.translate("SENTENCE", "{languages["source"]}", "{languages["target"]}"))\n```\n\n'
+            "LibreTranslate offers every package that Argos Translate has installed. Argos Translate writes a space "
+            "for each underscore of a translation."
+        )
+
+    @staticmethod
+    def _stem(model: TrainedModel) -> str:
+        languages = model.manifest.languages
+        return f"translate-{languages['source']}_{languages['target']}-{PACKAGE_VERSION.replace('.', '_')}"
+
+    def _package(self, model: TrainedModel, folder: Path) -> Path:
+        return folder / f"{self._stem(model)}.argosmodel"
+
+
+def with_normalization_of(model: TrainedModel, side: str) -> bytes:
+    """Return the sentencepiece model of side "source" or "target", which normalizes text itself."""
+    tokenizer = model.source if side == "source" else model.target
+    return with_normalization(check_normalization(tokenizer, ArgosExporter.consumer))
+
+
+def _add(archive: zipfile.ZipFile, path: Path, content: bytes) -> None:
+    info = zipfile.ZipInfo(path.as_posix(), FIRST_DATE)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    archive.writestr(info, content)

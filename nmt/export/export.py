@@ -1,0 +1,173 @@
+"""Export of a run: written aside, compared with our own translations, described, then put in place."""
+
+import importlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.data.dataset import dataset_of_run
+from nmt.decoding.exported import DESCRIPTION, EXPORTS, RUN_FILES, Description
+from nmt.errors import ConflictError, NmtError
+from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, score_systems
+from nmt.export.base import Exporter, TrainedModel
+from nmt.export.model_card import model_card
+from nmt.export.verification import Comparison, Tolerance, compare, sentences_of, translate_ourselves
+from nmt.extras import require
+from nmt.runs.directory import Run
+from nmt.storage.atomic import atomic_folder, sync_folder
+from nmt.storage.json_file import write_json
+from nmt.storage.names import did_you_mean
+from nmt.version import version
+
+EXPORTERS: dict[str, tuple[str, str]] = {
+    "ctranslate2": ("nmt.export.ctranslate2", "CTranslate2Exporter"),
+    "argos": ("nmt.export.argos", "ArgosExporter"),
+}
+"""Module and class of each format; a module is imported when its format is asked for."""
+QUANTIZED = ("ctranslate2", "argos")
+"""Formats with a choice of number formats."""
+CARD = "README.md"
+
+
+class Export(NamedTuple):
+    """A finished export."""
+
+    folder: Path
+    """Folder of the export."""
+    comparison: Comparison
+    """Comparison with our own translations."""
+    bytes: int
+    """Size of all files."""
+
+
+def find_exporter(to: str, quantization: str | None = None) -> Exporter:
+    """Return the exporter of a format.
+
+    Args:
+        to: name of the format.
+        quantization: number format of the matrices; None: the format's default.
+
+    Raises:
+        NmtError: for an unknown format or number format.
+        NotFoundError: if the format's consumer is not installed.
+    """
+    if to not in EXPORTERS:
+        raise NmtError(f"There is no export format {to!r}{did_you_mean(to, EXPORTERS)}. Known: {', '.join(EXPORTERS)}.")
+    module, name = EXPORTERS[to]
+    exporter: type[Exporter] = getattr(importlib.import_module(module), name)
+    if exporter.extra:
+        require(exporter.extra, *exporter.modules)
+    if quantization is None:
+        return exporter()
+    if to not in QUANTIZED:
+        raise NmtError(
+            f"--quantization is for {' and '.join(QUANTIZED)}; received it with --to {to}, which holds float32. Leave "
+            "it out."
+        )
+    from nmt.export.ctranslate2 import QUANTIZATIONS  # noqa: PLC0415 - of these formats alone
+
+    if quantization not in QUANTIZATIONS:
+        raise NmtError(
+            f"There is no number format {quantization!r}{did_you_mean(quantization, QUANTIZATIONS)}. Known: "
+            f"{', '.join(QUANTIZATIONS)}."
+        )
+    return exporter(quantization)  # type: ignore[call-arg]
+
+
+def default_folder(run: Run, exporter: Exporter) -> Path:
+    """Return the folder that an export is written to unless another is given."""
+    suffix = f"-{exporter.quantization}" if exporter.name in QUANTIZED else ""
+    return run.folder / EXPORTS / f"{exporter.name}{suffix}"
+
+
+def export_run(
+    run: Run,
+    exporter: Exporter,
+    *,
+    epoch: str | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+    licence: str | None = None,
+    tolerance: Tolerance | None = None,
+    report: Callable[[str], None] = lambda step: None,
+) -> Export:
+    """Export a run.
+
+    Args:
+        run: the run. Its dataset must be in ``data/``, for the comparison.
+        exporter: the format, from ``find_exporter``.
+        epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
+        output: folder to write. Default: ``exports/<format>`` in the run directory.
+        overwrite: replace an existing export.
+        licence: licence of the model, for its card.
+        tolerance: differences that are accepted.
+        report: called with each step.
+
+    Raises:
+        NmtError: for a model that the format cannot carry.
+        NotFoundError: if weights or dataset are missing.
+        ConflictError: if the folder exists.
+        DataError: if the export translates differently. Nothing is written then.
+    """
+    model = TrainedModel.of(run, epoch)
+    exporter.check(model)
+    folder = output or default_folder(run, exporter)
+    _check_folder(folder, overwrite=overwrite)
+    dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
+    validation = sentences_of(dataset, "validation", model, exporter)
+    report(f"translating {len(validation.sources):,} validation sentences with nmt")
+    ours = translate_ourselves(model, validation.sources)
+    with atomic_folder(folder, replace=overwrite) as temporary:
+        report(f"writing the model for {exporter.consumer}")
+        exporter.write(model, temporary)
+        report(f"translating with {exporter.consumer}")
+        comparison = compare(exporter, model, temporary, validation, ours, tolerance or Tolerance())
+        test = sentences_of(dataset, "test", model, exporter)
+        translations = exporter.translate(model, temporary, test.sources)
+        scores = score_systems(
+            {exporter.consumer: translations}, [test.references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0
+        )
+        card = model_card(exporter, model, comparison, scores, licence)
+        (temporary / CARD).write_text(card, encoding="utf-8")
+        _copy_run_files(run, temporary / RUN_FILES)
+        size = _describe(exporter, model, temporary)
+    return Export(folder, comparison, size)
+
+
+def _check_folder(folder: Path, *, overwrite: bool) -> None:
+    if not folder.exists():
+        return
+    if not overwrite:
+        raise ConflictError(
+            f"{folder} exists already. An export is not overwritten unless you ask for it. Give another --output, or "
+            "--overwrite."
+        )
+    if not (folder / DESCRIPTION).is_file():
+        raise ConflictError(
+            f"{folder} exists and is not an export. --overwrite replaces exports alone. Give another --output."
+        )
+
+
+def _copy_run_files(run: Run, folder: Path) -> None:
+    """Copy what belongs to the model besides its weights: configuration, manifest, tokenizers."""
+    folder.mkdir()
+    for file in [run.config_path, run.dataset_path, *run.tokenizer_files]:
+        shutil.copyfile(file, folder / file.name)
+    sync_folder(folder)
+
+
+def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
+    """Write the description of an export, and return the size of its files in bytes."""
+    files = {file.relative_to(folder).as_posix(): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+    description = Description(
+        to=exporter.name,
+        run=model.run.name,
+        epoch=model.epoch,
+        quantization=exporter.quantization,
+        positions=exporter.positions(model),
+        nmt=version(),
+        files=dict(sorted(files.items())),
+    )
+    write_json(folder / DESCRIPTION, description.model_dump())
+    return sum(files.values())

@@ -1,0 +1,101 @@
+"""Model cards (Mitchell et al. 2019): an exported model, its training data, its scores, its use."""
+
+import yaml
+
+from nmt.evaluation.scoring import Scores
+from nmt.export.base import Exporter, TrainedModel
+from nmt.export.verification import OURS, Comparison
+from nmt.models.accounting import count_weights
+from nmt.models.registry import parts_of
+from nmt.version import version
+
+UNKNOWN_LICENCE = "not stated"
+
+
+def model_card(
+    exporter: Exporter, model: TrainedModel, comparison: Comparison, test: Scores | None, licence: str | None
+) -> str:
+    """Return the card in Markdown, with a header of YAML as model hubs read it.
+
+    Args:
+        exporter: the export format.
+        model: what was exported.
+        comparison: its comparison with our own translations of the validation split.
+        test: scores of the export on the test split; None if it was not translated.
+        licence: licence of the model; None: not stated.
+    """
+    languages, manifest = model.manifest.languages, model.manifest
+    vocabulary = {"source": model.source.size, "target": model.target.size}
+    weights = count_weights(parts_of(model.config.model, vocabulary))
+    known = [code for side, code in languages.items() if code != side]
+    header = {
+        "tags": ["translation"],
+        **({"language": known} if known else {}),
+        "license": "other" if licence is None else licence,
+        "pipeline_tag": "translation",
+    }
+    parts = [
+        f"---\n{yaml.safe_dump(header, sort_keys=False)}---",
+        f"# {languages['source']} to {languages['target']}: run {model.run.name}",
+        f"A model of nmt {version()}, exported for {exporter.consumer} in {exporter.quantization}.",
+        "## Model",
+        "\n".join(
+            [
+                "| what | value |",
+                "|---|---|",
+                f"| languages | {languages['source']} to {languages['target']} |",
+                f"| architecture | {model.config.model.description} |",
+                f"| weights | {weights:,}, of {_epoch(model)} |",
+                f"| ids | {vocabulary['source']:,} source and {vocabulary['target']:,} target {model.source.unit} |",
+                f"| normalization of text | {manifest.settings.normalization} |",
+                f"| longest sentence | {_positions(exporter, model)} |",
+                f"| licence | {_cell(licence or UNKNOWN_LICENCE)} |",
+            ]
+        ),
+        "## Training data",
+        f"{manifest.splits['train'].pairs:,} sentence pairs of dataset {manifest.settings.dataset}, from these files:",
+        "\n".join(
+            [
+                "| file | bytes | for | SHA-256 |",
+                "|---|---|---|---|",
+                *(
+                    f"| {_cell(file.name)} | {file.bytes:,} | {file.role} | `{file.sha256}` |"
+                    for file in [manifest.corpus, *manifest.more_files]
+                ),
+            ]
+        ),
+        "## Scores",
+        "Greedy search. Translations are detokenized, scores are sacrebleu's.",
+        _scores(comparison.scores, test, exporter.consumer),
+        f"Of the {comparison.sentences:,} validation sentences, {exporter.consumer} translates "
+        f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
+        "## Use",
+        exporter.usage(model),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _epoch(model: TrainedModel) -> str:
+    return f"epoch {model.epoch}" if isinstance(model.epoch, int) else str(model.epoch)
+
+
+def _positions(exporter: Exporter, model: TrainedModel) -> str:
+    positions = exporter.positions(model)
+    return "any" if positions is None else f"{positions:,} tokens, bos and eos included"
+
+
+def _scores(validation: Scores, test: Scores | None, consumer: str) -> str:
+    rows = ["| split | sentences | translated by | BLEU | chrF |", "|---|---|---|---|---|"]
+    splits = [("validation", validation, [OURS, consumer]), *([("test", test, [consumer])] if test else [])]
+    for split, scores, systems in splits:
+        for system in systems:
+            found = scores.systems[system]
+            values = " | ".join(f"{found[metric].score:.1f}" for metric in ("BLEU", "chrF2"))
+            rows.append(f"| {split} | {scores.sentences:,} | {system} | {values} |")
+    signatures = [f"- {name}: `{signature}`" for name, signature in validation.signatures.items()]
+    return "\n".join([*rows, "", *signatures])
+
+
+def _cell(text: str) -> str:
+    """Return text for a cell of a table."""
+    return " ".join(text.replace("|", "\\|").split())
