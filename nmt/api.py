@@ -29,6 +29,8 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
+from nmt.decoding.export_translator import load_export
+from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.decoding.run_translator import RunTranslator
 from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import ConflictError, NmtError
@@ -153,6 +155,8 @@ def load(
     *,
     decoding: DecodingConfig | Mapping[str, Any] | None = None,
     workers: int = 1,
+    backend: str = "tensorflow",
+    export: str | None = None,
 ) -> RunTranslator:
     """Return the translator of a run.
 
@@ -161,8 +165,11 @@ def load(
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
         workers: number of processes of this machine that share translations; those besides this one end with it.
+        backend: "tensorflow", or "ctranslate2" for an export of the run, without TensorFlow.
+        export: name of the export in the run, or its folder, such as "./model". Default: the one written last.
 
     Raises:
+        NmtError: for a backend or an export that does not fit.
         NotFoundError: if the run or its weights do not exist.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
@@ -171,6 +178,10 @@ def load(
     >>> translator.run.name, translator.epoch
     ('base', 60)
     """
+    check_backend(backend)
+    if backend == CTRANSLATE2 or export is not None:
+        name = run.name if isinstance(run, Run) else run
+        return load_export(name, None if epoch is None else str(epoch), decoding or {}, export, workers)
     chosen = run if isinstance(run, Run) else find_run(run)
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))

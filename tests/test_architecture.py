@@ -21,11 +21,11 @@ WINGS: dict[str, str] = {
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers",
-    "decoding": "errors storage config runtime cluster tokenizers models runs data",
-    "evaluation": "errors storage config cluster tokenizers models runs data decoding",
+    "decoding": "errors extras storage config runtime cluster tokenizers models runs data",
+    "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
-    "benchmark": "config runtime tokenizers models data decoding training",
+    "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training",
     "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark "
@@ -35,6 +35,7 @@ PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 WITHOUT_TENSORFLOW = [
     "api",
+    "benchmark.translation",
     "cli.app",
     "cluster.launch",
     "cluster.layout",
@@ -50,6 +51,7 @@ WITHOUT_TENSORFLOW = [
     "data.prepare",
     "data.sources.download",
     "decoding.ctranslate2_translator",
+    "decoding.export_translator",
     "decoding.exported",
     "decoding.shared",
     "decoding.text_ids",

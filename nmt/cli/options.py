@@ -161,6 +161,26 @@ PrecisionOption = Annotated[
     ),
 ]
 
+BackendOption = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="tensorflow, or ctranslate2: an export of the run, which starts at once. Default: tensorflow.",
+        rich_help_panel=SPEED,
+    ),
+]
+ExportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--export",
+        metavar="NAME",
+        help="Export to translate with: its name in the run, or a folder. Default with --backend ctranslate2: the one "
+        "written last.",
+        rich_help_panel=RUN,
+    ),
+]
+
 BEAM_KEYS = ("beam_size", "length_penalty", "coverage_penalty")
 SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
 
@@ -168,6 +188,29 @@ SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
 def option_name(key: str) -> str:
     """Return the option that sets a key of the section decoding."""
     return "--beam" if key == "beam_size" else "--" + key.replace("_", "-")
+
+
+def translates_with_export(backend: str | None, export: str | None, precision: str | None) -> bool:
+    """Return whether an export translates, and refuse options that contradict it.
+
+    Raises:
+        NmtError: naming the contradiction.
+    """
+    from nmt.decoding.exported import CTRANSLATE2, check_backend
+
+    if backend is not None:
+        check_backend(backend)
+    if export is not None and backend not in (None, CTRANSLATE2):
+        raise NmtError(
+            f"--export {export} is for CTranslate2; received it with --backend {backend}. Leave one of them out."
+        )
+    exported = backend == CTRANSLATE2 or export is not None
+    if exported and precision is not None:
+        raise NmtError(
+            f"--precision {precision} is for TensorFlow. An export has the number format that it was written in. Leave "
+            "it out, or export with another --quantization."
+        )
+    return exported
 
 
 def refuse_idle_beam_options(settings: dict[str, Any]) -> None:

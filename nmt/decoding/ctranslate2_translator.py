@@ -4,7 +4,7 @@ Shapes: B sentences, S source length, T target length.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,7 @@ class CTranslate2Translator:
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each raw sentence; see ``TextTranslator``.
 
-        Scores of beam search are divided by CTranslate2's own length penalty. What sampling draws depends on the seed
-        and on all sentences of the call; ``numbers`` has no effect.
+        What sampling draws depends on the seed and on all sentences of the call; ``numbers`` has no effect.
         """
         encoded = self.encode(texts, names)
         unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
@@ -127,9 +126,10 @@ class CTranslate2Translator:
         for batch, results in zip(batches, running, strict=True):
             for index, pending in zip(batch, results, strict=True):
                 result = pending.result()
+                hypotheses = self._ranked(zip(result.hypotheses, result.scores, strict=True), options)
                 found[index] = [
                     self._translation(tokens, int(limits[index]), unknown[index], score if options.scored else None)
-                    for tokens, score in zip(result.hypotheses, result.scores, strict=True)
+                    for tokens, score in hypotheses[: options.n_best]
                 ]
         return found
 
@@ -204,9 +204,24 @@ class CTranslate2Translator:
         if config.beam_size == 1:
             return {"beam_size": 1, "length_penalty": 0}
         return {
-            "beam_size": config.beam_size, "num_hypotheses": options.n_best,
+            "beam_size": config.beam_size, "num_hypotheses": config.beam_size,
             "length_penalty": config.length_penalty, "coverage_penalty": config.coverage_penalty,
         }  # fmt: skip
+
+    def _ranked(
+        self, hypotheses: Iterable[tuple[list[str], float]], options: SearchOptions
+    ) -> list[tuple[list[str], float]]:
+        """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
+
+        CTranslate2 divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha (Wu et al. 2016, equation
+        14). With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
+        """
+        config = self.config.decoding
+        if options.sampled or config.beam_size == 1 or config.coverage_penalty:
+            return list(hypotheses)
+        alpha = config.length_penalty
+        scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
+        return sorted(scored, key=lambda hypothesis: -hypothesis[1])
 
     def _pieces(self, ids: list[int]) -> list[str]:
         return [self._source_tokens[id_] for id_ in ids]

@@ -7,11 +7,16 @@ from typing import Literal
 from pydantic import ValidationError
 
 from nmt.config.record import Record
-from nmt.errors import DataError, NotFoundError
-from nmt.runs.directory import Run
+from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import choose_epoch
 from nmt.storage.format_number import check_format
 from nmt.storage.json_file import RESTORE, read_json
+from nmt.storage.names import did_you_mean
 
+BACKENDS = ("tensorflow", "ctranslate2")
+"""Programs that translate: TensorFlow with the weights of a run, CTranslate2 with an export."""
+CTRANSLATE2 = "ctranslate2"
 EXPORTS = "exports"
 """Folder in a run directory that its exports are written to."""
 DESCRIPTION = "export.json"
@@ -74,6 +79,8 @@ def open_export(folder: Path) -> ExportedModel:
         raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
     for name, size in description.files.items():
         file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise DataError(f"{path} is damaged: {name!r} is outside the folder. {RESTORE}")
         if not file.is_file():
             raise DataError(f"{file} is missing. The export was written with it. Export the run again.")
         if file.stat().st_size != size:
@@ -81,6 +88,16 @@ def open_export(folder: Path) -> ExportedModel:
                 f"{file} has {file.stat().st_size:,} bytes. It had {size:,} when it was written. Export the run again."
             )
     return ExportedModel(folder, description)
+
+
+def list_exports(run: Run) -> list[ExportedModel]:
+    """Return the exports in a run directory, the one written last first.
+
+    Raises:
+        DataError: if one of them is damaged.
+    """
+    files = [path for path in (run.folder / EXPORTS).glob(f"*/{DESCRIPTION}") if not path.parent.name.startswith(".")]
+    return [open_export(path.parent) for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)]
 
 
 def find_export(run: Run, to: str, name: str | None = None) -> ExportedModel:
@@ -95,16 +112,66 @@ def find_export(run: Run, to: str, name: str | None = None) -> ExportedModel:
         NotFoundError: if there is none.
         DataError: if it is damaged.
     """
-    folder = run.folder / EXPORTS
-    found = [path.parent for path in folder.glob(f"*/{DESCRIPTION}") if not path.parent.name.startswith(".")]
-    if name is not None:
-        found = [path for path in found if path.name == name]
-    newest_first = sorted(found, key=lambda path: (path / DESCRIPTION).stat().st_mtime_ns, reverse=True)
-    for path in newest_first:
-        exported = open_export(path)
-        if exported.description.to == to:
+    for exported in list_exports(run):
+        if exported.description.to == to and name in (None, exported.folder.name):
             return exported
     raise NotFoundError(
         f"Run {run.name!r} has no export to {to}{f' of the name {name!r}' if name else ''}. Exports are in "
-        f"{folder}. Make one with: nmt export --run {run.name} --to {to}"
+        f"{run.folder / EXPORTS}. Make one with: nmt export --run {run.name} --to {to}"
     )
+
+
+def check_backend(backend: str) -> None:
+    """Refuse a name that is no backend.
+
+    Raises:
+        NmtError: suggests the nearest name.
+    """
+    if backend not in BACKENDS:
+        raise NmtError(
+            f"There is no backend {backend!r}{did_you_mean(backend, BACKENDS)}. Known: {', '.join(BACKENDS)}."
+        )
+
+
+def choose_export(run: str | None, epoch: str | None, export: str | None) -> tuple[Run, ExportedModel]:
+    """Return a run and its export to CTranslate2.
+
+    Args:
+        run: name of the run; None: the run that trained last.
+        epoch: weights that the export must have; None: any.
+        export: name of the export in the run, or a folder, whose path has a separator; None: the export written last.
+
+    Raises:
+        NmtError: for weights that are not the exported ones, a format that CTranslate2 does not read, and a run beside
+            a folder.
+        NotFoundError: if there is no such run or export.
+        DataError: if the export is damaged.
+    """
+    if export is not None and Path(export).name != export:
+        if run is not None:
+            raise NmtError(
+                f"--export {export} is a folder, which holds all of a model; received --run {run} too. Leave one of "
+                "them out."
+            )
+        exported = open_export(Path(export))
+        chosen = exported.run
+    else:
+        chosen = find_run(run)
+        exported = find_export(chosen, CTRANSLATE2, export)
+    description = exported.description
+    if description.to != CTRANSLATE2:
+        raise NmtError(
+            f"{exported.folder} is an export to {description.to}, which nmt does not translate with. Export the run "
+            "with --to ctranslate2."
+        )
+    if (
+        epoch is not None
+        and str(description.epoch) != epoch
+        and (chosen is exported.run or choose_epoch(chosen, epoch) != description.epoch)
+    ):
+        raise NmtError(
+            f"{exported.folder} has the weights of epoch {description.epoch}; received --epoch {epoch}. Leave it out, "
+            f"or export these weights: nmt export --run {description.run} --epoch {epoch} --to {CTRANSLATE2} "
+            "--overwrite"
+        )
+    return chosen, exported

@@ -5,8 +5,10 @@ This is what ``nmt evaluate`` runs; the command adds only options and printing.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.errors import NmtError
 from nmt.evaluation.by_length import score_by_length
 from nmt.evaluation.overlap import TrainingOverlap, compare_with_training
@@ -30,7 +32,7 @@ from nmt.evaluation.scoring import (
     score_systems,
     sentence_scores,
 )
-from nmt.evaluation.systems import RunSystem, find_run_system, translate
+from nmt.evaluation.systems import RunSystem, find_exported_system, find_run_system, translate
 from nmt.evaluation.test_set import EvaluationSet, find_and_read, read_test_files, read_test_split
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
@@ -53,6 +55,8 @@ def evaluate(
     examples: int = DEFAULT_EXAMPLES,
     by_length: bool = False,
     workers: int = 1,
+    backend: str = "tensorflow",
+    exports: Sequence[str] = (),
     progress: EvaluationProgress | None = None,
 ) -> Evaluation:
     """Translate a test set with runs, and score their translations and those of files.
@@ -71,6 +75,9 @@ def evaluate(
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
         workers: number of processes of this machine that share the sentences of a run.
+        backend: "tensorflow", or "ctranslate2": the export of each run that was written last translates.
+        exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
+            scored alone.
         progress: observer.
 
     Raises:
@@ -83,8 +90,15 @@ def evaluate(
     """
     progress = progress or EvaluationProgress()
     metrics = check_metrics(metrics or DEFAULT_METRICS, tokenization)
-    names: list[str | None] = [*runs] if runs or hypotheses else [None]
-    run_systems = [find_run_system(name, epoch, decoding or {}) for name in names]
+    check_backend(backend)
+    names: list[str | None] = [*runs] if runs or hypotheses or exports else [None]
+    if backend == CTRANSLATE2:
+        run_systems = [find_exported_system(name, epoch, None, decoding or {}) for name in names]
+    else:
+        run_systems = [find_run_system(name, epoch, decoding or {}) for name in names]
+    for export in exports:
+        name = runs[0] if runs and Path(export).name == export else None
+        run_systems.append(find_exported_system(name, epoch, export, decoding or {}))
     _refuse_repeats([*(system.name for system in run_systems), *hypotheses])
     test_set = _find_test_set(run_systems, source, references)
     if by_length and test_set.sources is None:
@@ -97,7 +111,8 @@ def evaluate(
     overlap = compare_with_training(test_set.sources, [system.run for system in run_systems])
     progress.compared_with_training(overlap, len(test_set))
     for system in run_systems:  # a missing epoch is found before the first run translates, which takes time
-        choose_epoch(system.run, system.epoch)
+        if system.exported is None:
+            choose_epoch(system.run, system.epoch)
 
     systems, translations = [], dict[str, list[str]]()
     for system in run_systems:

@@ -54,6 +54,10 @@ class System(Record):
     """Dataset that the run was trained on."""
     decoding: DecodingConfig | None = None
     """Settings of decoding as resolved, without "auto"."""
+    export: str | None = None
+    """Folder of the export that translated, by CTranslate2; None for a run and a file."""
+    computed_in: str | None = None
+    """Number format in which CTranslate2 computed; None for a run and a file."""
     hypothesis: str | None = None
     """Path of the file; None for a run."""
     seconds: float | None = None

@@ -1,5 +1,7 @@
 """Systems to score: runs that translate a test set, and files of translations."""
 
+import contextlib
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -9,10 +11,12 @@ from typing import Any
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Manifest, read_manifest
+from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.shared import TranslationWorkers
 from nmt.decoding.translation import TextTranslator, Translation
 from nmt.evaluation.result import System
 from nmt.evaluation.test_set import EvaluationSet
+from nmt.extras import require
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 
@@ -34,6 +38,8 @@ class RunSystem:
     """Weights: a number, "best", "last" or "average"; None for the run's default."""
     decoding: DecodingConfig
     """Settings of decoding."""
+    exported: ExportedModel | None = None
+    """Export that translates instead of the run's weights; None for these weights."""
 
 
 def find_run_system(name: str | None, epoch: str | None, decoding: Mapping[str, Any]) -> RunSystem:
@@ -60,6 +66,36 @@ def find_run_system(name: str | None, epoch: str | None, decoding: Mapping[str, 
     )
 
 
+def find_exported_system(
+    name: str | None, epoch: str | None, export: str | None, decoding: Mapping[str, Any]
+) -> RunSystem:
+    """Return the system of an export to CTranslate2.
+
+    Args:
+        name: RUN or RUN:EPOCH; None for the run that trained last.
+        epoch: the epoch that the export must have, if ``name`` has none; None for any.
+        export: name of the export in the run, or a folder; None for the export written last.
+        decoding: as of ``find_run_system``.
+
+    Raises:
+        NotFoundError: if there is no such run or export, or CTranslate2 is not installed.
+        NmtError: if the export has other weights.
+        ConfigError: for a value that the section decoding does not allow.
+        DataError: if the export is damaged.
+    """
+    require("fast", "ctranslate2")
+    run_name, _, own_epoch = (name or "").partition(":")
+    run, exported = choose_export(run_name if name is not None else None, own_epoch or epoch, export)
+    return RunSystem(
+        name=f"{exported.description.run}/{exported.folder.name}",
+        run=run,
+        manifest=read_manifest(exported.run.dataset_path),
+        epoch=str(exported.description.epoch),
+        decoding=change_decoding(exported.run.config().decoding, dict(decoding)),
+        exported=exported,
+    )
+
+
 def translate(
     system: RunSystem, test_set: EvaluationSet, report: Callable[[int], None], workers: int = 1
 ) -> tuple[System, list[str]]:
@@ -78,21 +114,32 @@ def translate(
         NotFoundError: if the weights are missing.
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
-    from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
+    translator: TextTranslator
+    with contextlib.ExitStack() as stack:
+        if system.exported is not None:
+            from nmt.decoding.ctranslate2_translator import CTranslate2Translator  # noqa: PLC0415 - an extra
 
-    epoch = choose_epoch(system.run, system.epoch)
-    with TranslationWorkers(system.run, epoch, system.decoding, workers) as others:
-        translator = Translator.load(system.run, str(epoch), system.decoding)
+            others = None
+            translator = CTranslate2Translator.load(system.exported, system.decoding)
+            decoding = system.decoding
+        else:
+            from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
+
+            epoch = choose_epoch(system.run, system.epoch)
+            others = stack.enter_context(TranslationWorkers(system.run, epoch, system.decoding, workers))
+            translator = Translator.load(system.run, str(epoch), system.decoding)
+            decoding = system.decoding.model_copy(update={"precision": translator.precision})
         started = time.perf_counter()
         translations = _translate_all(translator, others, test_set, report)
         seconds = time.perf_counter() - started
-    decoding = translator.config.decoding.model_copy(update={"precision": translator.precision})
     description = System(
         name=system.name,
         run=system.run.name,
         epoch=translator.epoch,
         dataset=system.manifest.settings.dataset,
         decoding=decoding,
+        export=str(system.exported.folder) if system.exported else None,
+        computed_in=translator.precision if system.exported else None,
         seconds=seconds,
         sentences_per_second=len(translations) / seconds,
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
@@ -102,19 +149,27 @@ def translate(
 
 
 def _translate_all(
-    translator: TextTranslator, workers: TranslationWorkers, test_set: EvaluationSet, report: Callable[[int], None]
+    translator: TextTranslator,
+    workers: TranslationWorkers | None,
+    test_set: EvaluationSet,
+    report: Callable[[int], None],
 ) -> list[Translation]:
     """Translate all sources, shortest first: batches of like length have the least padding."""
     sources = test_set.sources or []
     lengths = [len(translator.source.encode(text)) for text in sources]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
-    size = workers.count * BATCHES_PER_CALL * translator.config.decoding.batch_size
+    count = workers.count if workers else os.cpu_count() or 1  # CTranslate2 has a batch on each core
+    size = count * BATCHES_PER_CALL * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
     report(0)
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
-        translated = workers.translate_n_best(translator, [sources[index] for index in indices], names)
+        texts = [sources[index] for index in indices]
+        if workers:
+            translated = workers.translate_n_best(translator, texts, names)
+        else:
+            translated = translator.translate_n_best(texts, names)
         translations |= {index: n_best[0] for index, n_best in zip(indices, translated, strict=True)}
         report(len(translations))
     return [translations[index] for index in range(len(sources))]

@@ -94,8 +94,9 @@ class CTranslate2Exporter(Exporter):
                 "```"
             )
         parts.append(
-            "CTranslate2 divides the log-probability of a translation in beam search by its length to the power of the "
-            "penalty, nmt by ((5 + length) / 6) to that power. Scores differ, translations seldom."
+            "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
+            "penalty, nmt by ((5 + length) / 6) to that power. nmt ranks the hypotheses of CTranslate2 by its own "
+            "formula; CTranslate2 alone may prefer another hypothesis."
         )
         return "\n\n".join(parts)
 

@@ -1,14 +1,16 @@
 """``nmt bench``: speed of matrix products, training and decoding, as a table or as JSON."""
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import DATA, ConfigOption, DatasetOption, JsonOption, SetOption
+from nmt.cli.options import DATA, RUN, ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
     from nmt.benchmark.measure import BenchmarkReport, DecodingSpeed, MatmulSpeed, TrainingSpeed
+    from nmt.benchmark.translation import TranslationSpeed
     from nmt.config.schema import Config
     from nmt.data.token_arrays import Split
 
@@ -50,18 +52,57 @@ def bench(
             rich_help_panel=MEASUREMENT,
         ),
     ] = 40,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Measure translation of the test split of a run instead, with TensorFlow and its exports in turns.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="With --run: tensorflow or ctranslate2. Repeatable. Default: both, where the run has exports.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    turns: Annotated[
+        int,
+        typer.Option(
+            "--turns",
+            min=1,
+            max=1000,
+            metavar="N",
+            help="Turns of each engine with --run.",
+            rich_help_panel=MEASUREMENT,
+        ),
+    ] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Measure matrix products, training and decoding on this machine.
 
     Reports tokens per second, the share of the matrix product rate that training reaches, and where the time of a step
-    goes. Saves nothing.
+    goes. Saves nothing. With --run, measures how fast the trained model translates, greedily and with a beam of 5.
 
     Examples:
         nmt bench --generated
         nmt bench --config base.yaml --dataset english-german-both
         nmt bench --generated --set training.precision=bfloat16 --json
+        nmt bench --run base --backend tensorflow --backend ctranslate2
     """
+    if run is not None:
+        from nmt.benchmark.translation import measure_run
+
+        speeds = measure_run(run, backend or [], turns, lambda step: typer.echo(f"nmt: {step}", err=True))
+        typer.echo(json.dumps([speed.model_dump() for speed in speeds], indent=2) if as_json else _translation(speeds))
+        return
+    if backend:
+        raise NmtError(f"--backend {backend[0]} is for translation with --run; received it without. Add --run RUN.")
+
     from nmt.config.loading import find_config, load_config
 
     settings = load_config(find_config(config), overrides)
@@ -163,6 +204,17 @@ def _measure(
         training=training,
         decoding=decoding,
     )
+
+
+def _translation(speeds: "list[TranslationSpeed]") -> str:
+    """Return translation speeds as a table for people."""
+    lines = [f"Translation of {speeds[0].sentences:,} sentences, median of {speeds[0].runs} turns"]
+    for speed in speeds:
+        low, high = speed.seconds_range
+        label = f"{speed.engine}, {'greedy' if speed.beam_size == 1 else f'beam {speed.beam_size}'}"
+        note = f"{low:.2f} to {high:.2f} s, {speed.target_tokens_per_second:,.0f} tokens/s"
+        lines.append(f"  {label:<44}{speed.seconds:>8.2f} s   {note}")
+    return "\n".join(lines)
 
 
 def describe(report: "BenchmarkReport") -> str:

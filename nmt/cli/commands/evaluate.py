@@ -12,6 +12,7 @@ import typer
 from nmt.cli.options import (
     OUTPUT,
     RUN,
+    BackendOption,
     BatchSizeOption,
     BeamOption,
     CoveragePenaltyOption,
@@ -154,6 +155,16 @@ def evaluate(
     coverage_penalty: CoveragePenaltyOption = None,
     batch_size: BatchSizeOption = None,
     precision: PrecisionOption = None,
+    backend: BackendOption = None,
+    export: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--export",
+            metavar="NAME",
+            help="Export to CTranslate2: its name in the first run, or a folder. Repeat to compare.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     workers: WorkersOption = None,
 ) -> None:
     """Score translations of a test set with BLEU, chrF and TER.
@@ -170,6 +181,7 @@ def evaluate(
         nmt evaluate --source a.en --reference a.de --beam 5
         nmt evaluate --hypothesis theirs.de --reference a.de
         nmt evaluate --run base --run wide --by-length --figure lengths.png
+        nmt evaluate --run base --export ctranslate2-int8
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.reports.text import terminal_report
@@ -180,7 +192,13 @@ def evaluate(
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
         "batch_size": batch_size, "precision": precision,
     }  # fmt: skip
-    _check_options(runs, hypotheses, output, epoch, decoding)
+    _check_options([*runs, *(export or [])], hypotheses, output, epoch, decoding)
+    if (backend == "ctranslate2" or export) and (precision or workers):
+        option = f"--precision {precision}" if precision else f"--workers {workers}"
+        raise NmtError(
+            f"{option} is for TensorFlow; received it with {'--export' if export else '--backend ctranslate2'}. An "
+            "export has the number format that it was written in, and uses all cores. Leave it out."
+        )
     if report is not None:  # the only use of the library for templates
         from nmt.evaluation.reports.page import check_report_format, render_report
 
@@ -192,6 +210,7 @@ def evaluate(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
             by_length=by_length, progress=progress, workers=workers or 1,
+            backend=backend or "tensorflow", exports=export or [],
         )  # fmt: skip
     record = evaluation.record
     width = shutil.get_terminal_size().columns

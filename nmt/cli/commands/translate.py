@@ -12,16 +12,19 @@ from nmt.cli.options import (
     SAMPLING,
     SAMPLING_KEYS,
     SEARCH,
+    BackendOption,
     BatchSizeOption,
     BeamOption,
     CoveragePenaltyOption,
     EpochOption,
+    ExportOption,
     LengthPenaltyOption,
     PrecisionOption,
     RunOption,
     WorkersOption,
     option_name,
     refuse_idle_beam_options,
+    translates_with_export,
 )
 from nmt.errors import DataError, NmtError
 
@@ -112,6 +115,8 @@ def translate(
     ] = None,
     batch_size: BatchSizeOption = None,
     precision: PrecisionOption = None,
+    backend: BackendOption = None,
+    export: ExportOption = None,
     workers: WorkersOption = None,
 ) -> None:
     """Translate sentences, one translation a line.
@@ -127,10 +132,11 @@ def translate(
         nmt translate --beam 5 --n-best 3 "im thirsty"
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
         nmt translate --input letters.en --workers 2
+        nmt translate --backend ctranslate2 "im thirsty"
         paste letters.en letters.out | nmt translate --score
     """
-    from nmt.api import load
     from nmt.config.loading import change_decoding
+    from nmt.decoding.export_translator import load_export
     from nmt.decoding.run_translator import check_n_best
     from nmt.runs.directory import find_run
 
@@ -147,11 +153,18 @@ def translate(
         )
     texts, names = _read(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
-    chosen = find_run(run)
-    decoding = change_decoding(chosen.config().decoding, settings)
-    if n_best is not None:
-        check_n_best(n_best, decoding)
-    translator = load(chosen, epoch, decoding=decoding, workers=workers or 1)
+    if translates_with_export(backend, export, precision):
+        translator = load_export(run, epoch, settings, export, workers or 1)
+        if n_best is not None:
+            check_n_best(n_best, translator.translator.config.decoding)
+    else:
+        from nmt.api import load
+
+        chosen = find_run(run)
+        decoding = change_decoding(chosen.config().decoding, settings)
+        if n_best is not None:
+            check_n_best(n_best, decoding)
+        translator = load(chosen, epoch, decoding=decoding, workers=workers or 1)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")

@@ -29,7 +29,8 @@ def system_line(system: System) -> str:
         beam = f"beam {decoding.beam_size}, length penalty {decoding.length_penalty:g}"
         beam += f", coverage penalty {decoding.coverage_penalty:g}" if decoding.coverage_penalty else ""
         parts += ["greedy search" if decoding.beam_size == 1 else beam]
-        parts += [decoding.precision, f"batches of {decoding.batch_size}"]
+        precision = f"CTranslate2 {system.computed_in}" if system.export else decoding.precision
+        parts += [precision, f"batches of {decoding.batch_size}"]
     if system.seconds is not None:
         parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")
     if system.with_unknown_words:
