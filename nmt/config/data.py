@@ -41,8 +41,9 @@ class DataConfig(Section):
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Place of the target sentences, likewise. null: column 2, the field "target", the second language."""
     source_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
-    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of the
-    files, such as ``train.en.gz``, or that of a TMX; null, also where ``auto`` finds none: unknown."""
+    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of files
+    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or that of a TMX, else that of the run whose tokenizers are
+    used; null, also where ``auto`` finds none: unknown."""
     target_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
     """Language code of the target side, likewise."""
     header: bool = False
