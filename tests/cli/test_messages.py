@@ -234,6 +234,10 @@ $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.
 nmt: --languages is 'en-de', but --set data.target_language is 'fr'. --languages is short for data.source_language and
      data.target_language. Leave out one of the two.
 
+$ nmt prepare english-german-both.pkl --name again --set data.source_language=English
+nmt: --set data.source_language=English: data.source_language: 'English' is no language code. A code has two or three
+     lower-case letters, such as en or pt-BR. Give such a code, or null for an unknown language.
+
 $ nmt prepare english-german-both.pkl --languages en-fr
 nmt: data/english-german-both was prepared from english-german-both.pkl with differences: target_language 'de' before,
      'fr' now. A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite.

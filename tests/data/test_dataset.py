@@ -207,7 +207,8 @@ def test_the_manifest_counts_what_is_there() -> None:
 def test_the_manifest_says_what_was_prepared_and_how() -> None:
     pairs = make_pairs()
     manifest = prepare_pairs(pairs, min_count=2).dataset.manifest
-    assert manifest.settings == words_config(dataset="small", min_count=2)
+    unknown = {"source_language": None, "target_language": None}
+    assert manifest.settings == words_config(dataset="small", min_count=2, **unknown)
     assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
     assert len(manifest.corpus.sha256) == 64
     names = {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}

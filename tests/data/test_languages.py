@@ -248,6 +248,13 @@ def test_a_dataset_of_an_older_version_differs_only_from_codes_that_are_typed(fo
         package.prepare("en-de.tsv", languages="en-de")
 
 
+def test_norwegian_is_a_language_and_not_false(folder: Path) -> None:
+    assert languages(package.prepare("pairs.tsv", set=["data.source_language=no", "data.target_language=en"])) == (
+        "no",
+        "en",
+    )
+
+
 def test_the_option_and_a_key_may_agree_and_not_contradict(folder: Path) -> None:
     agreed = package.prepare("pairs.tsv", languages="en-de", set={"data.source_language": "en"})
     assert languages(agreed) == ("en", "de")
