@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import nmt as package
 from nmt.config.data import DataConfig
+from nmt.config.loading import load_config
+from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.languages import ISO_639_1, differ, language_code, language_pair, resolve_languages
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConfigError, ConflictError, NmtError
 
 ISO_CODES = Path("/usr/share/iso-codes/json/iso_639-3.json")
 CODES = st.sampled_from(sorted(ISO_639_1))
@@ -248,11 +250,15 @@ def test_a_dataset_of_an_older_version_differs_only_from_codes_that_are_typed(fo
         package.prepare("en-de.tsv", languages="en-de")
 
 
-def test_norwegian_is_a_language_and_not_false(folder: Path) -> None:
-    assert languages(package.prepare("pairs.tsv", set=["data.source_language=no", "data.target_language=en"])) == (
-        "no",
-        "en",
-    )
+def test_norwegian_is_not_false_in_yaml(folder: Path) -> None:
+    """An unquoted "no" is false in YAML 1.1."""
+    dataset = package.prepare("pairs.tsv", languages="no-en")
+    assert languages(dataset) == ("no", "en")
+    Path("written.yaml").write_text(Config(data=dataset.manifest.settings).to_yaml())
+    assert load_config(Path("written.yaml")).data == dataset.manifest.settings
+    with pytest.raises(ConfigError, match="is False, but must be a valid string, in quotes where it looks like"):
+        package.prepare("pairs.tsv", set=["data.source_language=no"])
+    assert not package.prepare("pairs.tsv", set=["data.source_language='no'"]).is_new
 
 
 def test_the_option_and_a_key_may_agree_and_not_contradict(folder: Path) -> None:
