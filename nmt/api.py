@@ -25,6 +25,7 @@ from nmt.config.loading import change_decoding, find_config, load_config
 from nmt.config.schema import Config
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
+from nmt.data.languages import language_pair
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
@@ -57,6 +58,7 @@ def prepare(
     test: Files = (),
     config: str | Path = DEFAULT_CONFIG,
     set: Overrides = (),
+    languages: str | tuple[str, str] | None = None,
     tokenizer_of: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -72,6 +74,9 @@ def prepare(
         test: pairs of the test split, instead of a share of ``files``.
         config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt.
         set: keys of the configuration to override.
+        languages: codes of source and target, as "en-de", "en,pt-BR" or ("en", "de"): short for the keys
+            data.source_language and data.target_language. Default: the configuration's, else those that names of
+            files or a TMX tell.
         tokenizer_of: name of a run whose tokenizers the dataset takes. Default: tokenizers are fitted.
         overwrite: replace a different dataset of the same name.
         progress: called with a step, the pairs done, and the number of pairs or None.
@@ -79,7 +84,8 @@ def prepare(
     Raises:
         NotFoundError: if a file, the configuration or the run does not exist.
         ConfigError: if the configuration or an override breaks the schema.
-        ConflictError: if a different dataset has that name, or an override contradicts ``tokenizer_of``.
+        ConflictError: if a different dataset has that name, or an override contradicts ``tokenizer_of`` or
+            ``languages``.
         DataError: if a file cannot be used. Nothing is written.
 
     >>> dataset = nmt.prepare("pairs.tsv", set={"data.train_share": 0.85, "data.test_share": 0.05}, overwrite=True)
@@ -88,6 +94,8 @@ def prepare(
     """
     overrides = _overrides(set)
     settings = load_config(find_config(str(config)), overrides).data
+    if languages is not None:
+        settings = _with_languages(settings, languages, overrides)
     sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"))
     return prepare_dataset(
         sources,
@@ -216,6 +224,32 @@ def _find(files: Files, argument: str) -> list[TextFile]:
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
+def _with_languages(settings: DataConfig, languages: str | tuple[str, str], overrides: list[str]) -> DataConfig:
+    """Return the settings with the language codes of the argument.
+
+    Raises:
+        NmtError: if ``languages`` is no pair of codes.
+        ConflictError: if an override names another code.
+    """
+    text = languages if isinstance(languages, str) else ",".join(languages)
+    source, target = language_pair(text)
+    codes = {"source_language": source, "target_language": target}
+    overridden = _overridden(overrides)
+    for key, code in codes.items():
+        received = getattr(settings, key)
+        if key in overridden and received not in ("auto", code):
+            raise ConflictError(
+                f"--languages is {text!r}, but --set data.{key} is {received!r}. --languages is short for "
+                "data.source_language and data.target_language. Leave out one of the two."
+            )
+    return settings.model_copy(update=codes)
+
+
+def _overridden(overrides: list[str]) -> set[str]:
+    """Return the keys of the section data that overrides name."""
+    return {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
+
+
 def _tokenizer_source(name: str, settings: DataConfig, overrides: list[str]) -> TokenizerSource:
     """Return the tokenizers of a run.
 
@@ -225,7 +259,7 @@ def _tokenizer_source(name: str, settings: DataConfig, overrides: list[str]) -> 
     """
     run = find_run(name)
     fitted = read_manifest(run.dataset_path).settings
-    overridden = {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
+    overridden = _overridden(overrides)
     for key in TOKENIZER_KEYS:
         received, required = getattr(settings, key), getattr(fitted, key)
         if key in overridden and received not in ("auto", required):

@@ -1,8 +1,9 @@
 """Section ``data`` of the configuration: cleaning, split and tokenizers of sentence pairs."""
 
+import re
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from nmt.config.record import Section
 from nmt.errors import NmtError
@@ -10,6 +11,19 @@ from nmt.storage.names import check_name
 
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
 """Form of a language code."""
+
+
+def _check_language(code: str) -> str:
+    if code != "auto" and not re.fullmatch(LANGUAGE, code):
+        raise ValueError(
+            f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
+            "such a code, or null for an unknown language"
+        )
+    return code
+
+
+Language = Annotated[str, AfterValidator(_check_language)]
+"""A language code, or "auto"."""
 
 
 class DataConfig(Section):
@@ -40,10 +54,11 @@ class DataConfig(Section):
     Lines; language of a TMX. null: column 1, the field "source", the first language of the TMX."""
     target_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Place of the target sentences, likewise. null: column 2, the field "target", the second language."""
-    source_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
-    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of the
-    files, such as ``train.en.gz``, or that of a TMX; null, also where ``auto`` finds none: unknown."""
-    target_language: Annotated[str, Field(pattern=LANGUAGE)] | Literal["auto"] | None = "auto"
+    source_language: Language | None = "auto"
+    """Language code of the source side, such as ``en`` or ``pt-BR`` (BCP 47). ``auto``: the code in the names of files
+    or columns, such as ``train.en.gz`` or ``en-de.tsv``, or that of a TMX, else that of the run whose tokenizers are
+    used; null, also where ``auto`` finds none: unknown."""
+    target_language: Language | None = "auto"
     """Language code of the target side, likewise."""
     header: bool = False
     """The first line of a TSV names its columns and is no pair. A column set by name implies it."""

@@ -12,8 +12,8 @@ NAME = "demo"
 
 
 def write_corpus() -> Path:
-    """Write the generated pairs to ``data/demo.tsv``, unless it exists, and return its path."""
-    path = DATASETS / f"{NAME}.tsv"
+    """Write the generated pairs to ``data/demo.en-de.tsv``, unless it exists, and return its path."""
+    path = DATASETS / f"{NAME}.en-de.tsv"
     if not path.exists():
         write_text(path, "".join(f"{source}\t{target}\n" for source, target in sentence_pairs()))
     return path

@@ -17,9 +17,9 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[3] = 3
-"""Number of the format that is written. Format 2 knows one file of tokens a side. Format 1 also spells the key
-``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[4] = 4
+"""Number of the format that is written. Format 3 has no language codes. Format 2 also knows one file of tokens a side.
+Format 1 also spells the key ``settings.normalization`` ``normalisation``."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -71,7 +71,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3]
+    format: Literal[1, 2, 3, 4]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -79,7 +79,7 @@ class Manifest(Record):
     more_files: list[SourceFile] = Field(default_factory=list)
     """Further corpus files: the second side, and the files of validation and test."""
     settings: DataConfig
-    """Settings in force; none of them is "auto"."""
+    """Settings in force; none of them is "auto", but for the language codes before format 4, which are unknown."""
     read: Count
     """Number of pairs read, the dropped ones included."""
     dropped: dict[str, Count]
@@ -129,7 +129,7 @@ def shard_file(split: SplitName, side: Side, number: int) -> str:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, of format 1, 2 or 3.
+    """Return the manifest in a file, of formats 1 to 4.
 
     Raises:
         NotFoundError: if there is no such file.
@@ -137,7 +137,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     values = read_json(path, "A dataset's manifest")
     number = values["format"] if isinstance(values, dict) and "format" in values else None
-    if type(number) is int and number not in {1, 2, MANIFEST_FORMAT}:
+    if type(number) is int and number not in {1, 2, 3, MANIFEST_FORMAT}:
         raise DataError(
             f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 to "
             f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "

@@ -15,6 +15,7 @@ from nmt.data.cleaning import Corpus, Findings, PairLocator, Progress, Sources, 
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
 from nmt.data.diagnostics import SAMPLE_BYTES, SAMPLE_PAIRS, count_translations, find_foreign_sides
 from nmt.data.encoding import WrittenSplit, open_encoder, write_split
+from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
     SIDES,
@@ -98,7 +99,9 @@ def prepare(
         settings = tokenizer_source.applied_to(settings)
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
-    settings = resolve_auto(sources, settings)
+    settings = resolve_languages(
+        sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
+    )
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(DATASETS))
         cleaned = read_corpus(sources, settings, scratch, report)

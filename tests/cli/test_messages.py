@@ -226,6 +226,22 @@ $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set dat
 nmt: --set data.tokenizer is 'char', but data.tokenizer of run 'base' is 'word'. With --tokenizer-of, text is
      tokenized as in the run. Leave out --set data.tokenizer, or leave out --tokenizer-of to fit new tokenizers.
 
+$ nmt prepare english-german-both.pkl --name again --languages english-german
+nmt: --languages is 'english-german'. It takes the codes of source and target, two or three letters each, such as
+     en-de; a code with a region is separated by a comma, as in en,pt-BR. Give two such codes.
+
+$ nmt prepare english-german-both.pkl --name again --languages en-de --set data.target_language=fr
+nmt: --languages is 'en-de', but --set data.target_language is 'fr'. --languages is short for data.source_language and
+     data.target_language. Leave out one of the two.
+
+$ nmt prepare english-german-both.pkl --name again --set data.source_language=English
+nmt: --set data.source_language=English: data.source_language: 'English' is no language code. A code has two or three
+     lower-case letters, such as en or pt-BR. Give such a code, or null for an unknown language.
+
+$ nmt prepare english-german-both.pkl --languages en-fr
+nmt: data/english-german-both was prepared from english-german-both.pkl with differences: target_language 'de' before,
+     'fr' now. A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite.
+
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 
 $ touch empty.pkl
@@ -837,10 +853,10 @@ $ nmt train --run new
 nmt: Manifest data/english-german-both/manifest.json is damaged: prepared_at: Field required. Restore a copy, or
      prepare the corpus again with --overwrite.
 
-$ sed -i 's/"format": 3/"format": 4/' data/english-german-both/manifest.json
+$ sed -i 's/"format": 4/"format": 5/' data/english-german-both/manifest.json
 $ nmt train --run new
-nmt: Manifest data/english-german-both/manifest.json has format 4. This version of nmt reads manifests of formats 1
-     to 3. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite.
+nmt: Manifest data/english-german-both/manifest.json has format 5. This version of nmt reads manifests of formats 1
+     to 4. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite.
 
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new
@@ -1430,9 +1446,9 @@ nmt: --seconds must be greater than or equal to 0; received '-1'. See nmt bench 
 $ nmt demo tiny
 nmt: demo takes no argument; received 'tiny'. See nmt demo --help
 
-$ printf 'one\n' > data/demo.tsv
+$ printf 'one\n' > data/demo.en-de.tsv
 $ nmt demo
-nmt: data/demo.tsv, line 1 has no tab: 'one'. Each line of a TSV corpus has a source sentence, a tab and its
+nmt: data/demo.en-de.tsv, line 1 has no tab: 'one'. Each line of a TSV corpus has a source sentence, a tab and its
      translation. Correct or remove the line, or drop and count unreadable lines with --set data.drop_unreadable=true
 """
 

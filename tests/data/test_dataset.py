@@ -207,7 +207,8 @@ def test_the_manifest_counts_what_is_there() -> None:
 def test_the_manifest_says_what_was_prepared_and_how() -> None:
     pairs = make_pairs()
     manifest = prepare_pairs(pairs, min_count=2).dataset.manifest
-    assert manifest.settings == words_config(dataset="small", min_count=2)
+    unknown = {"source_language": None, "target_language": None}
+    assert manifest.settings == words_config(dataset="small", min_count=2, **unknown)
     assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
     assert len(manifest.corpus.sha256) == 64
     names = {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
@@ -439,26 +440,31 @@ def test_a_damaged_manifest_is_refused(change: Callable[[dict[str, Any]], object
 
 
 def make_older(values: dict[str, Any], number: int) -> None:
-    """Turn a manifest of format 3 into one of format 1 or 2."""
+    """Turn a manifest of today into one of format 1, 2 or 3."""
     values["format"] = number
-    del values["settings"]["shard_tokens"]
+    for key in ("source_language", "target_language"):
+        del values["settings"][key]
+    if number < 3:
+        del values["settings"]["shard_tokens"]
     if number == 1:
         values["settings"]["normalisation"] = values["settings"].pop("normalization")
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_manifest_says_its_format_and_older_ones_are_read(number: int) -> None:
     path = write_corpus(make_pairs(20))
     dataset = prepare(path, words_config(), "small")
-    assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 3
+    assert json.loads(Path("data/small/manifest.json").read_text())["format"] == 4
     damage_json(lambda values: make_older(values, number))
     manifest = open_dataset("small").manifest
-    assert manifest == dataset.manifest.model_copy(update={"format": number})
+    settings = dataset.manifest.settings.model_copy(update={"source_language": "auto", "target_language": "auto"})
+    assert manifest == dataset.manifest.model_copy(update={"format": number, "settings": settings})
+    assert manifest.languages == {"source": "source", "target": "target"}
     assert manifest.fingerprint == dataset.manifest.fingerprint
     assert not prepare(path, words_config(), "small").is_new
 
 
-@pytest.mark.parametrize("number", [4, 0, -1, 2**70])
+@pytest.mark.parametrize("number", [5, 0, -1, 2**70])
 def test_a_manifest_of_another_format_is_refused_in_words(number: int) -> None:
     prepare(write_corpus(make_pairs(20)), words_config(), "small")
     damage_json(lambda values: values.update(format=number, more=1))
@@ -466,7 +472,7 @@ def test_a_manifest_of_another_format_is_refused_in_words(number: int) -> None:
         open_dataset("small")
     assert str(caught.value) == (
         f"Manifest data/small/manifest.json has format {number}. This version of nmt reads manifests of formats 1 to "
-        "3. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
+        "4. Use the version of nmt that prepared the dataset, or prepare the corpus again with --overwrite."
     )
 
 

@@ -9,7 +9,7 @@ SHOWN = 10
 def demo() -> None:
     """Prepare, train, translate and score a bundled corpus in minutes.
 
-    Writes data/demo, data/demo.tsv and checkpoints/demo.
+    Writes data/demo, data/demo.en-de.tsv and checkpoints/demo.
 
     Examples:
         nmt demo

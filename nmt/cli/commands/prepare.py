@@ -54,6 +54,16 @@ def prepare(
             rich_help_panel=DATA,
         ),
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            "--languages",
+            metavar="XX-YY",
+            help="Language codes of source and target, such as en-de or en,pt-BR. Default: those in names of files, "
+            "such as train.en.gz, or in a TMX.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     tokenizer_of: Annotated[
         str | None,
         typer.Option(
@@ -79,6 +89,7 @@ def prepare(
         nmt prepare letters.en letters.de --name letters
         nmt prepare train.tsv --validation val.tsv --test test.tsv
         nmt prepare pairs.jsonl --set data.source_column=en
+        nmt prepare pairs.tsv --languages en-de
     """
     run_prepare(
         files,
@@ -87,6 +98,7 @@ def prepare(
         test=test or (),
         config=config,
         set=overrides or (),
+        languages=languages,
         tokenizer_of=tokenizer_of,
         overwrite=overwrite,
     )
@@ -107,6 +119,8 @@ def run_prepare(files: list[str], **options: Any) -> "Dataset":
     seconds = time.perf_counter() - started
     if dataset.manifest.tokenizer_of:
         typer.echo(_describe_tokenizers(dataset.manifest))
+        if note := _other_languages(dataset.manifest, options["tokenizer_of"]):
+            typer.echo(note)
     typer.echo(describe(dataset.manifest))
     if dataset.is_new:
         rate = dataset.manifest.read / seconds
@@ -148,13 +162,35 @@ def describe(manifest: "Manifest") -> str:
     of_both = " for both sides" if settings.joint_vocabulary is True else ""
     taken = f" of run {manifest.tokenizer_of}" if manifest.tokenizer_of else ""
     return printable("\n".join([
-        f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}",
+        f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}"
+        f"{_languages(manifest)}",
         _table(manifest),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids, of which 4 are "
         "pad, unk, bos and eos",
         *_findings(manifest),
     ]))  # fmt: skip
+
+
+def _languages(manifest: "Manifest") -> str:
+    """Return "; languages en to de", or nothing where both are unknown."""
+    source, target = manifest.languages.values()
+    return "" if (source, target) == ("source", "target") else f"; languages {source} to {target}"
+
+
+def _other_languages(manifest: "Manifest", run: str) -> str | None:
+    """Return a note if the run whose tokenizers a dataset has translates between other languages."""
+    from nmt.data.languages import differ
+    from nmt.data.manifest import read_manifest
+    from nmt.runs.directory import find_run
+
+    before, now = read_manifest(find_run(run).dataset_path).languages, manifest.languages
+    if not differ(before, now):
+        return None
+    return (
+        f"Note: this dataset is {' to '.join(now.values())}, and run {run} translates {' to '.join(before.values())}. "
+        "If that is not intended, exchange the files or columns, or correct --languages."
+    )
 
 
 def _describe_tokenizers(manifest: "Manifest") -> str:

@@ -191,7 +191,7 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
     languages: tuple[str, str] | None = None
     for number, unit in enumerate(TmxReader(file).read(), start=1):
         if languages is None:
-            languages = _tmx_languages(file, unit, config)
+            languages = _languages_of_unit(file, unit, config)
         texts = [_segment(unit, language) for language in languages]
         if None in texts:
             yield number, UnreadablePair("no such language", (
@@ -203,7 +203,17 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
             yield number, Pair(*texts)  # type: ignore[arg-type]
 
 
-def _tmx_languages(file: TextFile, unit: dict[str, str], config: DataConfig) -> tuple[str, str]:
+def tmx_languages(file: TextFile, config: DataConfig) -> tuple[str, str] | None:
+    """Return the languages of source and target in a TMX file, in lower case; None for a file without units.
+
+    Raises:
+        DataError: if the file cannot be read, or its first unit does not decide and no languages are configured.
+    """
+    unit = next(TmxReader(file).read(), None)
+    return None if unit is None else _languages_of_unit(file, unit, config)
+
+
+def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig) -> tuple[str, str]:
     """Return the languages of source and target: the configured ones, else those of the first unit."""
     configured = (config.source_column, config.target_column)
     if all(isinstance(language, str) for language in configured):

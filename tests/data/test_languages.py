@@ -1,0 +1,284 @@
+"""Language codes: read from names of files and columns and from TMX files, else unknown; kept in manifests."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import nmt, small_pairs
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nmt as package
+from nmt.config.data import DataConfig
+from nmt.config.loading import load_config
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset
+from nmt.data.languages import ISO_639_1, differ, language_code, language_pair, resolve_languages
+from nmt.data.manifest import read_manifest
+from nmt.data.sources.text_file import TextFile
+from nmt.errors import ConfigError, ConflictError, NmtError
+
+ISO_CODES = Path("/usr/share/iso-codes/json/iso_639-3.json")
+CODES = st.sampled_from(sorted(ISO_639_1))
+
+
+def found(*names: str, **settings: Any) -> tuple[str | None, str | None]:
+    """Return the codes that names of files tell; "a.zip/b" is a member. The files need not exist."""
+    files = [
+        TextFile(Path(f"{archive}.zip"), member) if archive else TextFile(Path(f"some/folder/{member}"))
+        for archive, member in (name.split(".zip/") if ".zip/" in name else ("", name) for name in names)
+    ]
+    config = resolve_languages(files, DataConfig.model_validate(settings))
+    return config.source_language, config.target_language
+
+
+# --- codes
+
+
+@pytest.mark.skipif(not ISO_CODES.exists(), reason="Debian's package iso-codes is not installed")
+def test_codes_are_those_of_the_standard() -> None:
+    standard = {entry["alpha_2"]: entry["alpha_3"] for entry in json.loads(ISO_CODES.read_text())["639-3"]
+                if "alpha_2" in entry}  # fmt: skip
+    assert standard.keys() == ISO_639_1
+    assert all(language_code(long) == short for short, long in standard.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("en", "en"), ("EN", "en"), ("deu", "de"), ("German", "de"), ("pt_br", "pt-BR"), ("zh-hant-tw", "zh-Hant-TW"),
+        ("es-419", "es-419"), ("hsb", "hsb"), ("src", None), ("old", None), ("raw", None), ("", None), ("en-", None),
+        ("xx", None), ("en-de-fr", None), ("tsv", None), ("gz", None),
+    ],
+)  # fmt: skip
+def test_a_code_has_the_form_of_bcp_47(text: str, code: str | None) -> None:
+    assert language_code(text) == code
+
+
+@given(CODES, CODES, st.sampled_from(["", "-BR", "-Hans"]))
+def test_what_is_typed_is_two_codes(source: str, target: str, variety: str) -> None:
+    assert language_pair(f"{source}-{target}") == language_pair(f" {source.upper()}, {target}") == (source, target)
+    assert language_pair(f"{source},{target}{variety}") == (source, f"{target}{variety}")
+
+
+@pytest.mark.parametrize("text", ["", "en", "en-", "english-german", "en-pt-BR", "en,de,fr", "e-d", "en_de", "en-ü"])
+def test_what_is_typed_is_refused_otherwise(text: str) -> None:
+    with pytest.raises(NmtError, match=r"--languages is '.*'\. It takes the codes of source and target"):
+        language_pair(text)
+
+
+# --- names of files
+
+
+@given(CODES, CODES, st.sampled_from(["train.{}", "train.{}.gz", "{}.txt", "train-{}.txt", "a.tok.{}.bpe", "A_{}.txt"]))
+def test_two_files_are_told_apart_by_their_codes(source: str, target: str, template: str) -> None:
+    expected = (source, target) if source != target else (None, None)
+    assert found(template.format(source), template.format(target)) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "codes"),
+    [
+        ("letters.en", "briefe.de", ("en", "de")),
+        ("corpus.en-de.en.txt", "corpus.en-de.de.txt", ("en", "de")),
+        ("train.eng", "train.deu", ("en", "de")),
+        ("english.txt", "german.txt", ("en", "de")),
+        ("train.en", "train.pt-BR", ("en", "pt-BR")),
+        ("train.en-us.gz", "train.zh_CN.gz", ("en-US", "zh-CN")),
+        ("de-en.txt.zip/Tatoeba.de-en.de", "de-en.txt.zip/Tatoeba.de-en.en", ("de", "en")),
+        ("train.en.zip/part/train.txt", "train.de.zip/part/train.txt", ("en", "de")),
+        ("train.old", "train.new", (None, None)),
+        ("my.raw", "my.txt", (None, None)),
+        ("train.src", "train.tgt", (None, None)),
+        ("corpus.en-de.src", "corpus.en-de.tgt", (None, None)),
+        ("train.en", "train.txt", (None, None)),
+        ("train.en", "valid.en", (None, None)),
+    ],
+)
+def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, str | None]) -> None:
+    assert found(first, second) == codes
+    assert found(second, first) == codes[::-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("en-de.tsv", ("en", "de")),
+        ("de_en.txt.gz", ("de", "en")),
+        ("DE-EN.tsv", ("de", "en")),
+        ("europarl-v10.de-en.tsv.gz", ("de", "en")),
+        ("archive.zip/europarl.de-en.tsv.gz", ("de", "en")),
+        ("wmt14-en-de.tsv", ("en", "de")),
+        ("en-de-train.jsonl", ("en", "de")),
+        ("english-german-both.pkl", ("en", "de")),
+        ("English_French.tsv", ("en", "fr")),
+        ("demo.en-de.tsv", ("en", "de")),
+        ("deu-eng.zip/deu.txt", (None, None)),
+        ("deu-eng.tsv", (None, None)),
+        ("en-de.zip/pairs.txt", (None, None)),
+        ("pt-BR.tsv", (None, None)),
+        ("pt-br.tsv", (None, None)),
+        ("en-de-fr.tsv", (None, None)),
+        ("my-data.tsv", (None, None)),
+        ("is-it-so.tsv", (None, None)),
+        ("how-to-be.tsv", (None, None)),
+        ("en-en.tsv", (None, None)),
+        ("pairs.en.tsv", (None, None)),
+        ("english.tsv", (None, None)),
+        ("pairs.tsv", (None, None)),
+    ],
+)
+def test_names_of_one_file(name: str, codes: tuple[str | None, str | None]) -> None:
+    assert found(name) == codes
+
+
+@given(CODES, CODES)
+def test_columns_in_the_other_order_turn_the_codes_of_a_name(source: str, target: str) -> None:
+    name = f"{source}-{target}.tsv"
+    assert found(name, source_column=2, target_column=1) == found(name)[::-1]
+    assert found(name, source_column=3, target_column=5) == found(name)
+
+
+@pytest.mark.parametrize(
+    ("columns", "codes"),
+    [
+        (("de", "en"), ("de", "en")),
+        (("deu", "pt-br"), ("de", "pt-BR")),
+        (("english", "german"), ("en", "de")),
+        (("en", "text"), ("en", None)),
+        (("from", "into"), (None, None)),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
+def test_names_of_columns_come_before_those_of_files(columns: tuple[str, str], codes: object, suffix: str) -> None:
+    assert found(f"fr-it.{suffix}", source_column=columns[0], target_column=columns[1]) == codes
+
+
+@pytest.mark.parametrize(
+    ("settings", "codes"),
+    [
+        ({"source_language": "en"}, ("en", "de")),
+        ({"source_language": "en-GB"}, ("en-GB", "de")),
+        ({"source_language": "de"}, ("de", "en")),
+        ({"target_language": "deu"}, ("en", "deu")),
+        ({"source_language": "fr"}, ("fr", None)),
+        ({"source_language": None}, (None, "de")),
+        ({"source_language": "fr", "target_language": "it"}, ("fr", "it")),
+        ({"source_language": None, "target_language": None}, (None, None)),
+    ],
+)
+def test_a_configured_code_stands_and_names_tell_the_other(settings: dict[str, Any], codes: object) -> None:
+    assert found("en-de.tsv", **settings) == codes
+
+
+@pytest.mark.parametrize(("languages", "codes"), [
+    (("en", "de"), ("en", "de")), (("EN-us", "deu"), ("en-US", "de")), (("nap", "x-any"), ("nap", None)),
+])  # fmt: skip
+def test_languages_of_a_tmx(tmp_path: Path, languages: tuple[str, str], codes: tuple[str | None, str | None]) -> None:
+    path = tmp_path / "fr-it.tmx"
+    segments = [f'<tuv xml:lang="{language}"><seg>{language}</seg></tuv>' for language in languages]
+    path.write_text(f"<tmx><body><tu>{''.join(segments)}</tu></body></tmx>")
+    config = resolve_languages([TextFile(path)], DataConfig())
+    assert (config.source_language, config.target_language) == codes
+    turned = DataConfig(source_column=languages[1], target_column=languages[0])
+    config = resolve_languages([TextFile(path)], turned)
+    assert (config.source_language, config.target_language) == codes[::-1]
+
+
+def test_a_tmx_without_units_tells_nothing(tmp_path: Path) -> None:
+    (tmp_path / "en-de.tmx").write_text("<tmx/>")
+    assert resolve_languages([TextFile(tmp_path / "en-de.tmx")], DataConfig()).source_language is None
+
+
+@given(*(st.sampled_from(["en", "en-US", "eng", "de", "source"]) for _ in range(2)))
+def test_only_known_languages_differ(first: str, second: str) -> None:
+    same = {"en": 0, "en-US": 0, "eng": 0, "de": 1}
+    expected = first in same and second in same and same[first] != same[second]
+    assert differ({"source": first, "target": "de"}, {"source": second, "target": "de"}) == expected
+
+
+# --- datasets
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pairs = "".join(f"{source}\t{target}\n" for source, target in small_pairs(40))
+    for name in ("pairs.tsv", "en-de.tsv"):
+        (tmp_path / name).write_text(pairs)
+    return tmp_path
+
+
+def languages(dataset: Dataset) -> tuple[str, str]:
+    stored = read_manifest(dataset.folder / "manifest.json")
+    assert stored == dataset.manifest
+    return stored.languages["source"], stored.languages["target"]
+
+
+def test_the_manifest_has_the_codes_and_the_same_command_prepares_nothing(folder: Path) -> None:
+    assert languages(package.prepare("pairs.tsv")) == ("source", "target")
+    assert languages(package.prepare("en-de.tsv")) == ("en", "de")
+    given = package.prepare("pairs.tsv", name="given", languages="en-pt")
+    assert languages(given) == ("en", "pt")
+    for options in ({}, {"languages": ("en", "pt")}, {"set": {"data.target_language": "pt"}}):
+        again = package.prepare("pairs.tsv", name="given", **options)  # type: ignore[arg-type]
+        assert not again.is_new
+        assert languages(again) == ("en", "pt")
+
+
+def test_other_codes_need_overwrite(folder: Path) -> None:
+    first = package.prepare("en-de.tsv")
+    with pytest.raises(ConflictError, match=r"differences: target_language 'de' before, 'fr' now\. A dataset is not"):
+        package.prepare("en-de.tsv", languages="en-fr")
+    second = package.prepare("en-de.tsv", languages="en-fr", overwrite=True)
+    assert languages(second) == ("en", "fr")
+    assert second.manifest.fingerprint == first.manifest.fingerprint
+
+
+def test_a_dataset_of_an_older_version_differs_only_from_codes_that_are_typed(folder: Path) -> None:
+    path = package.prepare("en-de.tsv").folder / "manifest.json"
+    values = json.loads(path.read_text())
+    values["format"] = 3
+    del values["settings"]["source_language"], values["settings"]["target_language"]
+    path.write_text(json.dumps(values))
+    again = package.prepare("en-de.tsv")
+    assert not again.is_new
+    assert languages(again) == ("source", "target")
+    with pytest.raises(ConflictError, match=r"source_language 'auto' before, 'en' now"):
+        package.prepare("en-de.tsv", languages="en-de")
+
+
+def test_norwegian_is_not_false_in_yaml(folder: Path) -> None:
+    """An unquoted "no" is false in YAML 1.1."""
+    dataset = package.prepare("pairs.tsv", languages="no-en")
+    assert languages(dataset) == ("no", "en")
+    Path("written.yaml").write_text(Config(data=dataset.manifest.settings).to_yaml())
+    assert load_config(Path("written.yaml")).data == dataset.manifest.settings
+    with pytest.raises(ConfigError, match="is False, but must be a valid string, in quotes where it looks like"):
+        package.prepare("pairs.tsv", set=["data.source_language=no"])
+    assert not package.prepare("pairs.tsv", set=["data.source_language='no'"]).is_new
+
+
+def test_the_option_and_a_key_may_agree_and_not_contradict(folder: Path) -> None:
+    agreed = package.prepare("pairs.tsv", languages="en-de", set={"data.source_language": "en"})
+    assert languages(agreed) == ("en", "de")
+    for key, value in itertools.product(("source_language", "target_language"), ("fr", None)):
+        with pytest.raises(ConflictError, match=f"--languages is 'en-de', but --set data.{key} is {value!r}"):
+            package.prepare("pairs.tsv", languages="en-de", set={f"data.{key}": value})
+
+
+def test_codes_are_shown_and_kept_by_a_run_and_its_successors(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    run = project / "checkpoints" / "base" / "dataset.json"
+    assert read_manifest(run).languages == {"source": "en", "target": "de"}
+    assert "; languages en to de\n" in nmt("info", "--run", "base", cwd=project).stdout
+    (project / "mine.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(60)))
+    mine = nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project).stdout
+    assert "; languages en to de\n" in mine
+    assert "Note:" not in mine
+    turned = nmt(
+        "prepare", "mine.tsv", "--tokenizer-of", "base", "--languages", "de-en", "--name", "turned", cwd=project
+    )
+    assert "Note: this dataset is de to en, and run base translates en to de. If that is not" in turned.stdout
