@@ -1,17 +1,22 @@
-"""Fixtures that many tests share: a small corpus, a run on it, the real corpora."""
+"""Fixtures that many tests share: a small corpus, a run on it, runs with random weights, the real corpora."""
 
 import json
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nmt.runs.directory import Run
+import nmt as package
+from nmt.runs.directory import Run, create_run
+from nmt.runs.weights import save_weights
 from nmt.storage.arrays import checksum, read_arrays
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,3 +93,63 @@ def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(trained_project: Path, tmp_path: Path) -> Path:
     """A copy of the trained project, for tests that change it."""
     return Path(shutil.copytree(trained_project, tmp_path / "project"))
+
+
+# --- runs with random weights of any architecture and tokenizer ----------------------------------------------------
+
+EXPORT_SIZES = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 48, "heads": 4}
+SHORT_SEARCH = {"max_length_ratio": 1.0, "max_length_extra": 6}
+DATASETS: dict[str, dict[str, Any]] = {
+    "word": {"tokenizer": "word", "normalization": "ascii-words"},
+    "char": {"tokenizer": "char", "normalization": "nfkc"},
+    "subword": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330},
+    "separate": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330, "joint_vocabulary": False},
+    "joint-words": {"tokenizer": "word", "normalization": "none", "joint_vocabulary": True},
+}
+
+MakeRun = Callable[..., Run]
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset of each tokenizer."""
+    folder = tmp_path_factory.mktemp("exports")
+    lines = [f"{source}!\t{target} schön" for source, target in small_pairs(120)]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, settings in DATASETS.items():
+            keys = {f"data.{key}": value for key, value in settings.items()}
+            package.prepare("pairs.tsv", name=name, languages="en-de", set=keys)
+    return folder
+
+
+@pytest.fixture
+def make_run(prepared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> MakeRun:
+    """Return a function of (tokenizer, section model) that makes a run in the folder of the datasets."""
+    from nmt.config.schema import Config
+    from nmt.data.dataset import open_dataset
+    from nmt.models.build import build_model
+    from nmt.models.weights import weights_of
+    from nmt.runtime import keras
+
+    monkeypatch.chdir(prepared)
+    count = 0
+
+    def make(tokenizer: str = "subword", **section: Any) -> Run:
+        nonlocal count
+        count += 1
+        name = re.sub(r"\W+", "-", f"{request.node.name}-{count}").strip("-")
+        model = section if section.keys() & {"architecture"} else {**EXPORT_SIZES, **section}
+        config = Config.model_validate({"model": model, "decoding": SHORT_SEARCH})
+        dataset = open_dataset(tokenizer)
+        run = create_run(name, config, [dataset.folder / "manifest.json", *dataset.tokenizer_files])
+        keras.utils.set_random_seed(3)
+        vocabulary = dataset.manifest.vocabulary
+        weights = weights_of(build_model(config.model, vocabulary["source"], vocabulary["target"]))
+        random = np.random.default_rng(3)  # for biases and norms too, which begin as zeros and ones
+        noisy = {name: array + random.normal(0, 0.1, array.shape).astype(np.float32) for name, array in weights.items()}
+        save_weights(run, noisy, 1)
+        return run
+
+    return make

@@ -57,11 +57,9 @@ class CTranslate2Translator:
         names = (SHARED, SHARED) if (folder / SHARED).exists() else (SOURCE, TARGET)
         self._source_tokens, self._target_tokens = (read_json(folder / name, "A vocabulary") for name in names)
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
-        try:
-            # Several batches at a time, each on a core: that is faster than a batch on all cores.
-            self._engine = ctranslate2.Translator(str(folder), inter_threads=_cores(), intra_threads=1)
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"CTranslate2 cannot load {folder}: {error}. Export the run again.") from None
+        self._folder = folder
+        # Several batches at a time, each on a core: that is faster than a batch on all cores.
+        self._engine = self._load(_cores())
 
     @classmethod
     def load(cls, exported: ExportedModel, decoding: DecodingConfig | None = None) -> "CTranslate2Translator":
@@ -76,6 +74,13 @@ class CTranslate2Translator:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         return cls(exported.folder, source, target, config, description.epoch, description.positions)
+
+    def _load(self, batches: int) -> ctranslate2.Translator:
+        """Return an engine that translates a number of batches at a time."""
+        try:
+            return ctranslate2.Translator(str(self._folder), inter_threads=batches, intra_threads=1)
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
 
     @property
     def precision(self) -> str:
@@ -110,11 +115,17 @@ class CTranslate2Translator:
             limits = np.minimum(limits, self.positions)
         settings = self._settings(options)
         batches = [batch.tolist() for batch in length_batches(lengths, self._batch_size(encoded))]
+        engine = self._engine
+        if options.sampled:
+            # A seed holds for threads that start after it, and each thread draws its own numbers.
+            ctranslate2.set_random_seed(self.config.decoding.seed)
+            engine = self._load(1)
         running = [
-            self._engine.translate_batch(
+            engine.translate_batch(
                 [self._pieces(encoded[index]) for index in batch],
                 [[self._target_tokens[id_] for id_ in forced]] * len(batch) if forced else None,
                 max_decoding_length=int(limits[batch].max()),
+                min_decoding_length=0,
                 max_input_length=0,
                 return_end_token=True,
                 return_scores=True,
@@ -166,6 +177,7 @@ class CTranslate2Translator:
                     [[self._target_tokens[id_] for id_ in words]],
                     beam_size=1,
                     max_decoding_length=len(words) + 1,
+                    min_decoding_length=0,
                     max_input_length=0,
                     return_attention=True,
                     return_end_token=True,
@@ -196,7 +208,6 @@ class CTranslate2Translator:
         """Return the keyword arguments of CTranslate2 for a kind of search."""
         config = self.config.decoding
         if options.sampled:
-            ctranslate2.set_random_seed(config.seed)
             return {
                 "beam_size": 1, "sampling_topk": config.top_k, "sampling_topp": config.top_p,
                 "sampling_temperature": config.temperature, "length_penalty": 0,

@@ -33,8 +33,13 @@ class TrainedModel:
     """Tokenizer of the target side."""
 
     @classmethod
-    def of(cls, run: Run, epoch: str | None) -> Self:
-        """Return the model of a run; ``epoch`` as in ``nmt.runs.weights.choose_epoch``.
+    def of(cls, run: Run, epoch: str | None, languages: tuple[str, str] | None = None) -> Self:
+        """Return the model of a run.
+
+        Args:
+            run: run directory.
+            epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
+            languages: codes of source and target; None: those that the dataset was prepared with.
 
         Raises:
             NotFoundError: if there are no such weights.
@@ -42,6 +47,9 @@ class TrainedModel:
         """
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in SIDES)
         manifest = read_manifest(run.dataset_path)
+        if languages is not None:
+            codes = {"source_language": languages[0], "target_language": languages[1]}
+            manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update=codes)})
         return cls(run, choose_epoch(run, epoch), run.config(), manifest, source, target)
 
     def weights(self) -> Arrays:

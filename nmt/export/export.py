@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.dataset import dataset_of_run
+from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, score_systems
@@ -15,7 +16,7 @@ from nmt.export.model_card import model_card
 from nmt.export.verification import Comparison, Tolerance, compare, sentences_of, translate_ourselves
 from nmt.extras import require
 from nmt.runs.directory import Run
-from nmt.storage.atomic import atomic_folder, sync_folder
+from nmt.storage.atomic import atomic_folder
 from nmt.storage.json_file import write_json
 from nmt.storage.names import did_you_mean
 from nmt.version import version
@@ -89,6 +90,7 @@ def export_run(
     output: Path | None = None,
     overwrite: bool = False,
     licence: str | None = None,
+    languages: tuple[str, str] | None = None,
     tolerance: Tolerance | None = None,
     report: Callable[[str], None] = lambda step: None,
 ) -> Export:
@@ -101,6 +103,7 @@ def export_run(
         output: folder to write. Default: ``exports/<format>`` in the run directory.
         overwrite: replace an existing export.
         licence: licence of the model, for its card.
+        languages: codes of source and target; None: those that the dataset was prepared with.
         tolerance: differences that are accepted.
         report: called with each step.
 
@@ -110,7 +113,7 @@ def export_run(
         ConflictError: if the folder exists.
         DataError: if the export translates differently. Nothing is written then.
     """
-    model = TrainedModel.of(run, epoch)
+    model = TrainedModel.of(run, epoch, languages)
     exporter.check(model)
     folder = output or default_folder(run, exporter)
     _check_folder(folder, overwrite=overwrite)
@@ -130,7 +133,7 @@ def export_run(
         )
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / CARD).write_text(card, encoding="utf-8")
-        _copy_run_files(run, temporary / RUN_FILES)
+        _copy_run_files(model, temporary / RUN_FILES)
         size = _describe(exporter, model, temporary)
     return Export(folder, comparison, size)
 
@@ -149,12 +152,13 @@ def _check_folder(folder: Path, *, overwrite: bool) -> None:
         )
 
 
-def _copy_run_files(run: Run, folder: Path) -> None:
+def _copy_run_files(model: TrainedModel, folder: Path) -> None:
     """Copy what belongs to the model besides its weights: configuration, manifest, tokenizers."""
     folder.mkdir()
-    for file in [run.config_path, run.dataset_path, *run.tokenizer_files]:
+    for file in [model.run.config_path, *model.run.tokenizer_files]:
         shutil.copyfile(file, folder / file.name)
-    sync_folder(folder)
+    manifest = model.manifest.model_copy(update={"format": MANIFEST_FORMAT})
+    write_json(folder / model.run.dataset_path.name, manifest.model_dump())
 
 
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:

@@ -44,6 +44,15 @@ def export(
         str | None,
         typer.Option("--licence", metavar="TEXT", help="Licence of the model, for its card.", rich_help_panel=OUTPUT),
     ] = None,
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            "--languages",
+            metavar="CODES",
+            help="Languages of source and target, such as en-de. Default: those that the dataset was prepared with.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     allow_different: Annotated[
         int,
         typer.Option(
@@ -80,6 +89,7 @@ def export(
 
     exporter = find_exporter(to, quantization)
 
+    from nmt.data.languages import language_pair
     from nmt.export.verification import OURS, Tolerance
     from nmt.runs.directory import find_run
 
@@ -90,6 +100,7 @@ def export(
         output=output,
         overwrite=overwrite,
         licence=licence,
+        languages=None if languages is None else language_pair(languages),
         tolerance=Tolerance(allow_different, tolerance),
         report=lambda step: typer.echo(f"nmt: {step}", err=True),
     )

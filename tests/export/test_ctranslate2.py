@@ -1,0 +1,160 @@
+"""Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import MakeRun
+
+from nmt.decoding.ctranslate2_translator import CTranslate2Translator
+from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, NmtError
+from nmt.export.base import TrainedModel
+from nmt.export.ctranslate2 import CTranslate2Exporter
+from nmt.runs.directory import Run
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
+
+TEXTS = ["im one two three!", "im seven!", "im thirsty!", "", "im five five zz six!", "two im!"]
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "post-norm": ("subword", {}),
+    "pre-norm": ("subword", {"norm": "pre"}),
+    "learned positions": ("word", {"positions": "learned", "max_positions": 24}),
+    "tied on both sides": ("subword", {"tie_embeddings": "all"}),
+    "nothing tied, words": ("word", {"tie_embeddings": "none"}),
+    "characters": ("char", {}),
+    "a vocabulary for each side": ("separate", {"tie_embeddings": "none", "norm": "pre"}),
+    "words of one vocabulary": ("joint-words", {"tie_embeddings": "all"}),
+    "wide heads": ("subword", {"head_size": 12, "heads": 3}),
+    "scores by projection": ("word", {"attention_scale": "projection"}),
+    "a shared norm": ("word", {"share_decoder_norm": True}),
+    "fixed embeddings": ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
+    "unscaled embeddings": ("word", {"scale_embeddings": False}),
+    "no bos": ("subword", {"source_bos": False}),
+    "large epsilon, deep decoder": ("word", {"layer_norm_epsilon": 1e-2, "decoder_layers": 3, "encoder_layers": 1}),
+}
+FAST = ("post-norm", "learned positions", "a vocabulary for each side", "scores by projection")
+
+
+def exported(run: Run, folder: Path, **decoding: Any) -> tuple[Translator, CTranslate2Translator]:
+    """Return our own translator of a run, and that of its export."""
+    model = TrainedModel.of(run, None)
+    folder.mkdir()
+    exporter = CTranslate2Exporter()
+    exporter.check(model)
+    exporter.write(model, folder)
+    settings = model.config.decoding.model_copy(update=decoding)
+    config = model.config.model_copy(update={"decoding": settings})
+    theirs = CTranslate2Translator(folder, model.source, model.target, config, model.epoch, exporter.positions(model))
+    return Translator.load(run, None, settings), theirs
+
+
+def expected_scores(translator: Translator, sources: list[str], targets: list[str]) -> list[float]:
+    """Return log P(target | source) among the tokens that search can generate: without pad and bos."""
+    found = []
+    for source, target in zip(sources, targets, strict=True):
+        bos = [BOS] if translator.config.model.reads_bos else []
+        ids = tf.constant([[*bos, *translator.source.encode(source), EOS]])
+        whole = tf.constant([[BOS, *translator.target.encode(target), EOS]])
+        logits = translator.model(ids, whole[:, :-1]).numpy()[0].astype(np.float64)
+        logits[:, [PAD, BOS]] = -np.inf
+        chosen = logits[np.arange(len(logits)), whole.numpy()[0, 1:]]
+        found.append(float((chosen - np.log(np.exp(logits).sum(axis=1))).sum()))
+    return found
+
+
+@pytest.mark.parametrize(
+    "variant", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+)
+def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, variant: str) -> None:
+    tokenizer, section = VARIANTS[variant]
+    ours, theirs = exported(make_run(tokenizer, **section), tmp_path / "model")
+    mine, other = (translator.translate_n_best(TEXTS) for translator in (ours, theirs))
+    assert [n_best[0]._replace(score=None) for n_best in other] == [n_best[0]._replace(score=None) for n_best in mine]
+    targets = ["ich bin eins zwei drei schön", "ich", "ich bin durstig schön", "", "funf", "ich ich ich"]
+    kept = [index for index, text in enumerate(TEXTS) if text]
+    pairs = [TEXTS[index] for index in kept], [targets[index] for index in kept]
+    assert theirs.score(*pairs) == pytest.approx(expected_scores(ours, *pairs), rel=1e-4)
+
+
+def test_beam_search_finds_the_same(make_run: MakeRun, tmp_path: Path) -> None:
+    ours, theirs = exported(make_run("subword"), tmp_path / "model", beam_size=4, length_penalty=0.8)
+    options = SearchOptions(n_best=2, scored=True)
+    for mine, other in zip(
+        ours.translate_n_best(TEXTS, None, options), theirs.translate_n_best(TEXTS, None, options), strict=True
+    ):
+        assert other[0].ids == mine[0].ids
+        scores = [translation.score for translation in other]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_scores_of_beam_search_have_our_length_penalty(make_run: MakeRun, tmp_path: Path) -> None:
+    ours, theirs = exported(make_run("word"), tmp_path / "model", beam_size=4, length_penalty=0.8)
+    for text, n_best in zip(
+        TEXTS, theirs.translate_n_best(TEXTS, None, SearchOptions(n_best=4, scored=True)), strict=True
+    ):
+        for translation in n_best:
+            if text and translation.finished and ours.target.encode(translation.text) == translation.ids[:-1]:
+                [score] = expected_scores(ours, [text], [translation.text])
+                assert translation.score == pytest.approx(score / ((5 + len(translation.ids)) / 6) ** 0.8, rel=1e-4)
+
+
+def test_a_prefix_begins_every_translation(make_run: MakeRun, tmp_path: Path) -> None:
+    ours, theirs = exported(make_run("subword"), tmp_path / "model")
+    mine, other = (translator.translate_n_best(TEXTS, prefix="ich bin") for translator in (ours, theirs))
+    assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
+
+
+def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(make_run: MakeRun, tmp_path: Path) -> None:
+    ours, theirs = exported(make_run("subword"), tmp_path / "model")
+    texts = [text for text in TEXTS if text]
+    translations = [n_best[0] for n_best in ours.translate_n_best(texts)]
+    for mine, other in zip(ours.attention(texts, translations), theirs.attention(texts, translations), strict=True):
+        assert (other.source, other.target) == (mine.source, mine.target)
+        words = slice(1, len(mine.source) - 1)
+        expected = mine.weights[-1].mean(axis=0)[:, words]
+        np.testing.assert_allclose(other.weights[0, 0][: len(expected), words], expected, atol=1e-4)
+        assert other.alignment() == mine.alignment()
+
+
+def test_sampling_repeats_with_its_seed(make_run: MakeRun, tmp_path: Path) -> None:
+    _, theirs = exported(make_run("word"), tmp_path / "model", seed=5)
+    first, again = (theirs.translate_n_best(TEXTS * 3, options=SearchOptions(sampled=True)) for _ in range(2))
+    greedy = theirs.translate_n_best(TEXTS * 3)
+    assert first == again
+    assert [n_best[0].ids for n_best in first] != [n_best[0].ids for n_best in greedy]
+
+
+def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
+    _, theirs = exported(make_run("char"), tmp_path / "model")
+    longest = "a" * (2048 - 2)
+    assert len(theirs.encode([longest])[0]) == 2046
+    with pytest.raises(DataError, match=r"sentence 2 has 2047 tokens\. The exported model reads at most 2046"):
+        theirs.translate_n_best(["im one!", longest + "a"])
+
+
+def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
+    make_run: MakeRun, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import nmt
+
+    monkeypatch.chdir(prepared)
+    rows = [f"</s> <unk> n{number}\t<s> <pad> n{number} </s>" for number in range(12)]
+    (prepared / "marks.tsv").write_text("\n".join(rows) + "\n")
+    keys = {"data.tokenizer": "word", "data.normalization": "none", "data.joint_vocabulary": False}
+    nmt.prepare("marks.tsv", name="marks", set=keys, overwrite=True)
+    ours, theirs = exported(make_run("marks"), tmp_path / "model")
+    texts = ["</s> <unk> n1", "n2 </s> </s> unseen"]
+    mine, other = (translator.translate_n_best(texts) for translator in (ours, theirs))
+    assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
+    assert theirs.score(texts, ["<s> n1", "</s>"]) == pytest.approx(
+        expected_scores(ours, texts, ["<s> n1", "</s>"]), rel=1e-4
+    )
+
+
+def test_recurrent_models_are_refused(make_run: MakeRun) -> None:
+    run = make_run("word", architecture="recurrent", width=16)
+    with pytest.raises(NmtError, match=r"has the architecture 'recurrent'\. CTranslate2 runs Transformers"):
+        CTranslate2Exporter().check(TrainedModel.of(run, None))

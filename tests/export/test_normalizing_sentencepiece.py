@@ -1,0 +1,74 @@
+"""Normalization inside sentencepiece models: the same ids as of the tokenizer, from raw text."""
+
+import unicodedata
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.errors import NmtError
+from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
+from nmt.tokenizers.subword import SubwordTokenizer
+from nmt.tokenizers.word import WordTokenizer
+
+TEXTS = ["Ein Mädchen läuft.", "zwei Hunde", "drei schöne Straßen", "im thirsty, you too"] * 5
+
+
+def fitted(normalization: str) -> SubwordTokenizer:
+    config = DataConfig(tokenizer="subword", normalization=normalization, vocabulary_size=330)
+    return SubwordTokenizer.fit(TEXTS, config)
+
+
+TOKENIZERS = {normalization: fitted(normalization) for normalization in ("none", "nfkc")}
+PROCESSORS = {
+    name: sentencepiece.SentencePieceProcessor(model_proto=with_normalization(tokenizer))
+    for name, tokenizer in TOKENIZERS.items()
+}
+
+
+def marks_are_ordered(text: str) -> bool:
+    """Whether no two combining marks stand in another order than Unicode's."""
+    return len(text) < 2 or unicodedata.normalize("NFD", text) == "".join(
+        unicodedata.normalize("NFD", character) for character in text
+    )
+
+
+@pytest.mark.parametrize("normalization", PROCESSORS)
+@settings(max_examples=400, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"], min_codepoint=1)).filter(marks_are_ordered))
+def test_raw_text_gives_the_ids_of_the_tokenizer(normalization: str, text: str) -> None:
+    assert PROCESSORS[normalization].encode(text) == TOKENIZERS[normalization].encode(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "a\u00a0b\t c\n",
+        "ﬁne ½ Ⅷ",
+        "Ma\u0308dchen",
+        "각 \u1100\u1161\u11a8",
+        "\u2581x_",
+        "\u3000\uff46\uff55\uff4c\uff4c",
+        "\u0344 \u1e69",
+    ],
+)
+def test_spaces_ligatures_and_composed_letters(text: str) -> None:
+    for name, processor in PROCESSORS.items():
+        assert processor.encode(text) == TOKENIZERS[name].encode(text)
+
+
+def test_what_the_model_decodes_stays_the_same() -> None:
+    ids = TOKENIZERS["nfkc"].encode("zwei schöne Mädchen")
+    assert PROCESSORS["nfkc"].decode(ids) == "zwei schöne Mädchen"
+
+
+def test_words_and_normalization_by_words_are_refused() -> None:
+    words = WordTokenizer.fit(TEXTS, DataConfig(tokenizer="word", normalization="none"))
+    with pytest.raises(NmtError, match=r"The model has words as tokens\. Argos"):
+        check_normalization(words, "Argos")
+    with pytest.raises(NmtError, match="drops whole words with digits"):
+        check_normalization(fitted("ascii-words"), "Argos")
