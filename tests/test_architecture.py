@@ -26,7 +26,7 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "config runtime tokenizers models data decoding training",
-    "export": "config runs data storage tokenizers",
+    "export": "errors storage config runtime tokenizers models runs data decoding",
     "api": "errors config runs data decoding evaluation training",
     "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark api",
 }
@@ -56,6 +56,7 @@ WITHOUT_TENSORFLOW = [
     "evaluation.reports.page",
     "evaluation.scoring",
     "evaluation.test_set",
+    "export.saved_model",
     "models.recurrent.accounting",
     "models.registry",
     "models.transformer.accounting",

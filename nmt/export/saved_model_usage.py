@@ -1,6 +1,7 @@
 """How to use a SavedModel: signatures, a script with TensorFlow alone, a request to TensorFlow Serving."""
 
 import json
+from importlib.metadata import version
 
 from nmt.config.schema import Config
 from nmt.export.base import TrainedModel
@@ -89,7 +90,8 @@ def usage(model: TrainedModel, beams: int, *, text: bool) -> str:
     packages = "tensorflow sentencepiece" if subwords else "tensorflow"
     return "\n\n".join([
         "The folder `1` holds a TensorFlow SavedModel in float32, version 1 for TensorFlow Serving. TensorFlow loads "
-        "it without nmt. While loading, TensorFlow may warn of custom gradients, which translation does not need.",
+        f"it without nmt. TensorFlow {version('tensorflow')} wrote it; later versions 2.x read it too. A warning of "
+        "unsaved custom gradients while loading concerns training alone.",
         _signatures(model.config, beams, text=text),
         _notes(model.config),
         f"A script translates the lines of its standard input. It runs in this folder and needs the "
