@@ -37,7 +37,7 @@ TRANSFORMER = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 
 RECURRENT = {"architecture": "recurrent", "width": 32, "layers": 1}
 LUONG = {**RECURRENT, "cell": "lstm", "reverse_source": True, "first_state": "final", "step": "luong"}
 WORDS = {"tokenizer": "word", "normalization": "ascii-words"}
-SUBWORDS = {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 120}
+SUBWORDS = {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 400}
 SHORT = {"max_length_ratio": 1.1, "max_length_extra": 4}
 
 CASES: dict[str, dict[str, Any]] = {
@@ -50,7 +50,8 @@ CASES: dict[str, dict[str, Any]] = {
         "model": {**TRANSFORMER, "norm": "pre", "positions": "learned", "max_positions": 40, "source_bos": False},
     },
     "tied embeddings, subwords": {
-        "data": {**SUBWORDS, "joint_vocabulary": True}, "model": {**TRANSFORMER, "tie_embeddings": "all"},
+        "data": {**SUBWORDS, "joint_vocabulary": True, "byte_fallback": False},
+        "model": {**TRANSFORMER, "tie_embeddings": "all"},
     },
     "separate subwords, BPE, ascii-words, nothing tied": {
         "data": {**SUBWORDS, "subword_model": "bpe", "normalization": "ascii-words"},
