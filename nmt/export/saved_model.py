@@ -125,6 +125,8 @@ def _padded(rows: list[list[int]]) -> list[list[int]]:
 
 def _run(folder: Path, signature: str, batches: list[list[str]] | list[list[list[int]]]) -> list[list[str | list[int]]]:
     """Return the results of a signature for batches of inputs, from a process with TensorFlow alone."""
+    if not batches:
+        return []
     done = subprocess.run(
         [sys.executable, "-I", "-c", _TRANSLATE],
         input=json.dumps([str(folder.resolve()), signature, batches]),

@@ -101,8 +101,9 @@ class TranslationModule(tf.Module):
         if limit is None:
             return sentences
         most = limit - 1 - int(self._config.model.reads_bos)
+        lengths = tf.cast(sentences.row_lengths(), tf.int32)
         message = f"A sentence has more than {most} ids, the most that this model reads."
-        with tf.control_dependencies([tf.debugging.assert_less_equal(sentences.row_lengths(), most, message)]):
+        with tf.control_dependencies([tf.debugging.assert_less_equal(lengths, most, message)]):
             return sentences.with_flat_values(tf.identity(sentences.flat_values))
 
     def _rows(self, sentences: tf.RaggedTensor) -> tf.Tensor:
