@@ -26,7 +26,7 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
-    "export": "errors extras storage config tokenizers models runs data decoding evaluation",
+    "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training",
     "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark "
     "export api",
@@ -63,6 +63,7 @@ WITHOUT_TENSORFLOW = [
     "evaluation.test_set",
     "export.argos",
     "export.ctranslate2",
+    "export.saved_model",
     "models.recurrent.accounting",
     "models.registry",
     "models.transformer.accounting",

@@ -79,7 +79,7 @@ class ModelSearch:
         return search(*(tf.constant(array) for array in (source, max_lengths, prefixes, random)))
 
     def _search_function(self, options: SearchOptions, prefixed: bool, *, compiled: bool) -> Callable[..., Hypotheses]:
-        search = functools.partial(self._search, options, prefixed)
+        search = functools.partial(self.search, options, prefixed)
         if not compiled:
             return search
         rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
@@ -90,7 +90,7 @@ class ModelSearch:
                 self._compiled[options, prefixed] = tf.function(search, input_signature=signature, autograph=False)
             return self._compiled[options, prefixed]
 
-    def _search(
+    def search(
         self,
         options: SearchOptions,
         prefixed: bool,
@@ -99,7 +99,10 @@ class ModelSearch:
         prefixes: tf.Tensor,
         random: tf.Tensor,
     ) -> Hypotheses:
-        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T]."""
+        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T].
+
+        ``find`` calls it eagerly or compiled; an export traces it.
+        """
         config = self.config
         limits = SearchLimits(max_lengths, prefixes if prefixed else None)
         beams = 1 if options.sampled else config.beam_size

@@ -24,6 +24,7 @@ from nmt.version import version
 EXPORTERS: dict[str, tuple[str, str]] = {
     "ctranslate2": ("nmt.export.ctranslate2", "CTranslate2Exporter"),
     "argos": ("nmt.export.argos", "ArgosExporter"),
+    "saved-model": ("nmt.export.saved_model", "SavedModelExporter"),
 }
 """Module and class of each format; a module is imported when its format is asked for."""
 QUANTIZED = ("ctranslate2", "argos")

@@ -1,0 +1,363 @@
+"""SavedModel exports: the translations of nmt, by TensorFlow alone."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import small_pairs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt import runtime
+from nmt.config.schema import Config
+from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.export.base import TrainedModel
+from nmt.export.saved_model import SavedModelExporter, beams_of, text_of
+from nmt.export.saved_model_text import TextDecoder, TextEncoder
+from nmt.models.build import build_model
+from nmt.models.weights import weights_of
+from nmt.runs.directory import Run
+from nmt.runs.weights import save_weights
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK
+from nmt.tokenizers.normalization import NORMALIZERS
+from nmt.tokenizers.registry import fit_tokenizer
+from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
+
+EXPORTER = SavedModelExporter()
+TRANSFORMER = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 64, "heads": 4}
+RECURRENT = {"architecture": "recurrent", "width": 32, "layers": 1}
+LUONG = {**RECURRENT, "cell": "lstm", "reverse_source": True, "first_state": "final", "step": "luong"}
+WORDS = {"tokenizer": "word", "normalization": "ascii-words"}
+SUBWORDS = {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 400}
+SHORT = {"max_length_ratio": 1.1, "max_length_extra": 4}
+
+CASES: dict[str, dict[str, Any]] = {
+    "post-norm, words, three beams, coverage": {
+        "data": WORDS, "model": TRANSFORMER,
+        "decoding": {"beam_size": 3, "coverage_penalty": 0.2, "length_penalty": 1.0, **SHORT},
+    },
+    "pre-norm, learned positions, characters, no bos": {
+        "data": {"tokenizer": "char", "normalization": "none"},
+        "model": {**TRANSFORMER, "norm": "pre", "positions": "learned", "max_positions": 40, "source_bos": False},
+    },
+    "tied embeddings, subwords": {
+        "data": {**SUBWORDS, "joint_vocabulary": True, "byte_fallback": False},
+        "model": {**TRANSFORMER, "tie_embeddings": "all"},
+    },
+    "separate subwords, BPE, ascii-words, nothing tied": {
+        "data": {**SUBWORDS, "subword_model": "bpe", "normalization": "ascii-words"},
+        "model": {**TRANSFORMER, "tie_embeddings": "none", "share_decoder_norm": True}, "decoding": SHORT,
+    },
+    "characters, ascii-words, no length penalty": {
+        "data": {"tokenizer": "char", "normalization": "ascii-words"}, "model": TRANSFORMER,
+        "decoding": {"beam_size": 2, "length_penalty": 0.0},
+    },
+    "words, NFKC, sinusoidal embeddings": {
+        "data": {**WORDS, "normalization": "nfkc"},
+        "model": {**TRANSFORMER, "word_embedding": "sinusoidal", "tie_embeddings": "none"},
+    },
+    "words, no normalization, projection scale": {
+        "data": {**WORDS, "normalization": "none"}, "model": {**TRANSFORMER, "attention_scale": "projection"},
+    },
+    "characters, NFKC": {"data": {"tokenizer": "char", "normalization": "nfkc"}, "model": TRANSFORMER},
+    "luong": {
+        "data": WORDS, "model": {**LUONG, "attention": "general"},
+        "decoding": {"coverage_penalty": 0.1, "beam_size": 4},
+    },
+    "luong, local windows, input feeding": {
+        "data": SUBWORDS, "model": {**LUONG, "attention": "dot", "window": "local-p", "input_feeding": True},
+    },
+    "bahdanau": {
+        "data": WORDS,
+        "model": {
+            **RECURRENT, "cell": "gru", "bidirectional": True, "first_state": "backward", "attention": "additive",
+            "step": "bahdanau",
+        },
+    },
+    "lstm without attention": {"data": WORDS, "model": {**LUONG, "attention": "none", "layers": 2}},
+}  # fmt: skip
+FAST = "post-norm, words, three beams, coverage"
+SENTENCES = [
+    "im one two three", "im  thirsty\u00a0", "Three, two... ONE!", "", "\u3000", "\u00efm seven", "zebra x1 one", "two",
+    "im four five six seven six five four", "\u4f60\u597d one",
+]  # fmt: skip
+
+
+class Export(NamedTuple):
+    """An exported model, as nmt sees it and as TensorFlow does."""
+
+    model: TrainedModel
+    translator: Translator
+    """Greedy search with the model."""
+    folder: Path
+    signatures: Any
+
+
+def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Translator]:
+    """Return a model with random weights, whose translations are long, and its translator."""
+    config = Config.model_validate(settings)
+    sides = [[source.replace("m", "\u00efm") for source, _ in small_pairs()], [target for _, target in small_pairs()]]
+    if config.data.joint_vocabulary:
+        sides = [[*sides[0], *sides[1]]] * 2
+    source, target = (fit_tokenizer(side, config.data, len(side)) for side in sides)
+    runtime.start(3)
+    model = build_model(config.model, source.size, target.size)
+    dice = np.random.default_rng(5)
+    for weight in model.weights:  # further apart than initial values, so that no two words are nearly as likely
+        weight.assign(weight.numpy() * 1.5 + dice.normal(0, 0.1, weight.shape))
+    run = Run(folder)
+    save_weights(run, weights_of(model), 1)
+    return TrainedModel(run, 1, config, None, source, target), Translator(model, source, target, config, 1)  # type: ignore[arg-type]
+
+
+def with_beams(translator: Translator, beams: int) -> Translator:
+    """The same model, searched with K beams; 1: greedily."""
+    config = translator.config
+    config = config.model_copy(update={"decoding": config.decoding.model_copy(update={"beam_size": beams})})
+    return Translator(translator.model, translator.source, translator.target, config, 1)
+
+
+def export(name: str, folder: Path) -> Export:
+    model, translator = untrained(CASES[name], folder / "run")
+    EXPORTER.check(model)
+    (folder / "export").mkdir()
+    EXPORTER.write(model, folder / "export")
+    return Export(
+        model,
+        with_beams(translator, 1),
+        folder / "export",
+        tf.saved_model.load(str(folder / "export" / "1")).signatures,
+    )
+
+
+@pytest.fixture(
+    scope="module", params=[name if name == FAST else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Export]:
+    yield export(request.param, tmp_path_factory.mktemp("saved"))
+
+
+def padded(rows: list[list[int]], width: int = 0) -> tf.Tensor:
+    width = max([width, *map(len, rows)])
+    return tf.constant([row + [PAD] * (width - len(row)) for row in rows], tf.int32, [len(rows), width])
+
+
+def without_padding(ids: np.ndarray) -> list[int]:
+    return [id_ for id_ in ids.tolist() if id_ != PAD]
+
+
+def test_greedy_search_finds_what_nmt_finds(exported: Export) -> None:
+    ours = exported.translator.translate(SENTENCES, options=SearchOptions(scored=True))
+    encoded = exported.translator.encode(SENTENCES)
+    found = exported.signatures["serving_default"](source_ids=padded(encoded))
+    ids = [without_padding(row) for row in found["target_ids"].numpy()]
+    assert ids == [translation.ids for translation in ours]
+    assert max(map(len, ids)) == found["target_ids"].shape[1] > 2
+    assert found["target_lengths"].numpy().tolist() == [len(row) - (EOS in row) for row in ids]
+    np.testing.assert_allclose(found["scores"], [translation.score for translation in ours], atol=1e-4)
+
+
+def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> None:
+    beams = beams_of(exported.model.config)
+    translator = with_beams(exported.translator, beams)
+    encoded = translator.encode(SENTENCES)
+    found = exported.signatures["beam"](source_ids=padded(encoded))
+    for number, options in enumerate([SearchOptions(n_best=beams, scored=True), SearchOptions(scored=True)]):
+        for place, ours in enumerate(translator.translate_n_best(SENTENCES, options=options)):
+            scores = found["scores"].numpy()[place]
+            ids = [without_padding(row) for row in found["target_ids"].numpy()[place]]
+            count = len(ours)
+            assert ids[:count] == [translation.ids for translation in ours]
+            np.testing.assert_allclose(scores[:count], [translation.score for translation in ours], atol=1e-4)
+            assert number or (np.isneginf(scores[count:]).all() and not any(ids[count:]))
+
+
+def test_text_goes_in_and_out_where_operations_of_tensorflow_can_tokenize(exported: Export) -> None:
+    data = exported.model.config.data
+    possible = data.tokenizer != "subword" and data.normalization != "nfkc"
+    assert (text_of(exported.model) is not None) == possible == ("translate" in exported.signatures)
+    if not possible:
+        return
+    texts = tf.constant(SENTENCES)
+    found = exported.signatures["translate"](source_texts=texts)
+    ours = exported.translator.translate(SENTENCES)
+    assert [text.decode() for text in found["target_texts"].numpy()] == [translation.text for translation in ours]
+    ids = exported.signatures["beam"](source_ids=padded(exported.translator.encode(SENTENCES)))
+    found = exported.signatures["translate_beam"](source_texts=texts)
+    assert (found["scores"].numpy() == ids["scores"].numpy()).all()
+    for texts_of_sentence, rows in zip(found["target_texts"].numpy(), ids["target_ids"].numpy(), strict=True):
+        decoded = [exported.model.target.decode(without_padding(row)) for row in rows]
+        assert [text.decode() for text in texts_of_sentence] == decoded
+
+
+def test_a_sentence_gives_the_same_alone_and_in_a_batch_with_or_without_special_ids(exported: Export) -> None:
+    encoded = exported.translator.encode(SENTENCES)
+    for name in ("greedy", "beam"):
+        search = exported.signatures[name]
+        together = search(source_ids=padded(encoded))
+        whole = search(source_ids=padded([[BOS, *ids, EOS] for ids in encoded], 30))
+        aligned_right = search(source_ids=padded([[PAD] * (30 - len(ids)) + ids for ids in encoded]))
+        for place, ids in enumerate(encoded):
+            alone = search(source_ids=padded([ids]))
+            for batch in (together, whole, aligned_right):
+                length = alone["target_ids"].shape[-1]
+                assert (batch["target_ids"][place].numpy()[..., :length] == alone["target_ids"][0].numpy()).all()
+                np.testing.assert_allclose(batch["scores"][place], alone["scores"][0], atol=1e-4)
+
+
+def test_batches_without_sentences_and_sentences_without_ids_are_translated(exported: Export) -> None:
+    for name in ("greedy", "beam"):
+        for shape in ([0, 0], [0, 3]):
+            found = exported.signatures[name](source_ids=tf.zeros(shape, tf.int32))
+            assert {part.shape[0] for part in found.values()} == {0}
+        found = exported.signatures[name](source_ids=tf.zeros([2, 0], tf.int32))
+        assert not tf.size(found["target_ids"]) and not tf.reduce_any(found["target_lengths"] > 0)
+        assert found["scores"].numpy().reshape([2, -1])[:, 0].tolist() == [0, 0]
+
+
+def test_ids_that_the_model_does_not_have_are_refused_in_words(exported: Export) -> None:
+    for id_, message in ((exported.model.source.size, "past the end"), (-1, "negative")):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            exported.signatures["greedy"](source_ids=padded([[5, id_]]))
+
+
+@pytest.mark.slow
+def test_a_sentence_longer_than_the_model_reads_is_refused_in_words(tmp_path: Path) -> None:
+    exported = export("pre-norm, learned positions, characters, no bos", tmp_path)
+    longest = "o" * 39
+    assert exported.signatures["greedy"](source_ids=padded([[5] * 39]))["target_ids"].shape[1] == 40
+    assert exported.signatures["translate"](source_texts=tf.constant([longest])).keys() == {"target_texts", "scores"}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 39 ids"):
+        exported.signatures["greedy"](source_ids=padded([[5] * 40]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 39 ids"):
+        exported.signatures["translate"](source_texts=tf.constant(["o", longest + "o"]))
+    with pytest.raises(DataError, match="Too long: sentence 1 has 40 tokens"):
+        EXPORTER.translate(exported.model, exported.folder, [longest + "o"])
+
+
+def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(exported: Export) -> None:
+    content = (exported.folder / "1" / "saved_model.pb").read_bytes()
+    for trace in (str(exported.model.run.folder), str(Path(__file__).parent.parent), "_tf_keras", "PyFunc"):
+        assert trace.encode() not in content
+    assert not [path for path in exported.folder.rglob("*") if path.suffix in {".pkl", ".py", ".keras"}]
+
+
+@pytest.mark.slow
+def test_a_process_without_nmt_translates_as_nmt_does(exported: Export) -> None:
+    sentences = [*SENTENCES, *[source for source, _ in random.Random(1).sample(small_pairs(), 150)]]
+    ours = [translation.text for translation in exported.translator.translate(sentences)]
+    assert EXPORTER.translate(exported.model, exported.folder, sentences) == ours
+    assert EXPORTER.translate(exported.model, exported.folder, ["", " "]) == ["", ""]
+
+
+def run_script(exported: Export, sentences: list[str]) -> list[str]:
+    """Return what the script of the usage prints, run as its reader does, where there is no nmt."""
+    [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
+    assert "nmt" not in script
+    script += 'assert "nmt" not in sys.modules\n'
+    lines = "".join(f"{sentence}\n" for sentence in sentences)
+    command = [sys.executable, "-I", "-c", script]
+    done = subprocess.run(command, cwd=exported.folder, input=lines, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def test_the_script_of_the_usage_translates_as_nmt_does(exported: Export) -> None:
+    ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
+    assert run_script(exported, SENTENCES) == ours
+
+
+def test_the_usage_describes_the_signatures(exported: Export) -> None:
+    usage = EXPORTER.usage(exported.model)
+    for name, signature in exported.signatures.items():
+        [row] = [line for line in usage.splitlines() if line.startswith("| `") and f"`{name}`" in line.split("|")[1]]
+        assert row.count("`") == 2 * (len(row.split("|")[1].split(",")) + 1 + len(signature.structured_outputs))
+        assert all(f"`{name}` {part.dtype.name} [" in row for name, part in signature.structured_outputs.items())
+        assert ("beam" in name) == (f"{beams_of(exported.model.config)} beams" in row)
+    assert '"signature_name"' in usage and exported.model.run.name in usage
+
+
+@pytest.mark.slow
+def test_a_trained_run_is_exported(trained_project: Path, tmp_path: Path) -> None:
+    model = TrainedModel.of(Run(trained_project / "checkpoints" / "base"), None)
+    EXPORTER.write(model, tmp_path)
+    sentences = [source for source, _ in small_pairs()]
+    ours = [translation.text for translation in with_beams(Translator.load(model.run), 1).translate(sentences)]
+    assert EXPORTER.translate(model, tmp_path, sentences) == ours
+
+
+@pytest.mark.slow
+def test_damaged_files_are_reported_in_words(tmp_path: Path) -> None:
+    exported = export(FAST, tmp_path)
+    (exported.folder / "1" / "saved_model.pb").write_bytes(b"no protocol buffer")
+    with pytest.raises(DataError, match=r"TensorFlow could not translate with .* export again"):
+        EXPORTER.translate(exported.model, exported.folder, ["one"])
+
+
+# --- text in and out --------------------------------------------------------------------------------------------------
+
+KINDS = [WordTokenizer, CharacterTokenizer]
+TEXTS = st.lists(
+    st.text() | st.text("aB\u00e9e\u0301 \t\u00a0\u2028\u1e9b\u212a1\x1c\x00.\ufeff") | st.sampled_from(SENTENCES),
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalization", ["none", "ascii-words"])
+@settings(deadline=None, max_examples=40)
+@given(texts=TEXTS, known=st.integers(1, 3))
+def test_text_becomes_the_ids_of_the_tokenizer(
+    kind: type[WordTokenizer], normalization: str, texts: list[str], known: int
+) -> None:
+    normalize = NORMALIZERS[normalization]
+    pieces = sorted({piece for text in texts for piece in kind._split(normalize(text))})[::known]
+    tokenizer = kind(pieces, normalization)
+    ids = TextEncoder(tokenizer)(tf.constant(texts, tf.string, [len(texts)]))
+    assert ids.to_list() == [tokenizer.encode(text) for text in texts]
+    expected = [tokenizer.decode([*row, EOS]) for row in ids.to_list()]
+    decoded = TextDecoder(tokenizer)(padded([[*row, EOS] for row in ids.to_list()]))
+    assert [text.decode() for text in decoded.numpy()] == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("normalization", ["none", "ascii-words"])
+@pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_code_point_is_tokenized_as_by_the_tokenizer(
+    kind: type[WordTokenizer], normalization: str, step: int
+) -> None:
+    codes = [code for code in range(sys.maxunicode + 1) if code <= 0x3000 or code % step == 0]
+    characters = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
+    normalized = NORMALIZERS[normalization](" ".join(characters))
+    tokenizer = kind(["a", "b", *sorted({*kind._split(normalized)} - {"a", "b"})][::2], normalization)
+    words = [f"a{character}b {character}" for character in characters]
+    texts = [" ".join(words[start : start + 4096]) for start in range(0, len(words), 4096)]
+    assert TextEncoder(tokenizer)(tf.constant(texts)).to_list() == [tokenizer.encode(text) for text in texts]
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=st.lists(st.lists(st.sampled_from([UNK, *range(FIRST_WORD, 9)]), max_size=6), min_size=1, max_size=4))
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_become_the_text_of_the_tokenizer(kind: type[WordTokenizer], rows: list[list[int]]) -> None:
+    tokenizer = kind(["a", "\u00e9", "b", "\u597d", "\U0001f600"], "none")
+    rows = [row + [EOS] * (len(row) % 2) for row in rows]
+    texts = [text.decode() for text in TextDecoder(tokenizer)(padded(rows)).numpy()]
+    assert texts == [tokenizer.decode(row) for row in rows]
+
+
+@given(texts=st.lists(st.binary(), min_size=1, max_size=4))
+@settings(deadline=None, max_examples=15)
+def test_bytes_that_are_not_utf_8_become_ids_too(texts: list[bytes]) -> None:
+    for kind in KINDS:
+        for normalization in ("none", "ascii-words"):
+            ids = TextEncoder(kind(["a"], normalization))(tf.constant(texts))
+            assert len(ids.to_list()) == len(texts)
