@@ -3,6 +3,7 @@
 Shapes: B sentences, S source length, T target length.
 """
 
+import copy
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -76,6 +77,12 @@ class CTranslate2Translator:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         return cls(exported.folder, source, target, config, description.epoch, description.positions)
+
+    def reconfigured(self, decoding: DecodingConfig) -> "CTranslate2Translator":
+        """Return a translator of the same loaded model with other settings of decoding."""
+        translator = copy.copy(self)
+        translator.config = self.config.model_copy(update={"decoding": decoding})
+        return translator
 
     @property
     def precision(self) -> str:
