@@ -188,7 +188,7 @@ $ nmt serve bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ nmt serve base base --port 0
-nmt: Two models translate source to target: run base, epoch 2, and run base, epoch 2. A service has one model for each
+nmt: Two models translate en to de: run base, epoch 2, and run base, epoch 2. A service has one model for each
      language pair. Leave one of them out.
 
 $ nmt serve --port 70000

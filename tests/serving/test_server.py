@@ -35,17 +35,18 @@ def translator(trained_project: Path) -> Iterator[RunTranslator]:
 def test_the_public_client_works_unchanged(service: RunningService, trained_project: Path) -> None:
     client = LibreTranslateAPI(service.url)
     assert client.languages() == [
-        {"code": "source", "name": "source", "targets": ["target"]}, {"code": "target", "name": "target", "targets": []}
-    ]  # fmt: skip
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
     sentences = [source for source, _ in small_pairs(20)]
     with contextlib.chdir(trained_project):
         expected = "".join(f"{line}\n" for line in load("base").translate(sentences))
     text = "\n".join(sentences) + "\n"
-    assert client.translate(text, "source", "target") == expected
-    assert client.translate(text, "auto", "target") == expected
-    assert [each["language"] for each in client.detect("im thirsty")] == ["source"]
+    assert client.translate(text, "en", "de") == expected
+    assert client.translate(text, "auto", "de") == expected
+    assert [each["language"] for each in client.detect("im thirsty")] == ["en"]
     with pytest.raises(urllib.error.HTTPError) as refused:
-        client.translate("im thirsty", "en", "de")
+        client.translate("im thirsty", "en", "xx")
     assert refused.value.code == 400
 
 
@@ -56,7 +57,7 @@ def test_many_clients_get_what_a_single_one_gets(service: RunningService) -> Non
     ]
 
     def translate(text: str) -> str:
-        return str(LibreTranslateAPI(service.url).translate(text, "source", "target"))
+        return str(LibreTranslateAPI(service.url).translate(text, "en", "de"))
 
     alone = [translate(text) for text in texts]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -65,7 +66,7 @@ def test_many_clients_get_what_a_single_one_gets(service: RunningService) -> Non
 
 def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: RunTranslator) -> None:
     [expected] = translator.translate_n_best(["im one two"], 3)
-    values = {"q": "im one two", "source": "source", "target": "target"}
+    values = {"q": "im one two", "source": "en", "target": "de"}
     [sentence] = service.post("/details", **values, alternatives=2).json()["sentences"]
     assert [each["text"] for each in sentence["translations"]] == [each.text for each in expected]
     assert [each["score"] for each in sentence["translations"]] == pytest.approx(

@@ -147,7 +147,7 @@ def serve(
         nmt serve base german-english --port 8000
         nmt serve checkpoints/base/exports/ctranslate2
         nmt serve --host 0.0.0.0 --api-keys keys.txt
-        curl --data q="im thirsty" --data source=en --data target=de http://127.0.0.1:5000/translate
+        curl -d "q=im thirsty" -d source=en -d target=de localhost:5000/translate
     """
     from nmt.extras import require
 
