@@ -12,7 +12,7 @@ import pytest
 from running_service import RunningService, fake_service
 
 MOST = 2_000
-FEW, MANY = 400, 10_000
+FEW, MANY = 300, 10_000
 STRANGE = [
     "", " ", "\n" * 500, "\0", "\ufeff", "\u202e", "\ud800", "é" * 300, "a" * 3_000, "😀" * 400, "<b>" * 600,
     "<" * 1_900,
@@ -61,7 +61,7 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[RunningService]:
-    limits = {"head_seconds": 1.0, "body_seconds": 1.0, "write_seconds": 1.0, "max_connections": 40}
+    limits = {"head_seconds": 0.5, "body_seconds": 0.5, "write_seconds": 1.0, "max_connections": 40}
     with fake_service(max_characters=MOST, max_queue=16, timeout=5.0, **limits) as running:
         yield running
 

@@ -104,3 +104,19 @@ def test_a_service_for_other_machines_says_so(trained_project: Path) -> None:
             assert service.process.returncode == 0
         assert errors.startswith("nmt: the service is reachable from other machines at http://0.0.0.0:")
         assert errors.rstrip().endswith(words)
+
+
+@pytest.mark.slow
+def test_an_export_is_served_without_tensorflow(project: Path) -> None:
+    nmt("export", "--run", "base", "--to", "ctranslate2", "--output", "exported", cwd=project)
+    with contextlib.chdir(project):
+        [expected] = load("base").translate(["im thirsty"])
+    with started([*SERVE, "./exported"], cwd=project) as service:
+        assert service.translate("im thirsty") == {"translatedText": expected}
+        [sentence] = service.post("/details", q="im one two", source="en", target="de", alternatives=1).json()[
+            "sentences"
+        ]
+        assert len(sentence["translations"]) == 2
+        assert len(sentence["attention"]) == len(sentence["target_tokens"])
+        if sys.platform == "linux":
+            assert "tensorflow" not in Path(f"/proc/{service.process.pid}/maps").read_text()
