@@ -28,8 +28,9 @@ WINGS: dict[str, str] = {
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training",
-    "cli": "errors storage config runtime cluster models runs data decoding evaluation training plotting benchmark "
-    "export api",
+    "serving": "errors extras storage config tokenizers runs data decoding api",
+    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting "
+    "benchmark export api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -71,6 +72,9 @@ WITHOUT_TENSORFLOW = [
     "plotting.figures",
     "runs.directory",
     "runs.weights",
+    "serving.app",
+    "serving.models",
+    "serving.server",
     "tokenizers.registry",
     "training.checkpoints",
 ]

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from conftest import ROOT, small_pairs, write_pickle
 
-FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "tests"]
+FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
 SMALL_RECURRENT_MODEL = {"width": 16}

@@ -19,6 +19,7 @@ from nmt.cli.commands.info import info
 from nmt.cli.commands.plot import plot
 from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.samples import samples
+from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
@@ -29,7 +30,7 @@ from nmt.errors import NmtError
 COMMANDS: dict[str, list[Callable[..., Any]]] = {
     "The four commands": [prepare, train, plot, translate],
     "Quality": [evaluate, samples, average],
-    "Use elsewhere": [export],
+    "Use elsewhere": [export, serve],
     "Run and machine": [info, bench],
     "Corpora": [fetch, demo],
 }

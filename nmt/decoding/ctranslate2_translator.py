@@ -3,6 +3,7 @@
 Shapes: B sentences, S source length, T target length.
 """
 
+import copy
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -81,6 +82,12 @@ class CTranslate2Translator:
             return ctranslate2.Translator(str(self._folder), inter_threads=batches, intra_threads=1)
         except (RuntimeError, ValueError) as error:
             raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
+
+    def reconfigured(self, decoding: DecodingConfig) -> "CTranslate2Translator":
+        """Return a translator of the same loaded model with other settings of decoding."""
+        translator = copy.copy(self)
+        translator.config = self.config.model_copy(update={"decoding": decoding})
+        return translator
 
     @property
     def precision(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.search_options import GREEDY, SearchOptions
@@ -75,3 +76,6 @@ class TextTranslator(Protocol):
         Raises:
             DataError: for a model without attention.
         """
+
+    def reconfigured(self, decoding: DecodingConfig) -> "TextTranslator":
+        """Return a translator of the same weights with other settings of decoding, prepared for many calls."""

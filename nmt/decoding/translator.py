@@ -34,10 +34,17 @@ class Translator:
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it."""
 
     def __init__(
-        self, model: Seq2SeqModel, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId
+        self,
+        model: Seq2SeqModel,
+        source: Tokenizer,
+        target: Tokenizer,
+        config: Config,
+        epoch: WeightsId,
+        few_steps: int = FEW_STEPS,
     ) -> None:
-        """Take the parts; ``load`` reads them from a run."""
+        """Take the parts; ``load`` reads them from a run. A search of at most ``few_steps`` steps is not compiled."""
         self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
+        self._few_steps = few_steps
         self.search = ModelSearch(model, config.decoding)
 
     @property
@@ -78,6 +85,11 @@ class Translator:
         weights.load(model)
         return cls(model, source, target, config, weights.epoch)
 
+    def reconfigured(self, decoding: DecodingConfig) -> "Translator":
+        """Return a translator of the same weights with other settings of decoding, which compiles every search."""
+        config = self.config.model_copy(update={"decoding": decoding})
+        return Translator(self.model, self.source, self.target, config, self.epoch, few_steps=0)
+
     def translate(
         self,
         texts: list[str],
@@ -117,7 +129,7 @@ class Translator:
         found = [[Translation("", words, True, [], 0.0 if options.scored else None)] for words in unknown]
         batches = [(batch, self._rows(encoded, batch)) for batch in self._batches(encoded)]
         limits = [max_lengths(self.config, (source != PAD).sum(axis=1), len(forced)) for _, source in batches]
-        compiled = sum(int(limit.max()) for limit in limits) > FEW_STEPS
+        compiled = sum(int(limit.max()) for limit in limits) > self._few_steps
         for (batch, source), limit in zip(batches, limits, strict=True):
             tokens, scores = self.search.find(
                 source,

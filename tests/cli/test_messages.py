@@ -182,6 +182,59 @@ $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv
 nmt: data cannot be used: File exists. Check the name, the permissions and the disk.
 
+# --- nmt serve -------------------------------------------------------------------------------------------------------
+
+$ nmt serve bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt serve base base --port 0
+nmt: Two models translate en to de: run base, epoch 2, and run base, epoch 2. A service has one model for each
+     language pair. Leave one of them out.
+
+$ nmt serve --port 70000
+nmt: --port must be less than or equal to 65535; received '70000'. See nmt serve --help
+
+& listen 24573
+$ nmt serve --port 24573
+nmt: Port 24573 of 127.0.0.1 is in use. A service listens at a port of its own. End the program that uses it, or give
+     another --port; 0 takes any that is free.
+
+$ nmt serve --host 192.0.2.1
+nmt: The service cannot listen at port 5000 of 192.0.2.1: Cannot assign requested address. Give another --host or
+     --port.
+
+$ nmt serve --host 'no address'
+nmt: --host 'no address' is no address of this machine. Give 127.0.0.1, or 0.0.0.0 for all addresses.
+
+$ nmt serve --allow-origin example.org
+nmt: --allow-origin 'example.org' is no origin. An origin is scheme://host or scheme://host:port, or * for all. Give
+     for example --allow-origin https://example.org
+
+$ nmt serve --api-keys keys.txt
+nmt: There is no file keys.txt. Check the name, or give the full path.
+
+$ echo '# none yet' > keys.txt
+$ nmt serve --api-keys keys.txt
+nmt: keys.txt has no API key. It holds one key a line. Add a key, or leave out --api-keys.
+
+$ printf 'first\nsecond third\n' > keys.txt
+$ nmt serve --api-keys keys.txt
+nmt: keys.txt has white space in key 2. It holds one key a line. Correct the line.
+
+$ nmt serve --port 0 --beam 0
+nmt: --beam is 0, but must be greater than or equal to 1. Change the value.
+
+$ mkdir other
+$ echo '{"format": 1, "to": "argos", "run": "base", "epoch": 1, "quantization": "int8",' > other/export.json
+$ echo '"positions": null, "nmt": "0", "files": {}}' >> other/export.json
+$ nmt serve --port 0 ./other
+nmt: other is an export to argos. A service uses runs, and exports to ctranslate2. Export the run with --to ctranslate2,
+     or name the run.
+
+$ nmt serve --port 0 checkpoints/base
+nmt: checkpoints/base holds no exported model: export.json is missing. Make one with: nmt export --run RUN --to
+     ctranslate2 --output checkpoints/base
+
 # --- nmt prepare: the command line -----------------------------------------------------------------------------------
 
 $ nmt prepare

@@ -1,0 +1,1 @@
+"""Translation service: the LibreTranslate protocol over HTTP."""

@@ -1,0 +1,162 @@
+"""Sentences of many requests, gathered into batches for a model.
+
+A batch is formed whenever the model is free, of what waits then: no sentence waits for others to come. Requests take
+turns, so that a long text does not hold up short ones. Sentences of like length go into a batch together.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nmt.serving.metrics import Metrics
+from nmt.serving.models import Found, Search, ServedModel
+from nmt.serving.segmentation import Segment
+
+WINDOW = 4
+"""Batches of waiting sentences among which those of like length are looked for."""
+
+
+@dataclass(eq=False)
+class _Job:
+    """Sentences of a request."""
+
+    segments: Sequence[Segment]
+    search: Search
+    attention: bool
+    waiting: list[int]
+    """Indices of the sentences that are in no batch yet."""
+    found: list[Found | None]
+    """What the model found, by index."""
+    done: asyncio.Future[None]
+    missing: int = field(init=False)
+    """Number of sentences without a result."""
+
+    def __post_init__(self) -> None:
+        self.missing = len(self.segments)
+
+    def deliver(self, index: int, found: Found | Exception) -> None:
+        """Take the result of a sentence."""
+        if self.done.done():
+            return  # given up
+        if isinstance(found, Exception):
+            self.done.set_exception(found)
+            return
+        self.found[index] = found
+        self.missing -= 1
+        if not self.missing:
+            self.done.set_result(None)
+
+
+class _Place(NamedTuple):
+    """Sentence of a job."""
+
+    job: _Job
+    number: int
+
+    @property
+    def tokens(self) -> int:
+        return self.job.segments[self.number].tokens
+
+
+class Batcher:
+    """Batches for one model, computed in a thread of their own."""
+
+    def __init__(self, model: ServedModel, batch_size: int, metrics: Metrics) -> None:
+        """Take the model, and the most sentences of a batch."""
+        self.model, self._batch_size, self._metrics = model, batch_size, metrics
+        self._jobs: deque[_Job] = deque()
+        self._arrived = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, f"translate-{'-'.join(model.pair)}")
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Number of sentences that are in no batch yet."""
+        return sum(len(job.waiting) for job in self._jobs)
+
+    def start(self) -> None:
+        """Begin to form batches, in the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End after the batch that is being computed."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def find(self, segments: Sequence[Segment], search: Search, *, attention: bool = False) -> list[Found]:
+        """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
+        if not segments:
+            return []
+        done = asyncio.get_running_loop().create_future()
+        job = _Job(segments, search, attention, list(range(len(segments))), [None] * len(segments), done)
+        self._jobs.append(job)
+        self._arrived.set()
+        try:
+            await done
+        finally:
+            if job in self._jobs:
+                self._jobs.remove(job)
+        return [found for found in job.found if found is not None]
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            batch = self._next_batch()
+            if not batch:
+                self._arrived.clear()
+                continue
+            self._metrics.batch_sentences.observe(len(batch))
+            results = await loop.run_in_executor(self._thread, self._compute, batch)
+            for place, found in zip(batch, results, strict=True):
+                place.job.deliver(place.number, found)
+
+    def _next_batch(self) -> list[_Place]:
+        """Take the next batch out of the queue: the first sentence of the job whose turn it is, and others like it."""
+        if not self._jobs:
+            return []
+        first = self._jobs[0]
+        lead = _Place(first, first.waiting[0])
+        candidates = sorted(self._in_turns(first.search), key=lambda place: place.tokens)
+        middle = candidates.index(lead)
+        start = max(0, min(middle - self._batch_size // 2, len(candidates) - self._batch_size))
+        batch = candidates[start : start + self._batch_size]
+        taken: dict[int, set[int]] = {}
+        for job, index in batch:
+            taken.setdefault(id(job), set()).add(index)
+        self._jobs.rotate(-1)
+        for job in list(self._jobs):
+            if id(job) in taken:
+                job.waiting = [index for index in job.waiting if index not in taken[id(job)]]
+                if not job.waiting:
+                    self._jobs.remove(job)
+        return batch
+
+    def _in_turns(self, search: Search) -> list[_Place]:
+        """Return waiting sentences for a kind of search, of each job in turn; at most a window of them."""
+        jobs = [job for job in self._jobs if job.search is search]
+        places: list[_Place] = []
+        turn = 0
+        while jobs and len(places) < WINDOW * self._batch_size:
+            jobs = [job for job in jobs if turn < len(job.waiting)]
+            places += [_Place(job, job.waiting[turn]) for job in jobs]
+            turn += 1
+        return places
+
+    def _compute(self, batch: list[_Place]) -> list[Found | Exception]:
+        """Return the results of a batch. Where it fails, each sentence is tried by itself, so that others succeed."""
+        try:
+            return list(self._find(batch))
+        except Exception as error:  # whatever a sentence does, the service goes on
+            if len(batch) == 1:
+                return [error]
+            return [result for place in batch for result in self._compute([place])]
+
+    def _find(self, batch: list[_Place]) -> list[Found]:
+        texts = [job.segments[index].text for job, index in batch]
+        return self.model.find(texts, batch[0].job.search, [job.attention for job, _ in batch])

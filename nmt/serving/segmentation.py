@@ -1,0 +1,117 @@
+"""Text of any length into sentences that a model reads, and the text between them.
+
+White space and line breaks are kept exactly: sentences and separators in order are the text again.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import sentencex
+
+LINE_BREAK = re.compile(r"([\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+)")
+SPACE = re.compile(r"\s")
+SPACES = re.compile(r"\s+")
+PUNCTUATION = re.compile(
+    r"[.!?;:,)\]}\xbb\u2013-\u2014\u2019\u201d\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]+\s*"
+)
+PARTS_OF_MIDDLE = 4
+"""A long sentence is cut in its middle half, if that has a place to cut."""
+
+Count = Callable[[str], int]
+"""Number of tokens of a sentence."""
+
+
+class Segment(NamedTuple):
+    """Sentence, or part of a very long one."""
+
+    text: str
+    """Sentence without white space around it; empty at the beginning of a text that begins with white space."""
+    separator: str
+    """Text after the sentence: white space, line breaks, or nothing."""
+    tokens: int
+    """Number of tokens."""
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is something to translate: a letter or a digit. Models make up words for all else."""
+        return any(map(str.isalnum, self.text))
+
+
+def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Segment]:
+    """Return the sentences of a text.
+
+    Args:
+        text: text with lines and paragraphs. A line break ends a sentence.
+        language: code of its language, for abbreviations and punctuation.
+        count: tokens of a sentence.
+        most_tokens: most tokens of a sentence. Longer ones are cut at punctuation, else at white space, else anywhere.
+    """
+    found: list[Segment] = []
+    for piece in _pieces(text, language):
+        core = piece.strip()
+        start = piece.find(core) if core else len(piece)
+        before, after = piece[:start], piece[start + len(core) :]
+        if before:
+            if found:
+                found[-1] = found[-1]._replace(separator=found[-1].separator + before)
+            else:
+                found.append(Segment("", before, 0))
+        if core:
+            found.extend(_shorten(core, count, most_tokens))
+            found[-1] = found[-1]._replace(separator=found[-1].separator + after)
+    return found
+
+
+def _pieces(text: str, language: str) -> Iterator[str]:
+    """Yield parts of a text with at most a sentence in each; all together they are the text."""
+    for line in LINE_BREAK.split(text):
+        if not line:
+            continue
+        yield from _sentences(line, language)
+
+
+def _sentences(line: str, language: str) -> list[str]:
+    # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
+    plain = SPACE.sub(" ", line)
+    try:
+        sentences = sentencex.segment(language, plain)
+    except BaseException as error:
+        # A panic of Rust code is no Exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        return [line]
+    if "".join(sentences) != plain:
+        return [line]
+    ends, place = [], 0
+    for sentence in sentences:
+        ends.append((place, place + len(sentence)))
+        place += len(sentence)
+    return [line[start:end] for start, end in ends]
+
+
+def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:
+    """Return a sentence as segments of at most ``most_tokens`` tokens; a single character is not cut."""
+    segments: list[Segment] = []
+    waiting = [(sentence, "")]
+    while waiting:
+        text, separator = waiting.pop()
+        tokens = count(text)
+        if tokens <= most_tokens or len(text) < 2:
+            segments.append(Segment(text, separator, tokens))
+            continue
+        place = _cut(text)
+        left, right = text[:place], text[place:]
+        stripped = left.rstrip()
+        waiting += [(right, separator), (stripped, left[len(stripped) :])]
+    return segments
+
+
+def _cut(text: str) -> int:
+    """Return where to cut a text without white space around it: a place from 1 to its length - 1."""
+    middle, quarter = len(text) // 2, len(text) // PARTS_OF_MIDDLE
+    for pattern in (PUNCTUATION, SPACES):
+        places = [match.end() for match in pattern.finditer(text, quarter, len(text) - quarter)]
+        if places:
+            return max(1, min(min(places, key=lambda place: abs(place - middle)), len(text) - 1))
+    return middle

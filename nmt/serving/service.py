@@ -1,0 +1,285 @@
+"""The service without HTTP: requests to answers."""
+
+import asyncio
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from nmt.decoding.alignment import CrossAttention
+from nmt.serving.batching import Batcher
+from nmt.serving.languages import Detected, Detector, language_name
+from nmt.serving.markup import Markup
+from nmt.serving.metrics import Metrics
+from nmt.serving.models import MOST_ATTENTION, SPECIAL, Found, Pair, Search, ServedModel
+from nmt.serving.protocol import (
+    AUTO,
+    DetailsAnswer,
+    DetailsRequest,
+    DetectedLanguage,
+    Language,
+    RequestError,
+    SentenceDetails,
+    TranslateAnswer,
+    TranslateRequest,
+    TranslationDetails,
+)
+from nmt.serving.segmentation import Segment, segment
+from nmt.serving.settings import ServiceSettings
+
+PREPARING_THREADS = 2
+RETRY_SECONDS = 1
+DIGITS = 4
+"""Decimals of attention in an answer."""
+Result = TypeVar("Result")
+
+
+class _Document:
+    """Text to translate: sentences, and what becomes of their translations."""
+
+    def __init__(self, text: str, markup: bool, pair: Pair, model: ServedModel) -> None:
+        """Split a text, or the text nodes of HTML, into sentences.
+
+        Raises:
+            RequestError: for HTML that cannot be read.
+        """
+        self.pair = pair
+        self._markup = Markup(text) if markup else None
+        texts = self._markup.texts if self._markup else [text]
+        self._texts = [segment(each, pair.source, model.count_tokens, model.most_tokens) for each in texts]
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All sentences in order."""
+        return [each for text in self._texts for each in text]
+
+    def render(self, translations: Iterator[str]) -> str:
+        """Return the document with these translations, of all sentences in order."""
+        texts = ["".join(next(translations) + each.separator for each in text) for text in self._texts]
+        return self._markup.render(texts) if self._markup else "".join(texts)
+
+
+class Service:
+    """Models with their queues."""
+
+    def __init__(self, models: Sequence[ServedModel], settings: ServiceSettings, metrics: Metrics) -> None:
+        """Take models of different language pairs."""
+        self.settings, self._metrics = settings, metrics
+        self._models = {model.pair: model for model in models}
+        self._batchers = {pair: Batcher(model, settings.batch_size, metrics) for pair, model in self._models.items()}
+        self._detector = Detector()
+        self._under_way = 0
+        # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
+        self._preparing = ThreadPoolExecutor(PREPARING_THREADS, "prepare")
+        metrics.watch(lambda: self._under_way, lambda: sum(batcher.waiting for batcher in self._batchers.values()))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Language pairs in the order of the models."""
+        return list(self._models)
+
+    def start(self) -> None:
+        """Begin to form batches, in the running event loop."""
+        for batcher in self._batchers.values():
+            batcher.start()
+
+    async def stop(self) -> None:
+        """End after the batches that are being computed."""
+        for batcher in self._batchers.values():
+            await batcher.stop()
+        self._preparing.shutdown(wait=True, cancel_futures=True)
+
+    def languages(self) -> list[Language]:
+        """Return all languages, those that are only translated to without targets."""
+        codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
+        return [
+            Language(
+                code=code, name=language_name(code),
+                targets=[pair.target for pair in self._models if pair.source == code],
+            ) for code in codes
+        ]  # fmt: skip
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Hold a place in the queue.
+
+        Raises:
+            RequestError: if there is none.
+        """
+        if self._under_way >= self.settings.max_queue:
+            raise RequestError(
+                503, f"The queue is full: {self.settings.max_queue} requests wait. Try again later.",
+                retry_after=RETRY_SECONDS,
+            )  # fmt: skip
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    async def detect(self, text: str) -> list[DetectedLanguage]:
+        """Return the source languages of the models, the likeliest for a text first."""
+        self._check_length([text])
+        sources = list(dict.fromkeys(pair.source for pair in self._models))
+        found = await self._prepare(self._detector.detect, text, sources)
+        return [_detected(each) for each in found]
+
+    async def translate(self, request: TranslateRequest) -> TranslateAnswer:
+        """Return the translations of texts.
+
+        Raises:
+            RequestError: for a language, a length or a number of alternatives that the service has not.
+        """
+        texts, is_list = request.texts, not isinstance(request.q, str)
+        self._check_length(texts)
+        alternatives = self._check_alternatives(request.alternatives)
+        pairs, detected = await self._pairs(texts, request.source, request.target)
+        make = functools.partial(self._document, markup=request.format == "html")
+        documents = await self._prepare(lambda: [make(*each) for each in zip(texts, pairs, strict=True)])
+        search = Search.ALTERNATIVES if alternatives else Search.BEST
+        found = await self._find(documents, search)
+        results = await self._prepare(_render, documents, found, alternatives)
+        answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
+        if alternatives:
+            answer["alternatives"] = [others for _, others in results] if is_list else results[0][1]
+        if detected is not None:
+            answer["detectedLanguage"] = [_detected(each) for each in detected] if is_list else _detected(detected[0])
+        return TranslateAnswer(**answer)
+
+    async def details(self, request: DetailsRequest) -> DetailsAnswer:
+        """Return the translations of each sentence of a text with scores and attention.
+
+        Raises:
+            RequestError: for a language, a length or a number of alternatives that the service has not.
+        """
+        self._check_length([request.q])
+        alternatives = self._check_alternatives(request.alternatives)
+        pairs, detected = await self._pairs([request.q], request.source, request.target)
+        document = await self._prepare(self._document, request.q, pairs[0], False)
+        search = Search.ALTERNATIVES if alternatives else Search.SCORED
+        found = await self._find([document], search, attention=True)
+        model = self._models[pairs[0]]
+        sentences = await self._prepare(_details, model, document.segments, found[0], alternatives + 1)
+        return DetailsAnswer(sentences=sentences, detectedLanguage=_detected(detected[0]) if detected else None)
+
+    async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
+
+    def _document(self, text: str, pair: Pair, markup: bool) -> _Document:
+        return _Document(text, markup, pair, self._models[pair])
+
+    async def _pairs(self, texts: Sequence[str], source: str, target: str) -> tuple[list[Pair], list[Detected] | None]:
+        """Return the language pair of each text, and with source "auto" what was detected."""
+        sources = [pair.source for pair in self._models if pair.target == target]
+        if not sources:
+            targets = ", ".join(dict.fromkeys(pair.target for pair in self._models))
+            raise RequestError(400, f"The target language {target[:50]!r} is not supported. There are: {targets}.")
+        if source == AUTO:
+            detected = await self._prepare(self._detector.detect_each, texts, sources)
+            return [Pair(each.language, target) for each in detected], detected
+        if source not in sources:
+            raise RequestError(
+                400, f"The source language {source[:50]!r} is not supported for target {target!r}. There are: "
+                f"{', '.join(sources)}, auto."
+            )  # fmt: skip
+        return [Pair(source, target)] * len(texts), None
+
+    async def _find(
+        self, documents: Sequence[_Document], search: Search, *, attention: bool = False
+    ) -> list[list[Found | None]]:
+        """Return what the models find for the sentences of each document; None for a sentence without words."""
+        by_pair: dict[Pair, list[Segment]] = {}
+        for document in documents:
+            by_pair.setdefault(document.pair, []).extend(each for each in document.segments if each.has_words)
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                pair: group.create_task(self._batchers[pair].find(segments, search, attention=attention))
+                for pair, segments in by_pair.items()
+            }
+        for pair, segments in by_pair.items():
+            self._metrics.sentences.labels(*pair).inc(len(segments))
+        results = {pair: iter(task.result()) for pair, task in tasks.items()}
+        return [
+            [next(results[document.pair]) if each.has_words else None for each in document.segments]
+            for document in documents
+        ]
+
+    def _check_length(self, texts: Sequence[str]) -> None:
+        # An empty text counts too: a list of millions of them is work.
+        characters = sum(max(1, len(text)) for text in texts)
+        if characters > self.settings.max_characters:
+            raise RequestError(
+                413, f"The text has {characters} characters. A request has at most {self.settings.max_characters}. "
+                "Send it in parts."
+            )  # fmt: skip
+        self._metrics.characters.inc(sum(map(len, texts)))
+
+    def _check_alternatives(self, number: int) -> int:
+        if number > self.settings.max_alternatives:
+            raise RequestError(
+                400, f"The parameter alternatives is {number}. The service gives at most "
+                f"{self.settings.max_alternatives}."
+            )  # fmt: skip
+        return max(0, number)
+
+
+def _render(
+    documents: Sequence[_Document], found: Sequence[Sequence[Found | None]], alternatives: int
+) -> list[tuple[str, list[str]]]:
+    """Return the best translation and different alternatives of each document.
+
+    Alternative n consists of the translations of rank n of all sentences; where a sentence has fewer, of its last.
+    """
+    results = []
+    for document, each in zip(documents, found, strict=True):
+        best, *others = (document.render(_texts(document.segments, each, rank)) for rank in range(alternatives + 1))
+        results.append((best, [text for text in dict.fromkeys(others) if text != best]))
+    return results
+
+
+def _texts(segments: Sequence[Segment], found: Sequence[Found | None], rank: int) -> Iterator[str]:
+    """Yield the translation of each sentence; a sentence without words stays as it is."""
+    for sentence, each in zip(segments, found, strict=True):
+        yield sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
+
+
+def _details(
+    model: ServedModel, segments: Sequence[Segment], found: Sequence[Found | None], most: int
+) -> list[SentenceDetails]:
+    return [_sentence_details(model, *each, most) for each in zip(segments, found, strict=True)]
+
+
+def _sentence_details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
+    if found is None:
+        same = TranslationDetails(text=segment.text, score=None, unknown=[], finished=True)
+        return SentenceDetails(
+            source=segment.text, separator=segment.separator, translations=[same], source_tokens=[], target_tokens=[],
+            attention=None,
+        )  # fmt: skip
+    source_tokens, target_tokens = model.pieces(segment.text, found.translations[0])
+    return SentenceDetails(
+        source=segment.text,
+        separator=segment.separator,
+        translations=[
+            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
+            for each in found.translations[:most]
+        ],
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        attention=_weights(found.attention),
+    )
+
+
+def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
+    """Return the attention of the last layer, averaged over heads, without special tokens: T rows of S numbers."""
+    if attention is None or len(attention.source) * len(attention.target) > MOST_ATTENTION:
+        return None
+    rows = [place for place, id_ in enumerate(attention.target) if id_ not in SPECIAL]
+    columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL]
+    weights = attention.weights[-1].mean(axis=0)[rows][:, columns]
+    return [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
+
+
+def _detected(detected: Detected) -> DetectedLanguage:
+    return DetectedLanguage(confidence=detected.confidence, language=detected.language)

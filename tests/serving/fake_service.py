@@ -1,0 +1,124 @@
+"""A service with models that need no training: a process of its own, or parts of it in the tests' process.
+
+The model writes words in capitals, behind the target language. It takes 0.3 s for a sentence with "slow", and fails at
+a sentence with "poison".
+"""
+
+import copy
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt.config.data import DataConfig
+from nmt.config.decoding import DecodingConfig
+from nmt.config.schema import Config
+from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.search_options import GREEDY, SearchOptions
+from nmt.decoding.translation import TextTranslator, Translation
+from nmt.errors import DataError
+from nmt.serving import guard
+from nmt.serving.access import Access, ApiKeys
+from nmt.serving.app import make_application
+from nmt.serving.connections import Connection
+from nmt.serving.metrics import Metrics
+from nmt.serving.models import OpenModel, Pair, ServedModel
+from nmt.serving.page import read_page
+from nmt.serving.server import address, bind, run
+from nmt.serving.service import Service
+from nmt.serving.settings import ServiceSettings
+from nmt.tokenizers.base import EOS
+from nmt.tokenizers.word import WordTokenizer
+
+SLOW_SECONDS = 0.3
+
+
+class FakeTranslator:
+    """Translator that remembers its batches."""
+
+    epoch = 1
+    precision = "float32"
+
+    def __init__(self, mark: str = "de", *, has_attention: bool = True) -> None:
+        self.source = self.target = WordTokenizer.fit(["one two three"], DataConfig(normalization="none"))
+        self.config, self.mark, self.has_attention = Config(), mark, has_attention
+        self.batches: list[list[str]] = []
+
+    def reconfigured(self, decoding: DecodingConfig) -> TextTranslator:
+        new = copy.copy(self)
+        new.config = self.config.model_copy(update={"decoding": decoding})
+        return new
+
+    def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
+        return [self.source.encode(text) for text in texts]
+
+    def translate_n_best(
+        self,
+        texts: list[str],
+        names: list[str] | None = None,
+        options: SearchOptions = GREEDY,
+        prefix: str = "",
+        numbers: Sequence[int] | None = None,
+    ) -> list[list[Translation]]:
+        self.batches.append(list(texts))
+        if any("slow" in text for text in texts):
+            time.sleep(SLOW_SECONDS)
+        if any("poison" in text for text in texts):
+            raise ValueError("poison")
+        assert options.n_best <= self.config.decoding.beam_size
+        return [[self._translation(text, rank, options) for rank in range(options.n_best)] for text in texts]
+
+    def _translation(self, text: str, rank: int, options: SearchOptions) -> Translation:
+        rendered = f"{self.mark}:{text.upper()}" + (f" {rank + 1}" if rank else "")
+        ids = [*self.source.encode(text), EOS]
+        return Translation(rendered, self.source.unknown(text), True, ids, -float(rank) if options.scored else None)
+
+    def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
+        return [0.0] * len(sources)
+
+    def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
+        if not self.has_attention:
+            raise DataError("no attention")
+        found = []
+        for text, translation in zip(sources, translations, strict=True):
+            ids = [*self.source.encode(text), EOS]
+            weights = np.full([2, 2, len(translation.ids), len(ids)], 1 / len(ids), np.float32)
+            found.append(CrossAttention(ids, translation.ids, weights))
+        return found
+
+
+def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
+    translator = FakeTranslator(target, **options)
+    model = ServedModel(OpenModel(Pair(source, target), translator, "fake"), max_alternatives)
+    model.warm_up()
+    translator.batches.clear()
+    return model
+
+
+def main() -> None:
+    """Serve on a free port. Takes settings, keys, hosts, origins and limits as JSON."""
+    options = json.loads(sys.argv[1])
+    access = Access(
+        api_keys=ApiKeys(options.pop("api_keys")) if "api_keys" in options else None,
+        hosts=frozenset(options.pop("hosts", [])),
+        origins=frozenset(options.pop("origins", [])),
+    )
+    for name in ("head_seconds", "write_seconds", "max_connections"):
+        if name in options:
+            setattr(Connection, name, options.pop(name))
+    if "body_seconds" in options:
+        guard.BODY_SECONDS = options.pop("body_seconds")
+    settings = dataclasses.replace(ServiceSettings(), **options)
+    models = [fake_model("en", "de", settings.max_alternatives), fake_model("fr", "de"), fake_model("en", "fr")]
+    metrics = Metrics()
+    service = Service(models, settings, metrics)
+    application = make_application(service, access, read_page(), metrics)
+    bound = bind("127.0.0.1", 0)
+    run(application, service, metrics, bound, lambda: print(f"Ready at {address(bound)}", flush=True))
+
+
+if __name__ == "__main__":
+    main()

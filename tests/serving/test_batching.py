@@ -1,0 +1,155 @@
+"""Sentences of many requests in batches."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from fake_service import FakeTranslator, fake_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.serving.batching import Batcher
+from nmt.serving.metrics import Metrics
+from nmt.serving.models import OpenModel, Pair, Search, ServedModel
+from nmt.serving.segmentation import Segment
+
+BATCH = 4
+
+
+def segments(texts: list[str]) -> list[Segment]:
+    return [Segment(text, "", len(text.split())) for text in texts]
+
+
+def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[list[str]]]:
+    """Return what work with a batcher returns, and the batches that the model received."""
+    translator = FakeTranslator()
+    model = ServedModel(OpenModel(Pair("en", "de"), translator, "fake"), 1)
+    batches = translator.batches
+
+    async def main() -> Any:
+        batcher = Batcher(model, BATCH, Metrics())
+        batcher.start()
+        try:
+            return await asyncio.wait_for(work(batcher), 30)
+        finally:
+            await batcher.stop()
+            assert batcher.waiting == 0
+
+    return asyncio.run(main()), batches
+
+
+TEXTS = st.lists(st.lists(st.integers(1, 9).map(lambda count: " ".join(["one"] * count)), max_size=20), max_size=8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TEXTS)
+def test_each_request_gets_its_own_translations_in_order(requests: list[list[str]]) -> None:
+    named = [[f"{text} r{number}s{place}" for place, text in enumerate(texts)] for number, texts in enumerate(requests)]
+
+    async def work(batcher: Batcher) -> list[list[str]]:
+        found = await asyncio.gather(*(batcher.find(segments(texts), Search.BEST) for texts in named))
+        return [[each.translations[0].text for each in request] for request in found]
+
+    results, batches = run(work)
+    assert results == [[f"de:{text.upper()}" for text in texts] for texts in named]
+    sent = [text for batch in batches for text in batch]
+    assert sorted(sent) == sorted(text for texts in named for text in texts)  # each once
+    assert all(0 < len(batch) <= BATCH for batch in batches)
+
+
+def test_a_long_request_does_not_hold_up_short_ones() -> None:
+    async def work(batcher: Batcher) -> list[str]:
+        order: list[str] = []
+
+        async def request(name: str, count: int) -> None:
+            await batcher.find(segments([f"{name} {place}" for place in range(count)]), Search.BEST)
+            order.append(name)
+
+        await asyncio.gather(request("long", 200), *(request(f"short{number}", 1) for number in range(3)))
+        return order
+
+    order, batches = run(work)
+    assert order[-1] == "long"
+    short = [number for number, batch in enumerate(batches) for text in batch if "short" in text]
+    assert max(short) <= 3
+
+
+def test_sentences_of_like_length_are_together() -> None:
+    async def work(batcher: Batcher) -> None:
+        texts = [" ".join(["one"] * count) for count in (1, 9, 1, 9, 1, 9, 1, 9)]
+        await batcher.find(segments(texts), Search.BEST)
+
+    _, batches = run(work)
+    assert [sorted({len(text.split()) for text in batch}) for batch in batches] == [[1], [9]]
+
+
+def test_full_batches_of_many_requests() -> None:
+    async def work(batcher: Batcher) -> None:
+        await asyncio.gather(*(batcher.find(segments(["one"]), Search.BEST) for _ in range(4 * BATCH)))
+
+    _, batches = run(work)
+    assert [len(batch) for batch in batches] == [BATCH] * 4
+
+
+def test_kinds_of_search_do_not_mix() -> None:
+    async def work(batcher: Batcher) -> list[int]:
+        found = await asyncio.gather(*(batcher.find(segments(["one"]), search) for search in [*Search] * 3))
+        return [len(each[0].translations) for each in found]
+
+    counts, batches = run(work)
+    assert counts == [1, 1, 2] * 3
+    assert [len(batch) for batch in batches] == [3, 3, 3]
+
+
+def test_a_sentence_that_fails_fails_its_own_request_alone() -> None:
+    async def work(batcher: Batcher) -> list[Any]:
+        return await asyncio.gather(
+            *(batcher.find(segments([text]), Search.BEST) for text in ("one", "poison", "two")), return_exceptions=True
+        )
+
+    (one, poison, two), _ = run(work)
+    assert isinstance(poison, ValueError)
+    assert [each[0].translations[0].text for each in (one, two)] == ["de:ONE", "de:TWO"]
+
+
+def test_a_request_that_is_given_up_leaves_the_queue() -> None:
+    async def work(batcher: Batcher) -> None:
+        first = asyncio.create_task(batcher.find(segments(["slow"]), Search.BEST))
+        await asyncio.sleep(0.05)  # it is in work
+        second = asyncio.create_task(batcher.find(segments(["never"] * 10), Search.BEST))
+        await asyncio.sleep(0)
+        assert batcher.waiting == 10
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        assert batcher.waiting == 0
+        await first
+
+    _, batches = run(work)
+    assert batches == [["slow"]]
+
+
+def test_attention_is_for_those_who_ask() -> None:
+    async def work(batcher: Batcher) -> list[bool]:
+        found = await asyncio.gather(
+            *(batcher.find(segments(["one"]), Search.SCORED, attention=attention) for attention in (True, False))
+        )
+        return [each[0].attention is not None for each in found]
+
+    wanted, batches = run(work)
+    assert wanted == [True, False]
+    assert len(batches) == 1
+
+
+def test_models_without_attention() -> None:
+    model = fake_model(has_attention=False)
+    assert model.find(["one"], Search.SCORED, [True])[0].attention is None
+
+
+@pytest.mark.parametrize("positions", [3, 8])
+def test_models_with_few_positions(positions: int) -> None:
+    translator = FakeTranslator()
+    limited = translator.config.model.model_copy(update={"positions": "learned", "max_positions": positions})
+    translator.config = translator.config.model_copy(update={"model": limited})
+    model = ServedModel(OpenModel(Pair("en", "de"), translator, "fake"), 1)
+    assert 1 <= model.most_tokens < positions

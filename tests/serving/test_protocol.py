@@ -1,0 +1,397 @@
+"""The protocol over HTTP, with fake models: answers, refusals, limits."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from running_service import RunningService, fake_service
+
+MOST = 2_000
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[RunningService]:
+    with fake_service(max_characters=MOST) as running:
+        yield running
+
+
+def error(answer: httpx.Response, status: int) -> str:
+    """Return the message of a refusal, which must have a status."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert list(answer.json()) == ["error"]
+    return str(answer.json()["error"])
+
+
+# --- translations
+
+
+def test_a_string_and_a_list(service: RunningService) -> None:
+    assert service.translate("one") == {"translatedText": "de:ONE"}
+    assert service.translate(["one", "", "two"]) == {"translatedText": ["de:ONE", "", "de:TWO"]}
+    assert service.translate("") == {"translatedText": ""}
+    assert service.translate([]) == {"translatedText": []}
+
+
+def test_forms(service: RunningService) -> None:
+    values = {"q": "one & two=ü", "source": "en", "target": "de", "alternatives": "1", "format": ""}
+    as_form = service.client.post("/translate", data=values)
+    as_parts = service.client.post("/translate", files={name: (None, value) for name, value in values.items()})
+    as_json = service.post("/translate", **values)
+    expected = {"translatedText": "de:ONE & TWO=Ü", "alternatives": ["de:ONE & TWO=Ü 2"]}
+    assert as_form.json() == as_parts.json() == as_json.json() == expected
+
+
+def test_white_space_lines_and_paragraphs_stay(service: RunningService) -> None:
+    text = "  One.  Two.\r\n\r\n\tthree\n\n... 😀\n"
+    assert service.translate(text)["translatedText"] == "  de:ONE.  de:TWO.\r\n\r\n\tde:THREE\n\n... 😀\n"
+
+
+def test_html(service: RunningService) -> None:
+    text = '<p title="one">One &lt; <b>two</b>.</p><!-- c --><p translate="no">three</p>'
+    assert service.translate(text, format="html", alternatives=1) == {
+        "translatedText": '<p title="one">de:ONE &lt; <b>de:TWO</b>.</p><!-- c --><p translate="no">three</p>',
+        "alternatives": ['<p title="one">de:ONE &lt; 2 <b>de:TWO 2</b>.</p><!-- c --><p translate="no">three</p>'],
+    }
+
+
+def test_alternatives(service: RunningService) -> None:
+    assert service.translate("one", alternatives=2)["alternatives"] == ["de:ONE 2", "de:ONE 3"]
+    assert service.translate(["one", "!"], alternatives=1)["alternatives"] == [["de:ONE 2"], []]
+    assert "alternatives" not in service.translate("one", alternatives=-1)
+    assert "at most 3" in error(service.post("/translate", q="a", source="en", target="de", alternatives=4), 400)
+
+
+ENGLISH, FRENCH = "The house is on the other side of the street.", "La maison est de l'autre côté de la rue."
+
+
+def test_the_source_language_is_detected(service: RunningService) -> None:
+    answer = service.translate(FRENCH, source="auto")
+    assert answer["detectedLanguage"]["language"] == "fr"
+    assert 50 < answer["detectedLanguage"]["confidence"] <= 100
+    answer = service.translate([ENGLISH, FRENCH], source="auto")
+    assert [each["language"] for each in answer["detectedLanguage"]] == ["en", "fr"]
+    # No model translates French to French: of the languages with a model, English is taken.
+    assert service.translate(FRENCH, source="auto", target="fr")["detectedLanguage"]["language"] == "en"
+
+
+def test_detect(service: RunningService) -> None:
+    found = service.post("/detect", q=FRENCH).json()
+    assert [each["language"] for each in found] == ["fr", "en"]
+    assert found[0]["confidence"] > found[1]["confidence"]
+    assert {each["language"] for each in service.client.post("/detect", data={"q": "\0 ?"}).json()} == {"fr", "en"}
+
+
+def test_languages(service: RunningService) -> None:
+    assert service.client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de", "fr"]},
+        {"code": "fr", "name": "French", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+
+
+def test_details(service: RunningService) -> None:
+    answer = service.post("/details", q=" One two.\n\n?!\nthree", source="en", target="de", alternatives=1).json()
+    start, first, marks, last = answer["sentences"]
+    assert (start["source"], start["separator"], start["translations"][0]["text"]) == ("", " ", "")
+    assert (marks["source"], marks["translations"][0]["text"], marks["attention"]) == ("?!", "?!", None)
+    assert first["separator"] == "\n\n"
+    assert [each["text"] for each in first["translations"]] == ["de:ONE TWO.", "de:ONE TWO. 2"]
+    assert [each["score"] for each in first["translations"]] == [0.0, -1.0]
+    assert first["translations"][0]["unknown"] == ["One", "two."]
+    assert last["source_tokens"] == last["target_tokens"] == ["three"]
+    assert first["source_tokens"] == ["<unk>", " <unk>"]
+    assert [len(row) for row in first["attention"]] == [2, 2]
+    single = service.post("/details", q="one", source="auto", target="de").json()
+    assert single["detectedLanguage"]["language"] in ("en", "fr")
+    assert len(single["sentences"][0]["translations"]) == 1
+
+
+def test_other_endpoints(service: RunningService) -> None:
+    assert service.client.get("/health").json() == {"status": "ok"}
+    assert service.client.get("/frontend/settings").json()["keyRequired"] is False
+    page = service.client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<html" in page.text
+    assert service.client.head("/").headers["content-length"] == str(len(page.content))
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert service.client.get("/static/index.html").content == page.content
+
+
+def test_the_interface_is_described(service: RunningService) -> None:
+    paths = service.client.get("/spec").json()["paths"]
+    assert set(paths) == {"/translate", "/detect", "/details", "/languages", "/health", "/frontend/settings"}
+    body = paths["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body["required"] == ["q", "source", "target"]
+
+
+def test_metrics(service: RunningService) -> None:
+    service.translate("One. Two.")
+    lines = dict(line.rsplit(" ", 1) for line in service.client.get("/metrics").text.splitlines() if line[0] != "#")
+    assert float(lines['nmt_requests_total{endpoint="/translate",status="200"}']) >= 1
+    assert float(lines['nmt_sentences_total{source="en",target="de"}']) >= 2
+    assert float(lines["nmt_batch_sentences_count"]) >= 1
+    assert float(lines["nmt_queue_requests"]) == float(lines["nmt_queue_sentences"]) == 0
+    assert all(name.startswith("nmt_") for name in lines)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, "q is missing"),
+        ({"q": "a", "target": "de"}, "source is missing"),
+        ({"q": "a", "source": "en"}, "target is missing"),
+        ({"q": 7, "source": "en", "target": "de"}, "q is no text"),
+        ({"q": None, "source": "en", "target": "de"}, "q is no text"),
+        ({"q": ["a", 7], "source": "en", "target": "de"}, "q is no text"),
+        ({"q": {"a": 1}, "source": "en", "target": "de"}, "q is no text"),
+        ({"q": "a", "source": ["en"], "target": "de"}, "source is no text"),
+        ({"q": "a", "source": "xx", "target": "de"}, "'xx' is not supported"),
+        ({"q": "a", "source": "en", "target": "xx"}, "'xx' is not supported"),
+        ({"q": "a", "source": "de", "target": "en"}, "'en' is not supported"),
+        ({"q": "a", "source": "fr", "target": "fr"}, "'fr' is not supported for target 'fr'"),
+        ({"q": "a", "source": "en", "target": "auto"}, "'auto' is not supported"),
+        ({"q": "a", "source": "en", "target": "de", "format": "xml"}, "'xml' is not supported"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": "many"}, "no whole number"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": 10**30}, "at most 3"),
+        ({"q": "\ud800", "source": "en", "target": "de"}, "0xd800"),
+        ({"q": ["a", "b\udfff"], "source": "en", "target": "de"}, "0xdfff"),
+        ({"q": "<p" * 900, "source": "en", "target": "de", "format": "html"}, "no end"),
+    ],
+)
+def test_wrong_parameters(service: RunningService, values: dict[str, Any], words: str) -> None:
+    answer = service.client.post("/translate", content=json.dumps(values), headers={"content-type": "application/json"})
+    assert words in error(answer, 400)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", b""), ("application/json", b"{"), ("application/json", b"[]"), ("application/json", b"1"),
+        ("application/json", b"\xff\xfe"), ("application/json", b"[" * 20_000), ("application/json", b"9" * 20_000),
+        ("application/json", b'{"a":' * 3_000), ("text/plain", b"{}"), ("", b"q=a"), ("\xff", b"q=a"),
+        ("multipart/form-data", b"x"), ("multipart/form-data; boundary=x", b"--x\r\n\r\n"),
+        ("multipart/form-data; boundary=x", b'--x\r\ncontent-disposition: form-data; name="q"; filename="/etc/passwd"'
+         b"\r\n\r\na\r\n--x--\r\n"),
+        ("application/x-www-form-urlencoded", b"&" * 20_000), ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
+        ("application/x-www-form-urlencoded", b"q=%ff%"), ("application/x-www-form-urlencoded", b"\xff"),
+    ],
+)  # fmt: skip
+def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -> None:
+    headers = {"content-type": content_type.encode("latin-1")}
+    error(service.client.post("/translate", content=body, headers=headers), 400)
+
+
+def test_wrong_places_and_methods(service: RunningService) -> None:
+    error(service.client.get("/nowhere"), 404)
+    error(service.client.post("/nowhere/../../etc/passwd"), 404)
+    error(service.client.get("/static/../app.py"), 404)
+    for path in ("/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/", "/static/%00"):
+        error(service.client.get(path), 404)
+    refused = service.client.get("/translate")
+    assert "another method" in error(refused, 405)
+    assert refused.headers["allow"] == "POST"
+    error(service.client.request("TRACE", "/translate"), 405)
+    error(service.client.request("OPTIONS", "/translate"), 405)
+
+
+def test_a_text_has_a_longest_length(service: RunningService) -> None:
+    assert service.translate("a" * MOST)["translatedText"].count("A") == MOST
+    assert "2001 characters" in error(service.post("/translate", q="a" * 2_001, source="en", target="de"), 413)
+    error(service.post("/translate", q=["a" * 1_000, "b" * 1_001], source="en", target="de"), 413)
+    error(service.post("/translate", q=[""] * 2_001, source="en", target="de"), 413)
+    error(service.post("/details", q="a" * 2_001, source="en", target="de"), 413)
+    error(service.post("/detect", q="a" * 2_001), 413)
+    error(service.post("/translate", q="a", source="en", target="de", more="b" * 50_000), 413)
+
+
+def test_the_longest_length_fits_into_a_body_however_it_is_written(service: RunningService) -> None:
+    text = "\U0001f600" * MOST
+    assert service.translate(text) == {"translatedText": text}
+    answer = service.client.post("/translate", data={"q": text, "source": "en", "target": "de"})
+    assert answer.json() == {"translatedText": text}
+
+
+def test_a_body_without_a_length_is_cut_off(service: RunningService) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b"a" * 1_000
+
+    error(service.client.post("/translate", content=endless()), 413)
+
+
+def test_a_request_that_fails_fails_alone(service: RunningService) -> None:
+    assert "log" in error(service.post("/translate", q="one. poison. two", source="en", target="de"), 500)
+    assert service.translate("one") == {"translatedText": "de:ONE"}
+
+
+def test_other_sites_are_refused(service: RunningService) -> None:
+    for headers in (
+        {"origin": "http://evil.com"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.com"},
+        {"host": "evil.com", "origin": "http://evil.com", "sec-fetch-site": "same-origin"},
+    ):  # fmt: skip
+        answer = service.client.post("/translate", data={"q": "a", "source": "en", "target": "de"}, headers=headers)
+        error(answer, 403)
+        assert "access-control-allow-origin" not in answer.headers
+    preflight = {"origin": "http://evil.com", "access-control-request-method": "POST"}
+    error(service.client.request("OPTIONS", "/translate", headers=preflight), 403)
+    own = {"origin": service.url, "sec-fetch-site": "same-origin"}
+    assert service.client.post("/detect", data={"q": "a"}, headers=own).status_code == 200
+
+
+# --- services with settings of their own
+
+
+@pytest.fixture(scope="module")
+def strict_service() -> Iterator[RunningService]:
+    """A service with keys and allowed sites, and with little patience."""
+    access = {"api_keys": ["right"], "hosts": ["example.org"], "origins": ["https://example.org"]}
+    with fake_service(**access, head_seconds=0.5, body_seconds=0.5, max_connections=30) as running:
+        yield running
+
+
+def test_keys(strict_service: RunningService) -> None:
+    service = strict_service
+    assert service.translate("one", api_key="right") == {"translatedText": "de:ONE"}
+    assert "missing" in error(service.post("/translate", q="one", source="en", target="de"), 403)
+    assert "wrong" in error(service.post("/translate", q="one", source="en", target="de", api_key="r"), 403)
+    error(service.post("/detect", q="one", api_key=""), 403)
+    error(service.post("/details", q="one", source="en", target="de", api_key="rightright"), 403)
+    assert service.client.get("/frontend/settings").json()["keyRequired"] is True
+    assert len(service.client.get("/languages").json()) == 3
+
+
+def test_sites_that_are_allowed(strict_service: RunningService) -> None:
+    headers = {"origin": "https://example.org", "host": "example.org"}
+    answer = strict_service.client.post("/detect", data={"q": "one", "api_key": "right"}, headers=headers)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "https://example.org"
+    preflight = {**headers, "access-control-request-method": "POST"}
+    answer = strict_service.client.request("OPTIONS", "/translate", headers=preflight)
+    assert answer.status_code == 204
+    assert answer.headers["access-control-allow-headers"] == "content-type"
+
+
+def test_slow_clients_are_cut_off_and_others_served(strict_service: RunningService) -> None:
+    head = b"POST /translate HTTP/1.1\r\nhost: localhost\r\n"
+    starts = [b"", b"G", head, head + b"content-length: 9\r\n\r\nq"]
+    connections = [socket.create_connection(("127.0.0.1", strict_service.port), timeout=30) for _ in starts]
+    for connection, start in zip(connections, starts, strict=True):
+        connection.sendall(start)
+    assert strict_service.client.get("/health").status_code == 200
+    for connection, start in zip(connections, starts, strict=True):
+        with contextlib.suppress(ConnectionResetError):
+            answer = connection.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 408 " if start.endswith(b"q") else b"") or not answer
+        connection.close()
+
+
+def test_too_many_connections_are_refused(strict_service: RunningService) -> None:
+    with contextlib.ExitStack() as stack:
+
+        def connect() -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", strict_service.port), timeout=30))
+
+        answers = []
+        for connection in [connect() for _ in range(60)]:
+            with contextlib.suppress(ConnectionResetError):
+                answers.append(connection.recv(65536))
+    refused = [answer for answer in answers if answer]
+    assert refused and all(answer.startswith(b"HTTP/1.1 503 ") and b'{"error"' in answer for answer in refused)
+    assert strict_service.client.get("/health").status_code == 200
+
+
+def test_full_queues_late_answers_clients_that_leave_and_the_end() -> None:
+    with (
+        fake_service(max_queue=2, timeout=1.0, batch_size=1) as service,
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
+
+        def metrics() -> str:
+            return service.client.get("/metrics").text
+
+        def wait_for(line: str) -> None:
+            while line not in metrics():
+                time.sleep(0.01)
+
+        endless = {"q": "slow one. " * 100, "source": "en", "target": "de"}
+        late = [pool.submit(service.post, "/translate", **endless) for _ in range(2)]
+        wait_for("nmt_queue_requests 2.0")
+        refused = service.post("/translate", q="one", source="en", target="de")
+        assert "queue is full" in error(refused, 503)
+        assert refused.headers["retry-after"] == "1"
+        for each in late:
+            assert "not done within" in error(each.result(), 504)
+        assert service.translate("one") == {"translatedText": "de:ONE"}
+
+        for _ in range(2):
+            with pytest.raises(httpx.ReadTimeout):
+                service.client.post("/translate", json=endless, timeout=0.05)
+        wait_for('nmt_requests_total{endpoint="/translate",status="499"} 2.0')
+        assert "nmt_queue_sentences 0.0" in metrics()
+
+        begun = pool.submit(service.translate, "slow one. slow two.")
+        wait_for("nmt_queue_requests 1.0")
+        service.process.send_signal(signal.SIGTERM)
+        assert begun.result() == {"translatedText": "de:SLOW ONE. de:SLOW TWO."}
+        assert service.process.wait(30) == 0
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{service.url}/health", trust_env=False)
+
+
+# --- HTTP itself
+
+
+def raw(service: RunningService, *parts: bytes) -> bytes:
+    """Send bytes and return the first bytes of the answer; none if the connection is closed."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=15) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+            return connection.recv(65536)
+        except (BrokenPipeError, ConnectionResetError):
+            return b""
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"\r\n\r\nx\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /\xff HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000,
+        b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        b"POST /translate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_http_is_refused_as_json(service: RunningService, request_: bytes) -> None:
+    head, _, body = raw(service, request_).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/json" in head
+    assert "error" in json.loads(body)
+
+
+def test_requests_one_after_the_other_on_a_connection(service: RunningService) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=15)
+    for path, status in (("/health", 200), ("/nope", 404), ("/translate", 405), ("/health", 200)):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert answer.read()
+    connection.close()
+
+
+def test_upgrades_are_ignored(service: RunningService) -> None:
+    headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    assert service.client.get("/health", headers=headers).json() == {"status": "ok"}

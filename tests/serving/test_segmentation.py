@@ -1,0 +1,70 @@
+"""Text into sentences and back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.serving.segmentation import Segment, segment
+
+LANGUAGES = ["en", "de", "ja", "ar", "source", "xx-yy", ""]
+SPACES = " \t\n\r\v\f\x1c\x85\xa0\u1680\u2003\u2028\u2029\u3000"
+TEXTS = st.text(
+    st.one_of(st.sampled_from(SPACES + ".!?,;()\"'“”A1é日😀\u0301\x00"), st.characters(exclude_categories=["Cs"]))
+)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def joined(segments: list[Segment]) -> str:
+    return "".join(each.text + each.separator for each in segments)
+
+
+@given(TEXTS, st.sampled_from(LANGUAGES), st.integers(1, 8))
+def test_nothing_is_lost_and_no_sentence_is_too_long(text: str, language: str, most: int) -> None:
+    segments = segment(text, language, len, most)
+    assert joined(segments) == text
+    for number, each in enumerate(segments):
+        assert each.text == each.text.strip()
+        assert each.text or (number == 0 and each.separator.isspace())
+        assert each.tokens == len(each.text) <= most
+
+
+@given(
+    st.lists(st.sampled_from(["Hello there.", "Is it Mr. Smith?", "It costs 3.50 dollars!"])),
+    st.sampled_from([" ", "\n", "\n\n"]),
+)
+def test_sentences_end_at_their_punctuation(sentences: list[str], separator: str) -> None:
+    assert [each.text for each in segment(separator.join(sentences), "en", words, 100)] == sentences
+
+
+def test_line_breaks_end_sentences() -> None:
+    found = segment("\n one\r\ntwo three\n\n\tfour ", "en", words, 10)
+    assert [(each.text, each.separator) for each in found] == [
+        ("", "\n "), ("one", "\r\n"), ("two three", "\n\n\t"), ("four", " "),
+    ]  # fmt: skip
+
+
+def test_long_sentences_are_cut_at_punctuation_then_at_spaces() -> None:
+    text = "one two three, four five six"
+    assert [each.text for each in segment(text, "en", words, 4)] == ["one two three,", "four five six"]
+    assert [each.text for each in segment(text.replace(",", ""), "en", words, 3)] == ["one two three", "four five six"]
+
+
+@pytest.mark.parametrize("text", ["a " * 20_000, "." * 20_000, "a" * 20_000, "(A. " * 5_000, "\xa0" * 20_000])
+def test_long_texts_are_cut(text: str) -> None:
+    segments = segment(text, "en", len, 100)
+    assert joined(segments) == text
+    assert max((each.tokens for each in segments), default=0) <= 100
+
+
+def test_text_on_which_the_library_panics_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(language: str, text: str) -> list[str]:
+        raise PanicException
+
+    monkeypatch.setattr("sentencex.segment", panic)
+    assert [each.text for each in segment("One. Two.\nThree.", "en", words, 10)] == ["One. Two.", "Three."]
