@@ -3,9 +3,10 @@
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from conftest import ROOT
@@ -20,11 +21,11 @@ LANGUAGES = [
 
 
 class Reply(NamedTuple):
-    """Answer to a request for a translation: held back until ``released`` is set."""
+    """Answer to a request for a translation: held back until ``released`` is set. None at all with status 0."""
 
     status: int = 200
     body: Any = None
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
     released: threading.Event | None = None
 
 
@@ -74,6 +75,7 @@ class Stub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.languages: Any = LANGUAGES
+        self.settings: dict[str, Any] = {}
         self.replies: deque[Reply] = deque()
         self.answers: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
@@ -82,7 +84,7 @@ class Stub(ThreadingHTTPServer):
 
     def reset(self) -> None:
         """Forget all requests and replies."""
-        self.languages = LANGUAGES
+        self.languages, self.settings = LANGUAGES, {}
         for one in (self.replies, self.answers, self.asked, self.paths):
             one.clear()
 
@@ -102,32 +104,36 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Stub
 
-    def do_GET(self) -> None:  # noqa: N802 - name of the standard library
+    def do_GET(self) -> None:
         self.server.paths.append(self.path)
         name = "index.html" if self.path == "/" else self.path.removeprefix("/static/")
         if self.path == "/languages":
             languages = self.server.languages
             self.send(*(languages if isinstance(languages, Reply) else Reply(body=languages))[:3])
+        elif self.path == "/frontend/settings" and self.server.settings:
+            self.send(200, self.server.settings, {})
         elif (PAGE / name).is_file() and "/" not in name:
             self.send(200, (PAGE / name).read_bytes(), {"Content-Type": TYPES[(PAGE / name).suffix]})
         else:
             self.send(404, {"error": f"no {self.path}"}, {})
 
-    def do_POST(self) -> None:  # noqa: N802 - name of the standard library
+    def do_POST(self) -> None:
         self.server.paths.append(self.path)
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
         reply = self.server.replies.popleft() if self.server.replies else Reply()
         if reply.released:
             reply.released.wait(20)
+        if not reply.status:
+            return
         self.send(reply.status, self.server.answer(asked["q"]) if reply.body is None else reply.body, reply.headers)
 
-    def send(self, status: int, body: Any, headers: dict[str, str]) -> None:
+    def send(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         for name, value in {
             "Content-Type": "application/json", "Content-Length": str(len(data)),
-            "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+            "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'",
             "X-Content-Type-Options": "nosniff", **headers,
         }.items():  # fmt: skip
             self.send_header(name, value)

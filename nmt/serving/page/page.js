@@ -5,7 +5,8 @@ import { chosenText, prepare, Words } from "./sentences.js";
 
 const QUIET = 250; // milliseconds without a key press, after which a text is translated
 const LONGEST_QUIET = 1000; // milliseconds of continuous typing, after which it is translated nonetheless
-const ALTERNATIVES = 3;
+const ALTERNATIVES = 3; // fewer if the service allows fewer
+const AUTO = "auto"; // code that asks the service to detect the language
 const COPIED_FOR = 2000; // milliseconds
 
 const byId = (id) => document.getElementById(id);
@@ -16,6 +17,7 @@ const words = new Words(mirror, target, byId("attention"));
 let languages = []; // of the service
 let sentences = []; // on display
 let current = 0; // sentence whose alternatives are listed
+let alternatives = ALTERNATIVES; // further translations to ask for
 let apiKey = "";
 let hovered = null; // element of a word
 let focused = null;
@@ -29,17 +31,29 @@ let unsentSince = null; // time of the first change that no request has carried
 
 async function loadLanguages() {
   try {
-    languages = (await ask("languages")).map(({ code, name, targets }) => ({
+    const [served, settings] = await Promise.all([ask("languages"), askForSettings()]);
+    alternatives = Math.min(ALTERNATIVES, settings.alternativesLimit ?? ALTERNATIVES);
+    byId("key-form").hidden = !settings.keyRequired;
+    languages = served.map(({ code, name, targets }) => ({
       code, name: name || code, targets: targets.filter((other) => other !== code),
     }));
     const sources = languages.filter(({ targets }) => targets.length);
     if (!sources.length) throw new Failure("The service has no model.");
-    const detect = sources.length > 1 ? [{ code: "auto", name: "Detect language" }] : [];
+    const detect = sources.length > 1 ? [{ code: AUTO, name: "Detect language" }] : [];
     fill(sourceLanguage, [...sources, ...detect]);
     say("");
     languagesChanged();
   } catch (error) {
     report(error, loadLanguages);
+  }
+}
+
+/** Return the settings of the service, none if it keeps them to itself. */
+async function askForSettings() {
+  try {
+    return await ask("frontend/settings");
+  } catch {
+    return {};
   }
 }
 
@@ -72,7 +86,7 @@ async function translate() {
   request = mine;
   showProgress(true);
   try {
-    const body = { q: text, source: sourceLanguage.value, target: targetLanguage.value, alternatives: ALTERNATIVES };
+    const body = { q: text, source: sourceLanguage.value, target: targetLanguage.value, alternatives };
     const answer = await ask("details", { body: apiKey ? { ...body, api_key: apiKey } : body, signal: mine.signal });
     if (mine !== request) return;
     if (!Array.isArray(answer.sentences)) throw new Failure("The service sent an answer without sentences.");
@@ -80,6 +94,7 @@ async function translate() {
     if (byId("key-form").contains(document.activeElement)) source.focus();
     byId("key-form").hidden = true;
     show(answer.sentences.map(prepare));
+    showDetected(answer.detectedLanguage?.language);
   } catch (error) {
     if (mine === request && !mine.signal.aborted) report(error, translate);
   } finally {
@@ -208,7 +223,9 @@ function setCurrent(number) {
   if (number === current || !(number in sentences)) return;
   current = number;
   for (const element of target.querySelectorAll(".sentence")) {
-    element.classList.toggle("current", sentences.length > 1 && Number(element.dataset.number) === current);
+    const isCurrent = Number(element.dataset.number) === current;
+    element.classList.toggle("current", isCurrent && sentences.length > 1);
+    if (isCurrent) words.stopAt(element.querySelector(".word"));
   }
   renderAlternatives();
 }
@@ -229,13 +246,21 @@ function fill(select, entries) {
 
 function languagesChanged() {
   const chosen = sourceLanguage.value;
-  const from = languages.filter(({ code }) => chosen === "auto" || code === chosen);
+  const from = languages.filter(({ code }) => chosen === AUTO || code === chosen);
   const codes = [...new Set(from.flatMap(({ targets }) => targets))];
   fill(targetLanguage, codes.map((code) => ({ code, name: languages.find((one) => one.code === code)?.name ?? code })));
   source.lang = tagOf(chosen);
   target.lang = tagOf(targetLanguage.value);
   byId("swap").disabled = !canSwap();
   translate();
+}
+
+/** Name the language that the service detected in the option that asks for it. */
+function showDetected(code) {
+  const option = sourceLanguage.selectedOptions[0];
+  if (option?.value !== AUTO || !code) return;
+  option.text = `Detected: ${languages.find((one) => one.code === code)?.name ?? code}`;
+  source.lang = tagOf(code);
 }
 
 /** Return a code as a value of the attribute lang, empty if the language is unknown. */
@@ -359,9 +384,8 @@ target.addEventListener("click", (event) => {
 });
 target.addEventListener("focusin", (event) => {
   if (!event.target.matches(".word")) return;
-  for (const element of target.querySelectorAll(".word[tabindex='0']")) element.tabIndex = -1;
-  event.target.tabIndex = 0;
   setCurrent(Number(event.target.closest(".sentence").dataset.number));
+  words.stopAt(event.target);
   focusWord(event.target);
 });
 target.addEventListener("focusout", () => focusWord(null));

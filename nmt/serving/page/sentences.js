@@ -83,8 +83,14 @@ export class Words {
       return [element, sentence.separator ?? ""];
     });
     this.target.replaceChildren(...parts);
-    const first = this.target.querySelector(".word");
-    if (first) first.tabIndex = 0; // a single stop of the Tab key; arrow keys move on
+    this.stopAt(this.target.querySelectorAll(".sentence")[current]?.querySelector(".word"));
+  }
+
+  /** Make a word the only stop of the Tab key among the translations; arrow keys move on from it. */
+  stopAt(element) {
+    for (const other of this.target.querySelectorAll(".word[tabindex='0']")) other.tabIndex = -1;
+    const stop = element ?? this.target.querySelector(".word");
+    if (stop) stop.tabIndex = 0;
   }
 
   /** Return the nodes of a text: words as elements, and the text between them. */

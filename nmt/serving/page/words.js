@@ -2,6 +2,7 @@
 // A span is a pair {start, end} of UTF-16 offsets into a text.
 
 const BOUNDARY_TOKENS = new Set(["<s>", "</s>", "<pad>"]);
+const UNKNOWN = "<unk>";
 const WORD_OR_MARKS = /[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*|[^\s\p{L}\p{M}\p{N}]+/gu;
 // Cells of the table that aligns characters: a text of 2,000 characters with its tokens takes a few milliseconds.
 const MOST_CELLS = 4_000_000;
@@ -60,11 +61,14 @@ export function attentionOfWords(sentence, source, sourceWords, target, targetWo
  * a character of the text, such as <unk>, stands for the first word without a token between its neighbours' words.
  */
 export function wordsOfTokens(tokens, text, words) {
-  const letters = []; // [folded character, token]
+  // Spaces align too: they tell which of two equal words an unknown word stands beside.
+  const letters = [[" ", -1]]; // [folded character, token]
   tokens.forEach((token, index) => {
-    if (!BOUNDARY_TOKENS.has(token)) for (const [letter] of foldedLetters(token)) letters.push([letter, index]);
+    if (BOUNDARY_TOKENS.has(token)) return;
+    if (token === UNKNOWN) letters.push([" ", index]);
+    else for (const [letter] of foldedLetters(token)) letters.push([letter, index]);
   });
-  const textLetters = foldedLetters(text);
+  const textLetters = [[" ", -1], ...foldedLetters(text)];
   const votes = tokens.map(() => new Map());
   for (const [here, place] of matches(letters.map(([letter]) => letter), textLetters.map(([letter]) => letter))) {
     const offset = textLetters[place][1];
@@ -89,13 +93,16 @@ export function wordsOfTokens(tokens, text, words) {
   return result;
 }
 
-/** Return pairs [letter, offset] of a text, without white space, accents and case. */
+/** Return pairs [letter, offset] of a text, without accents and case, and a space for white space. */
 function foldedLetters(text) {
   const letters = [];
   let offset = 0;
   for (const character of text) {
-    const folded = character.normalize("NFKD").toLowerCase().replace(/[\s\p{M}]/gu, "");
-    for (const letter of folded) letters.push([letter, offset]);
+    const folded = character.normalize("NFKD").toLowerCase().replace(/\p{M}/gu, "");
+    for (const letter of folded) {
+      if (letter.trim()) letters.push([letter, offset]);
+      else if (letters.at(-1)?.[0] !== " ") letters.push([" ", offset]);
+    }
     offset += character.length;
   }
   return letters;
