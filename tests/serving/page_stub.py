@@ -80,12 +80,13 @@ class Stub(ThreadingHTTPServer):
         self.answers: dict[str, Any] = {}
         self.asked: list[dict[str, Any]] = []
         self.paths: list[str] = []
+        self.answered: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
 
     def reset(self) -> None:
         """Forget all requests and replies."""
         self.languages, self.settings = LANGUAGES, {}
-        for one in (self.replies, self.answers, self.asked, self.paths):
+        for one in (self.replies, self.answers, self.asked, self.paths, self.answered):
             one.clear()
 
     def answer(self, text: str) -> dict[str, Any]:
@@ -126,7 +127,10 @@ class Handler(BaseHTTPRequestHandler):
             reply.released.wait(20)
         if not reply.status:
             return
-        self.send(reply.status, self.server.answer(asked["q"]) if reply.body is None else reply.body, reply.headers)
+        try:
+            self.send(reply.status, self.server.answer(asked["q"]) if reply.body is None else reply.body, reply.headers)
+        finally:
+            self.server.answered.append(asked["q"])
 
     def send(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -7,6 +7,8 @@ const QUIET = 250; // milliseconds without a key press, after which a text is tr
 const LONGEST_QUIET = 1000; // milliseconds of continuous typing, after which it is translated nonetheless
 const ALTERNATIVES = 3; // fewer if the service allows fewer
 const AUTO = "auto"; // code that asks the service to detect the language
+// Codes of a model whose languages are unknown.
+const UNNAMED = { source: "Source", target: "Target" };
 const COPIED_FOR = 2000; // milliseconds
 
 const byId = (id) => document.getElementById(id);
@@ -35,12 +37,12 @@ async function loadLanguages() {
     alternatives = Math.min(ALTERNATIVES, settings.alternativesLimit ?? ALTERNATIVES);
     byId("key-form").hidden = !settings.keyRequired;
     languages = served.map(({ code, name, targets }) => ({
-      code, name: name || code, targets: targets.filter((other) => other !== code),
+      code, name, targets: targets.filter((other) => other !== code),
     }));
     const sources = languages.filter(({ targets }) => targets.length);
     if (!sources.length) throw new Failure("The service has no model.");
     const detect = sources.length > 1 ? [{ code: AUTO, name: "Detect language" }] : [];
-    fill(sourceLanguage, [...sources, ...detect]);
+    fill(sourceLanguage, [...sources.map(({ code }) => ({ code, name: nameOf(code) })), ...detect]);
     say("");
     languagesChanged();
   } catch (error) {
@@ -248,18 +250,24 @@ function languagesChanged() {
   const chosen = sourceLanguage.value;
   const from = languages.filter(({ code }) => chosen === AUTO || code === chosen);
   const codes = [...new Set(from.flatMap(({ targets }) => targets))];
-  fill(targetLanguage, codes.map((code) => ({ code, name: languages.find((one) => one.code === code)?.name ?? code })));
+  fill(targetLanguage, codes.map((code) => ({ code, name: nameOf(code) })));
   source.lang = tagOf(chosen);
   target.lang = tagOf(targetLanguage.value);
   byId("swap").disabled = !canSwap();
   translate();
 }
 
+/** Return the name of a language for the user. */
+function nameOf(code) {
+  const name = languages.find((language) => language.code === code)?.name;
+  return name && name !== code ? name : (UNNAMED[code] ?? code);
+}
+
 /** Name the language that the service detected in the option that asks for it. */
 function showDetected(code) {
   const option = sourceLanguage.selectedOptions[0];
   if (option?.value !== AUTO || !code) return;
-  option.text = `Detected: ${languages.find((one) => one.code === code)?.name ?? code}`;
+  option.text = `Detected: ${nameOf(code)}`;
   source.lang = tagOf(code);
 }
 

@@ -6,12 +6,8 @@ import { attentionOfWords, splitWords } from "./words.js";
 const LEAST_MARK = 0.12; // weight, relative to the strongest, from which a word is marked
 const MOST_IN_CAPTION = 3;
 
-/** Return the sentences of an answer with their places in the source text.
- *
- * Each sentence gets: chosen (index of the translation on display), start (offset in text, -1 if it is not found),
- * sourceWords, unknown (words of the source that the model does not know).
- */
-export function locate(sentences, text) {
+/** Return sentences with their places in the source text: start, an offset in UTF-16 units, -1 if it is not found. */
+function locate(sentences, text) {
   let from = 0;
   return sentences.map((sentence) => {
     const found = sentence.source ? text.indexOf(sentence.source, from) : -1;
@@ -22,7 +18,11 @@ export function locate(sentences, text) {
   });
 }
 
-/** Return a sentence of an answer, ready for display. */
+/** Return a sentence of an answer, ready for display.
+ *
+ * It gets chosen (index of the translation on display), sourceWords (spans), and unknown (words of the source that the
+ * model does not know).
+ */
 export function prepare(sentence) {
   const unknown = [...new Set(sentence.translations.flatMap((translation) => translation.unknown ?? []))];
   return { ...sentence, chosen: 0, start: -1, sourceWords: splitWords(sentence.source), unknown };
@@ -104,7 +104,10 @@ export class Words {
       const word = text.slice(span.start, span.end);
       element.className = "word";
       element.textContent = word;
-      if (side === "target") element.tabIndex = -1;
+      if (side === "target") {
+        element.tabIndex = -1;
+        element.setAttribute("aria-describedby", this.caption.id);
+      }
       this.#places.set(element, { side, sentence, index });
       elements.push(element);
       nodes.push({ node: element, element, word });
