@@ -62,13 +62,13 @@ export function attentionOfWords(sentence, source, sourceWords, target, targetWo
  */
 export function wordsOfTokens(tokens, text, words) {
   // Spaces align too: they tell which of two equal words an unknown word stands beside.
-  const letters = [[" ", -1]]; // [folded character, token]
+  const letters = []; // [folded character, token]
   tokens.forEach((token, index) => {
     if (BOUNDARY_TOKENS.has(token)) return;
     if (token === UNKNOWN) letters.push([" ", index]);
     else for (const [letter] of foldedLetters(token)) letters.push([letter, index]);
   });
-  const textLetters = [[" ", -1], ...foldedLetters(text)];
+  const textLetters = foldedLetters(text);
   const votes = tokens.map(() => new Map());
   for (const [here, place] of matches(letters.map(([letter]) => letter), textLetters.map(([letter]) => letter))) {
     const offset = textLetters[place][1];

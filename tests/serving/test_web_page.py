@@ -498,6 +498,10 @@ def test_a_service_says_what_it_needs_and_allows(page: Page) -> None:
 
 
 def test_text_is_never_read_as_html(page: Page) -> None:
+    for path in PAGE.glob("*.js"):
+        assert not re.search(r"(inner|outer|Adjacent)HTML|document\.write|\beval\(|new Function", path.read_text()), (
+            path
+        )
     languages = [{"code": "en", "name": HTML, "targets": ["de"]}, {"code": "de", "name": HTML, "targets": ["en"]}]
     page.service.languages = languages
     page.open()
