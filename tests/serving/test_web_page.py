@@ -704,7 +704,7 @@ def test_every_control_has_a_name(page: Page) -> None:
 @pytest.mark.slow
 def test_the_page_before_the_service_itself(driver: Chrome, trained_project: Path) -> None:
     """A run that has learned its corpus, the command that serves it, and the page."""
-    pytest.importorskip("nmt.cli.serve", reason="needs the command nmt serve")
+    pytest.importorskip("nmt.serving.app", reason="needs the service and the packages of the extra serve")
     command = [sys.executable, "-u", "-c", "from nmt.cli.app import main; main()", "serve", "base", "--port", "0"]
     with subprocess.Popen(command, cwd=trained_project, stdout=subprocess.PIPE, text=True) as process:
         try:
