@@ -80,7 +80,7 @@ class CTranslate2Translator:
         """Return an engine that translates a number of batches at a time."""
         try:
             return ctranslate2.Translator(str(self._folder), inter_threads=batches, intra_threads=1)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError, MemoryError) as error:
             raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
 
     def reconfigured(self, decoding: DecodingConfig) -> "CTranslate2Translator":

@@ -10,8 +10,9 @@ from nmt.config.record import Record
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
+from nmt.storage.atomic import sha256
 from nmt.storage.format_number import check_format
-from nmt.storage.json_file import RESTORE, read_json
+from nmt.storage.json_file import read_json
 from nmt.storage.names import did_you_mean
 
 BACKENDS = ("tensorflow", "ctranslate2")
@@ -20,6 +21,7 @@ CTRANSLATE2 = "ctranslate2"
 EXPORTS = "exports"
 """Folder in a run directory that its exports are written to."""
 DESCRIPTION = "export.json"
+AGAIN = "Export the run again."
 RUN_FILES = "run"
 """Folder in an export with the configuration, the manifest and the tokenizers of the run."""
 
@@ -41,8 +43,8 @@ class Description(Record):
     """Most tokens of a source or target sentence that the export can read, bos and eos included; None: no limit."""
     nmt: str
     """Version of nmt that wrote the export."""
-    files: dict[str, int]
-    """Size in bytes of each other file, by its path in the folder."""
+    files: dict[str, str]
+    """SHA-256 of each other file, by its path in the folder."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def open_export(folder: Path) -> ExportedModel:
 
     Raises:
         NotFoundError: if the folder holds no export.
-        DataError: if a file is missing or has another size than when it was written, or the format is unknown.
+        DataError: if a file is missing or is not the one that was written, or the format is unknown.
     """
     path = folder / DESCRIPTION
     if not path.is_file():
@@ -76,17 +78,15 @@ def open_export(folder: Path) -> ExportedModel:
     try:
         description = Description.model_validate(values)
     except ValidationError as error:
-        raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
-    for name, size in description.files.items():
+        raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {AGAIN}") from None
+    for name, checksum in description.files.items():
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()):
-            raise DataError(f"{path} is damaged: {name!r} is outside the folder. {RESTORE}")
+            raise DataError(f"{path} is damaged: {name!r} is outside the folder. {AGAIN}")
         if not file.is_file():
-            raise DataError(f"{file} is missing. The export was written with it. Export the run again.")
-        if file.stat().st_size != size:
-            raise DataError(
-                f"{file} has {file.stat().st_size:,} bytes. It had {size:,} when it was written. Export the run again."
-            )
+            raise DataError(f"{file} is missing. The export was written with it. {AGAIN}")
+        if sha256(file) != checksum:
+            raise DataError(f"{file} has changed: its SHA-256 is not the one noted when it was written. {AGAIN}")
     return ExportedModel(folder, description)
 
 

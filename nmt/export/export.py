@@ -16,7 +16,7 @@ from nmt.export.model_card import model_card
 from nmt.export.verification import Comparison, Tolerance, compare, sentences_of, translate_ourselves
 from nmt.extras import require
 from nmt.runs.directory import Run
-from nmt.storage.atomic import atomic_folder
+from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import did_you_mean
 from nmt.version import version
@@ -164,7 +164,7 @@ def _copy_run_files(model: TrainedModel, folder: Path) -> None:
 
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     """Write the description of an export, and return the size of its files in bytes."""
-    files = {file.relative_to(folder).as_posix(): file.stat().st_size for file in folder.rglob("*") if file.is_file()}
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
     description = Description(
         to=exporter.name,
         run=model.run.name,
@@ -172,7 +172,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
         quantization=exporter.quantization,
         positions=exporter.positions(model),
         nmt=version(),
-        files=dict(sorted(files.items())),
+        files={file.relative_to(folder).as_posix(): sha256(file) for file in files},
     )
     write_json(folder / DESCRIPTION, description.model_dump())
-    return sum(files.values())
+    return sum(file.stat().st_size for file in files)

@@ -182,6 +182,73 @@ $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv
 nmt: data cannot be used: File exists. Check the name, the permissions and the disk.
 
+# --- nmt export, and what translates with exports ---------------------------------------------------------------------
+
+$ nmt export --to onnx
+nmt: There is no export format 'onnx'. Known: ctranslate2, argos, saved-model.
+
+$ nmt export --to ctranslate2 --quantization int4
+nmt: There is no number format 'int4' (did you mean 'int8'?). Known: float32, int8, int8_float32, int16, float16,
+     int8_float16, bfloat16, int8_bfloat16.
+
+$ nmt export --to saved-model --quantization int8
+nmt: --quantization is for ctranslate2 and argos; received it with --to saved-model, which holds float32. Leave it out.
+
+$ nmt export --to argos
+nmt: The model has words as tokens. Argos Translate makes tokens with sentencepiece. Prepare the corpus with --set
+     data.tokenizer=subword and train again, or export with --to saved-model.
+
+$ nmt export --to ctranslate2
+$ nmt export --to ctranslate2
+nmt: checkpoints/base/exports/ctranslate2-float32 exists already. An export is not overwritten unless you ask for it.
+     Give another --output, or --overwrite.
+
+$ mkdir mine
+$ nmt export --to ctranslate2 --output mine --overwrite
+nmt: mine exists and is not an export. --overwrite replaces exports alone. Give another --output.
+
+$ nmt translate --backend ctranslate2 'im thirsty'
+nmt: Run 'base' has no export to ctranslate2. Exports are in checkpoints/base/exports. Make one with: nmt export --run
+     base --to ctranslate2
+
+$ nmt translate --backend tensorfow 'im thirsty'
+nmt: There is no backend 'tensorfow' (did you mean 'tensorflow'?). Known: tensorflow, ctranslate2.
+
+$ nmt translate --backend tensorflow --export ./model 'im thirsty'
+nmt: --export ./model is for CTranslate2; received it with --backend tensorflow. Leave one of them out.
+
+$ nmt translate --backend ctranslate2 --precision bfloat16 'im thirsty'
+nmt: --precision bfloat16 is for TensorFlow. An export has the number format that it was written in. Leave it out, or
+     export with another --quantization.
+
+$ printf 'im thirsty\n' > three.en
+$ nmt translate --backend ctranslate2 --input three.en --workers 2
+nmt: CTranslate2 translates on all cores by itself; received --workers 2. Leave it out, or choose --backend tensorflow.
+
+$ nmt translate --run base --export ./model 'im thirsty'
+nmt: --export ./model is a folder, which holds all of a model; received --run base too. Leave one of them out.
+
+$ nmt translate --export ./model 'im thirsty'
+nmt: model holds no exported model: export.json is missing. Make one with: nmt export --run RUN --to ctranslate2
+     --output model
+
+$ nmt export --to ctranslate2 --epoch 1
+$ nmt translate --backend ctranslate2 --epoch 2 'im thirsty'
+nmt: checkpoints/base/exports/ctranslate2-float32 has the weights of epoch 1; received --epoch 2. Leave it out, or
+     export these weights: nmt export --run base --epoch 2 --to ctranslate2 --overwrite
+
+$ nmt export --to ctranslate2 --output model
+$ python -c "import pathlib; file = pathlib.Path('model/model.bin'); file.write_bytes(bytes(file.stat().st_size))"
+$ nmt translate --export ./model 'im thirsty'
+nmt: model/model.bin has changed: its SHA-256 is not the one noted when it was written. Export the run again.
+
+$ nmt evaluate --backend ctranslate2 --precision float32
+nmt: --precision float32 is for TensorFlow; received it with --backend ctranslate2. An export has the number format that
+     it was written in, and uses all cores. Leave it out.
+
+$ nmt bench --backend ctranslate2
+nmt: --backend ctranslate2 is for translation with --run; received it without. Add --run RUN.
+
 # --- nmt serve -------------------------------------------------------------------------------------------------------
 
 $ nmt serve bass
@@ -1746,6 +1813,18 @@ OUT_OF_REACH = {
         "export/saved_model.py",
         "could not translate with",
     ): "what was written just before is damaged, see test_saved_model.py",
+    # Exports: tests/export/
+    ("decoding/ctranslate2_translator.py", "CTranslate2 cannot load"): "its checksum is compared before",
+    ("decoding/ctranslate2_translator.py", "Too long"): "test_ctranslate2.py, in less time",
+    ("decoding/exported.py", "is missing. The export was"): "test_export.py, in less time",
+    ("decoding/exported.py", "is damaged: {error"): "test_export.py, in less time",
+    ("decoding/exported.py", "is outside the folder"): "test_export.py, in less time",
+    ("decoding/exported.py", "which nmt does not translate with"): "test_export.py, in less time",
+    ("export/argos.py", "has a vocabulary for each side"): "test_export.py, with another dataset",
+    ("export/ctranslate2.py", "has the architecture"): "test_ctranslate2.py, with a recurrent model",
+    ("export/normalizing_sentencepiece.py", "drops whole words"): "test_normalizing_sentencepiece.py",
+    ("export/verification.py", "The export is not equal"): "test_export.py, with an exporter that is wrong",
+    ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",
     ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py

@@ -15,7 +15,7 @@ import sentencepiece
 import yaml
 from conftest import MakeRun, nmt
 
-from nmt.decoding.exported import open_export
+from nmt.decoding.exported import choose_export, find_export, open_export
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.evaluation.scoring import bleu
 from nmt.export.base import TrainedModel
@@ -141,7 +141,7 @@ def test_a_damaged_export_is_refused(make_run: MakeRun) -> None:
     folder = export_run(make_run("word"), CTranslate2Exporter()).folder
     whole = (folder / "model.bin").read_bytes()
     (folder / "model.bin").write_bytes(whole[:-1])
-    with pytest.raises(DataError, match=r"model.bin has [\d,]+ bytes. It had"):
+    with pytest.raises(DataError, match=r"model\.bin has changed: its SHA-256"):
         open_export(folder)
     (folder / "model.bin").unlink()
     with pytest.raises(DataError, match=r"model.bin is missing"):
@@ -150,8 +150,9 @@ def test_a_damaged_export_is_refused(make_run: MakeRun) -> None:
     values = json.loads((folder / "export.json").read_text())
     for changed, message in (
         ({"format": 2}, "has format 2"),
-        ({"files": {"../../config.yaml": 1}}, "is outside the folder"),
+        ({"files": {"../../config.yaml": "0"}}, "is outside the folder"),
         ({"epoch": None}, "is damaged"),
+        ({"files": {"nothing.txt": "0"}}, "nothing.txt is missing"),
     ):
         (folder / "export.json").write_text(json.dumps(values | changed))
         with pytest.raises(DataError, match=message):
@@ -227,9 +228,15 @@ def test_unknown_formats_are_refused() -> None:
         find_exporter("ctranslate2", "int4")
 
 
-def test_a_run_without_export_says_how_to_make_one(make_run: MakeRun) -> None:
-    from nmt.decoding.exported import find_export
+def test_exports_of_other_formats_are_not_translated_with(make_run: MakeRun) -> None:
+    folder = export_run(make_run("word"), CTranslate2Exporter()).folder
+    values = json.loads((folder / "export.json").read_text())
+    (folder / "export.json").write_text(json.dumps(values | {"to": "saved-model"}))
+    with pytest.raises(NmtError, match="is an export to saved-model, which nmt does not translate with"):
+        choose_export(None, None, f"./{folder}")
 
+
+def test_a_run_without_export_says_how_to_make_one(make_run: MakeRun) -> None:
     run = make_run("word")
     with pytest.raises(NotFoundError, match=f"nmt export --run {run.name} --to ctranslate2"):
         find_export(run, "ctranslate2")
