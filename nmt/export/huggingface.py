@@ -10,25 +10,28 @@ from typing import Any, ClassVar
 import numpy as np
 from safetensors.numpy import save_file
 
+from nmt.config.decoding import DecodingConfig
 from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
-from nmt.data.manifest import SIDES
 from nmt.decoding.text_ids import max_lengths
-from nmt.errors import DataError
+from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.marian_tokenizer import check_tokenizers, vocabularies, write_tokenizer
+from nmt.export.ctranslate2 import transformer_section
+from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
 from nmt.export.marian_weights import exported_heads, exported_weights, keeps_positions
+from nmt.export.normalizing_sentencepiece import check_normalization
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.tokenizers.subword import SubwordTokenizer
 
-POSITIONS = 1024
-"""Sinusoids in the file, unless the corpus has longer sentences."""
+SINUSOIDS = 1024
+"""Positions written for models with sinusoids, as many as Marian has."""
 MAX_LENGTH = 512
 """Tokens of the longest translation that transformers generates unless told otherwise."""
 MODEL_CLASSES = {"post": "MarianMTModel", "pre": "PegasusForConditionalGeneration"}
 MODEL_TYPES = {"post": "marian", "pre": "pegasus"}
-IGNORED_LOGIT_IDS = [PAD, BOS]
-"""Ids that no translation holds, as in ``nmt.decoding.search.mask_special_tokens``."""
+NEVER_GENERATED = [PAD, BOS]
+"""Ids that no translation has, as in ``nmt.decoding.search.mask_special_tokens``."""
 
 
 class HuggingFaceExporter(Exporter):
@@ -40,47 +43,44 @@ class HuggingFaceExporter(Exporter):
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse other architectures than the Transformer, wide heads, and words spelled as special ids.
+        """Refuse architectures besides the Transformer, wide heads, and subwords normalized by words.
 
         Raises:
-            DataError: names the part of the model, the rule of the format, and the remedy.
+            NmtError: names the part of the model, the rule of the format, and the remedy.
         """
-        _config(model)
-        check_tokenizers(model.source, model.target)
+        config = transformer_section(model, self.consumer)
+        if exported_heads(config) is None:
+            raise NmtError(
+                f"Run {model.run.name!r} has {config.heads} attention heads of size {config.size_per_head} and d_model "
+                f"{config.d_model:,}. Heads of {self.consumer} divide d_model: heads x head_size is at most d_model. "
+                "Export it with --to ctranslate2 or saved-model, or train with a smaller model.head_size."
+            )
+        for tokenizer in (model.source, model.target):
+            if isinstance(tokenizer, SubwordTokenizer):
+                check_normalization(tokenizer, self.consumer)
+
+    def positions(self, model: TrainedModel) -> int:
+        """Return the most tokens of a sentence that the export reads or writes."""
+        config = transformer_section(model, self.consumer)
+        return config.max_positions if config.positions == "learned" else SINUSOIDS
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write model.safetensors, config.json, generation_config.json and the files of the tokenizer."""
-        config = _config(model)
-        positions = _positions(model)
-        weights, keys = exported_weights(
-            config, model.weights(), vocabularies(model.source, model.target), positions
-        )
+        config, positions = transformer_section(model, self.consumer), self.positions(model)
+        ids = vocabularies(model.source, model.target)
+        weights, keys = exported_weights(config, model.weights(), ids, positions)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         write_json(folder / "config.json", _model_configuration(config, positions) | keys)
-        write_json(folder / "generation_config.json", _generation_configuration(model, positions))
+        write_json(folder / "generation_config.json", _generation_configuration(model.config.decoding, positions))
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations by ``generate`` of transformers; see ``Exporter.translate``."""
-        import torch  # noqa: PLC0415 - an optional extra
-
-        tokenizer, consumer = load(folder)
-        encoded = [[id_ for id_ in ids if id_ not in (BOS, EOS)] for ids in tokenizer(texts)["input_ids"]]
-        translations = [""] * len(texts)
-        for batch in length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size):
-            inputs = tokenizer([texts[index] for index in batch], padding=True, return_tensors="pt")
-            limits = np.minimum(
-                max_lengths(model.config, inputs["attention_mask"].sum(dim=1).numpy()), _positions(model)
-            )
-            with torch.inference_mode():
-                found = consumer.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=int(limits.max()))
-            for index, row, limit in zip(batch, found.tolist(), limits, strict=True):
-                translations[index] = tokenizer.decode(row[1 : 1 + limit], skip_special_tokens=True)
-        return translations
+        return translations_of(*load(folder), model, texts, self.positions(model))
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers."""
-        config, decoding = _config(model), model.config.decoding
+        config, decoding = transformer_section(model, self.consumer), model.config.decoding
         packages = "torch transformers" + (" sentencepiece" if model.source.unit == "subwords" else "")
         paragraphs = [
             f"The folder holds a `{MODEL_CLASSES[config.norm]}` of transformers 5 with its tokenizer: `pip install "
@@ -91,7 +91,7 @@ class HuggingFaceExporter(Exporter):
             "set `max_new_tokens`.",
             "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`; that of "
             f"nmt by ((5 + T) / 6)^{decoding.length_penalty:g}. The best translations of a beam can differ.",
-            f"The model reads at most {_positions(model):,} tokens, special ids included.",
+            f"The model reads at most {self.positions(model):,} tokens, special ids included.",
         ]
         if model.source.unit == "subwords":
             paragraphs.append(
@@ -120,6 +120,28 @@ def load(folder: Path) -> tuple[Any, Any]:
     return tokenizer, model.eval()
 
 
+def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:
+    """Return greedy translations of raw sentences.
+
+    Args:
+        tokenizer: tokenizer of transformers.
+        consumer: model of transformers.
+        model: what was exported.
+        texts: sentences.
+        positions: most tokens of a translation, eos included, whatever the section decoding allows.
+    """
+    encoded = [[id_ for id_ in ids if id_ not in (BOS, EOS)] for ids in tokenizer(texts)["input_ids"]]
+    translations = [""] * len(texts)
+    for batch in length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size):
+        inputs = tokenizer([texts[index] for index in batch], padding=True, return_tensors="pt")
+        lengths = np.asarray(inputs["attention_mask"]).sum(axis=1)
+        limits = np.minimum(max_lengths(model.config, lengths), positions).tolist()
+        found = consumer.generate(**inputs, num_beams=1, do_sample=False, max_new_tokens=max(limits))
+        for index, row, limit in zip(batch, found.tolist(), limits, strict=True):
+            translations[index] = tokenizer.decode(row[1 : 1 + limit], skip_special_tokens=True)
+    return translations
+
+
 _EXAMPLE = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -128,38 +150,9 @@ tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForSeq2SeqLM.from_pretrained(folder)
 inputs = tokenizer(["A first sentence.", "A second sentence."], padding=True, return_tensors="pt")
 ids = model.generate(**inputs, num_beams=1, max_new_tokens=100)
-print(tokenizer.batch_decode(ids, skip_special_tokens=True))
+translations = tokenizer.batch_decode(ids, skip_special_tokens=True)
+print(translations)
 ```"""
-
-
-def _config(model: TrainedModel) -> TransformerConfig:
-    """Return the section model of a Transformer that transformers can hold.
-
-    Raises:
-        DataError: for another architecture, or heads that together are wider than the model.
-    """
-    config = model.config.model
-    if not isinstance(config, TransformerConfig):
-        raise DataError(
-            f"Run {model.run.name} has the architecture {config.architecture!r}. The format huggingface holds "
-            "Transformers: transformers has no class for other models of nmt. Train with model.architecture=transformer."
-        )
-    if exported_heads(config) is None:
-        raise DataError(
-            f"Run {model.run.name} has {config.heads} attention heads of size {config.size_per_head} in a model of "
-            f"width {config.d_model:,}. The classes of transformers divide the width by the heads: heads x head_size "
-            "is at most d_model. Train with a smaller model.head_size."
-        )
-    return config
-
-
-def _positions(model: TrainedModel) -> int:
-    """Return P, the number of positions: the length of the longest sentence that the export reads or writes."""
-    config = model.config.model
-    if isinstance(config, TransformerConfig) and config.positions == "learned":
-        return config.max_positions
-    longest = max(split.longest[side] for split in model.manifest.splits.values() for side in SIDES)
-    return max(POSITIONS, longest + 2)
 
 
 def _model_configuration(config: TransformerConfig, positions: int) -> dict[str, Any]:
@@ -192,9 +185,8 @@ def _model_configuration(config: TransformerConfig, positions: int) -> dict[str,
     }
 
 
-def _generation_configuration(model: TrainedModel, positions: int) -> dict[str, Any]:
+def _generation_configuration(decoding: DecodingConfig, positions: int) -> dict[str, Any]:
     """Return generation_config.json: the search of the section decoding, as far as ``generate`` has it."""
-    decoding = model.config.decoding
     beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
     return {
         "pad_token_id": PAD,
@@ -202,8 +194,8 @@ def _generation_configuration(model: TrainedModel, positions: int) -> dict[str, 
         "eos_token_id": EOS,
         "decoder_start_token_id": BOS,
         "forced_eos_token_id": None,
-        "suppress_tokens": IGNORED_LOGIT_IDS,
+        "suppress_tokens": NEVER_GENERATED,
         "do_sample": False,
         "max_new_tokens": min(MAX_LENGTH, positions),
-        **(beams if decoding.beam_size > 1 else {"num_beams": 1}),
+        **(beams if decoding.beam_size > 1 else {}),
     }

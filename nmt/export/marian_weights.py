@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.config.transformer import TransformerConfig
-from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.models.weights import current_name
+from nmt.export.transformer_weights import AttentionWeights, LinearWeights, NormWeights, TransformerWeights
 from nmt.storage.arrays import Arrays
 
 EPSILON = 1e-5
@@ -47,112 +46,93 @@ def keeps_positions(config: TransformerConfig) -> bool:
     """Return whether the positions of the export are the sinusoids that its class computes by itself.
 
     MarianMTModel reads positions from the file and never saves them again. A copy that transformers saves keeps its
-    meaning only with the class's own sinusoids, so these stay as they are where c allows it: the first norm of either
-    side then differs by 5e-6 of the variance at most.
+    meaning only with the class's own sinusoids, so these stay as they are where epsilon is small. Words and positions
+    then have c = 1, and the first norm of either side differs from ours by a factor of at most 1 + 5e-6 / variance.
     """
     return config.norm == "post" and config.positions == "sinusoidal" and config.layer_norm_epsilon <= 2 * EPSILON
 
 
 def exported_weights(
-    config: TransformerConfig, weights: Arrays, vocabularies: Vocabularies, positions: int
+    config: TransformerConfig, arrays: Arrays, vocabularies: Vocabularies, positions: int
 ) -> tuple[Arrays, dict[str, Any]]:
     """Return the weights by the names of transformers, float32, and the keys of config.json that follow from them.
 
     Args:
         config: section model; ``exported_heads`` is not None.
-        weights: weights of the run.
+        arrays: weights of the run by name.
         vocabularies: ids of both sides.
         positions: P, number of positions; ``max_positions`` of learned ones.
     """
-    layout = _Layout(config, weights)
-    for side, layers in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for number in range(1, layers + 1):
-            layout.add_layer(side, number, last=number == layers)
-        if config.norm == "pre":
-            layout.add_norm(f"{side}_norm", f"model.{side}.layer_norm", layout.output_scale(side))
-        layout.add_positions(side, positions)
+    layout = _Layout(config, TransformerWeights(config, arrays))
+    layout.add_stack("encoder", config.encoder_layers)
+    layout.add_stack("decoder", config.decoder_layers)
+    layout.add_positions(positions)
     keys = layout.add_embeddings(vocabularies)
     return {name: np.ascontiguousarray(array, np.float32) for name, array in layout.arrays.items()}, keys
 
 
 class _Layout:
-    """Arrays by the names of transformers, added part by part. All products are in float64."""
+    """Arrays by the names of transformers, added part by part. "Scale" is a factor c of the residual stream."""
 
-    def __init__(self, config: TransformerConfig, weights: Arrays) -> None:
+    def __init__(self, config: TransformerConfig, weights: TransformerWeights) -> None:
         heads = exported_heads(config)
         if heads is None:
             raise ValueError(f"{config.heads} heads of {config.size_per_head} do not fit into D {config.d_model}")
-        self.config, self.heads, self.head_size = config, heads, config.d_model // heads
-        self.weights = {current_name(name): array for name, array in weights.items()}
+        self.config, self.weights, self.heads, self.head_size = config, weights, heads, config.d_model // heads
         self.arrays: Arrays = {}
         self.order = np.concatenate([np.arange(0, config.d_model, 2), np.arange(1, config.d_model, 2)])
         self.scale = math.sqrt(EPSILON / config.layer_norm_epsilon)
-        """c: the stream of the export divided by ours."""
+        # Words and positions, which the first block reads.
         self.input_scale = 1.0 if keeps_positions(config) else self.scale
-        """c of the stream that enters the first block: words and positions."""
         size = config.size_per_head
         divisor = size if config.attention_scale == "head" else config.heads * size
         self.query_factor = math.sqrt(self.head_size / divisor)
 
-    def output_scale(self, side: str) -> float:
-        """Return c of the last norm's output: that of the decoder undoes c in an output layer tied to the words."""
-        return 1 / self.input_scale if side == "decoder" and self.config.tie_embeddings != "none" else 1.0
+    def add_stack(self, stack: str, layers: int) -> None:
+        """Add the layers of stack "encoder" or "decoder", and the norm behind them if there is one."""
+        pre, scale = self.config.norm == "pre", self.input_scale
+        # An output layer tied to the words, which are scaled, takes the scale back here.
+        last = 1 / self.input_scale if stack == "decoder" and self.config.tie_embeddings != "none" else 1.0
+        blocks = self.weights.encoder_layer if stack == "encoder" else self.weights.decoder_layer
+        for number in range(1, layers + 1):
+            layer = f"model.{stack}.layers.{number - 1}"
+            *attentions, feed_forward = blocks(number)
+            for attention, block in zip(attentions, ("self_attn", "encoder_attn"), strict=False):
+                reads = 1.0 if pre else scale
+                memory = 1.0 if block == "encoder_attn" else reads
+                self._add_attention(attention, f"{layer}.{block}", reads, memory, scale)
+                scale = self.scale
+                self._add_norm(attention.norm, f"{layer}.{block}_layer_norm", 1.0 if pre else scale)
+            self._add_linear(feed_forward.inner, f"{layer}.fc1", reads=1.0 if pre else scale)
+            self._add_linear(feed_forward.outer, f"{layer}.fc2", writes=scale)
+            normed = 1.0 if pre else last if number == layers else scale
+            self._add_norm(feed_forward.norm, f"{layer}.final_layer_norm", normed)
+        if pre:
+            self._add_norm(self.weights.final_norm(stack), f"model.{stack}.layer_norm", last)
 
-    def add_layer(self, side: str, number: int, *, last: bool) -> None:
-        """Add a layer of a side, by its number from 1."""
-        ours, theirs = f"{side}_{number}", f"model.{side}.layers.{number - 1}"
-        pre = self.config.norm == "pre"
-        stream = self.input_scale if number == 1 else self.scale  # c of the stream that the next block reads
-        blocks = [("self_attention" if side == "decoder" else "attention", "self_attn", "self_attn_layer_norm")]
-        if side == "decoder":
-            blocks.append(("cross_attention", "encoder_attn", "encoder_attn_layer_norm"))
-        blocks.append(("feed_forward", "", "final_layer_norm"))
-        for block, their_block, their_norm in blocks:
-            reads = 1.0 if pre else stream
-            if block == "feed_forward":
-                self._add_reader(f"{ours}/{block}/inner", f"{theirs}.fc1", reads)
-                self._add_writer(f"{ours}/{block}/outer", f"{theirs}.fc2", stream)
-            else:
-                keys_read = 1.0 if block == "cross_attention" else reads
-                self._add_attention(f"{ours}/{block}", f"{theirs}.{their_block}", reads, keys_read, stream)
-            if not pre:
-                stream = self.output_scale(side) if last and block == "feed_forward" else self.scale
-            shared = self.config.share_decoder_norm and block == "cross_attention"
-            norm = f"{ours}/{'self_attention' if shared else block}_sublayer/norm"
-            self.add_norm(norm, f"{theirs}.{their_norm}", 1.0 if pre else stream)
-
-    def add_norm(self, ours: str, theirs: str, scale: float) -> None:
-        """Add a layer norm whose output is ``scale`` times ours."""
-        for name, their_name in (("gamma", "weight"), ("beta", "bias")):
-            self.arrays[f"{theirs}.{their_name}"] = scale * self._float64(f"{ours}/{name}")[self.order]
-
-    def add_positions(self, side: str, count: int) -> None:
-        """Add the table of positions of a side: [P, D]."""
-        if self.config.positions == "learned":
-            table = self._float64(f"{'source' if side == 'encoder' else 'target'}_positions/matrix")
-        else:
-            table = sinusoidal_encoding(count, self.config.d_model).astype(np.float64)
-        self.arrays[f"model.{side}.embed_positions.weight"] = self.input_scale * table[:, self.order]
+    def add_positions(self, count: int) -> None:
+        """Add the positions of both sides: [P, D] each."""
+        for stack, side in (("encoder", "source"), ("decoder", "target")):
+            table = self.weights.positions(side, count)[:, self.order]
+            self.arrays[f"model.{stack}.embed_positions.weight"] = self.input_scale * table
 
     def add_embeddings(self, vocabularies: Vocabularies) -> dict[str, Any]:
         """Add embeddings and output layer. Return the keys of config.json about them."""
-        config, target_size = self.config, vocabularies.target
-        rows = np.asarray(vocabularies.source_rows)
-        source = self.input_scale * self._words("source", int(rows.max()) + 1)[rows][:, self.order]
-        target = self.input_scale * self._words("target", target_size)[:, self.order]
-        output, bias = target, np.zeros(target_size)
-        if config.tie_embeddings == "none":
-            output = self._float64("output_layer/kernel").T[:, self.order]
-            bias = self._float64("output_layer/bias")
+        config, rows, target_size = self.config, vocabularies.source_rows, vocabularies.target
+        source = self.input_scale * self.weights.embedding("source", int(rows.max()) + 1)[rows][:, self.order]
+        target = self.input_scale * self.weights.embedding("target", target_size)[:, self.order]
+        matrix, bias = self.weights.output_layer(target_size)
+        tied = config.tie_embeddings != "none"
+        output = target if tied else matrix[:, self.order]
         shared = config.tie_embeddings == "all" and np.array_equal(rows, np.arange(target_size))
-        keys: dict[str, Any] = {"vocab_size": len(rows), "tie_word_embeddings": config.tie_embeddings != "none"}
+        keys: dict[str, Any] = {"vocab_size": len(rows), "tie_word_embeddings": tied}
         if config.norm == "post":
             keys |= {"decoder_vocab_size": target_size, "share_encoder_decoder_embeddings": shared}
         elif not shared:  # Pegasus has one vocabulary for both sides, and ties all three matrices or none.
             most = max(len(rows), target_size)
             source, target, output = (_with_rows(matrix, most) for matrix in (source, target, output))
             bias = np.concatenate([bias, np.full(most - target_size, MASKED_LOGIT)])
-            keys |= {"vocab_size": most, "tie_word_embeddings": False}
+            keys = {"vocab_size": most, "tie_word_embeddings": False}
         if shared or config.norm == "pre":
             self.arrays["model.shared.weight"] = source
         if not shared:
@@ -163,33 +143,33 @@ class _Layout:
         self.arrays["final_logits_bias"] = bias[np.newaxis]
         return keys
 
-    def _words(self, side: str, size: int) -> np.ndarray:
-        """Return the word embeddings of a side: float64 [V, D]."""
-        if self.config.word_embedding == "sinusoidal":
-            return sinusoidal_encoding(size, self.config.d_model).astype(np.float64)
-        return self._float64(f"{'' if self.config.tie_embeddings == 'all' else f'{side}_'}embedding/matrix")
+    def _add_norm(self, norm: NormWeights, name: str, scale: float) -> None:
+        """Add a norm whose output has a scale."""
+        self.arrays[f"{name}.weight"], self.arrays[f"{name}.bias"] = (scale * part[self.order] for part in norm)
 
-    def _add_attention(self, ours: str, theirs: str, reads: float, keys_read: float, writes: float) -> None:
-        """Add an attention block: c of what its queries read, of what its keys and values read, of what it writes."""
-        for name, scale, factor in (("query", reads, self.query_factor), ("key", keys_read, 1), ("value", keys_read, 1)):
-            kernel, bias = (factor * self._float64(f"{ours}/{name}/{part}") for part in ("kernel", "bias"))
-            self._add(f"{theirs}.{name[0]}_proj", self._fill_heads(kernel[self.order] / scale), self._fill_heads(bias))
-        kernel, bias = (writes * self._float64(f"{ours}/output/{part}")[..., self.order] for part in ("kernel", "bias"))
-        self._add(f"{theirs}.out_proj", self._fill_heads(kernel.T).T, bias)
+    def _add_attention(self, block: AttentionWeights, name: str, reads: float, memory: float, writes: float) -> None:
+        """Add an attention block: scales of what its queries, and its keys and values, read; of what it writes."""
+        self._add_projection(block.query, f"{name}.q_proj", reads, self.query_factor)
+        self._add_projection(block.key, f"{name}.k_proj", memory)
+        self._add_projection(block.value, f"{name}.v_proj", memory)
+        output = LinearWeights(self._fill_heads(block.output.kernel.T).T, block.output.bias)
+        self._add_linear(output, f"{name}.out_proj", writes=writes)
 
-    def _add_reader(self, ours: str, theirs: str, scale: float) -> None:
-        """Add a linear layer that reads the stream, ``scale`` times ours."""
-        kernel, bias = self._float64(f"{ours}/kernel"), self._float64(f"{ours}/bias")
-        self._add(theirs, kernel[self.order] / scale, bias)
+    def _add_projection(self, linear: LinearWeights, name: str, reads: float, factor: float = 1.0) -> None:
+        """Add queries, keys or values, multiplied by a factor."""
+        filled = LinearWeights(*(factor * self._fill_heads(part) for part in linear))
+        self._add_linear(filled, name, reads=reads)
 
-    def _add_writer(self, ours: str, theirs: str, scale: float) -> None:
-        """Add a linear layer whose output adds to the stream, ``scale`` times ours."""
-        kernel, bias = self._float64(f"{ours}/kernel"), self._float64(f"{ours}/bias")
-        self._add(theirs, scale * kernel[:, self.order], scale * bias[self.order])
-
-    def _add(self, theirs: str, kernel: np.ndarray, bias: np.ndarray) -> None:
-        """Add a linear layer: kernel [in, out] and bias [out]."""
-        self.arrays[f"{theirs}.weight"], self.arrays[f"{theirs}.bias"] = kernel.T, bias
+    def _add_linear(
+        self, linear: LinearWeights, name: str, reads: float | None = None, writes: float | None = None
+    ) -> None:
+        """Add a linear layer that reads the stream, or writes it, at a scale."""
+        kernel, bias = linear
+        if reads is not None:
+            kernel = kernel[self.order] / reads
+        if writes is not None:
+            kernel, bias = writes * kernel[:, self.order], writes * bias[self.order]
+        self.arrays[f"{name}.weight"], self.arrays[f"{name}.bias"] = kernel.T, bias
 
     def _fill_heads(self, array: np.ndarray) -> np.ndarray:
         """[..., H * d] -> [..., D], with zeros for further columns of each head and for further heads."""
@@ -197,9 +177,6 @@ class _Layout:
         split = array.reshape(*array.shape[:-1], config.heads, config.size_per_head)
         more = [(0, 0)] * (array.ndim - 1) + [(0, self.heads - config.heads), (0, self.head_size - split.shape[-1])]
         return np.pad(split, more).reshape(*array.shape[:-1], config.d_model)
-
-    def _float64(self, name: str) -> np.ndarray:
-        return self.weights[name].astype(np.float64)
 
 
 def _with_rows(matrix: np.ndarray, count: int) -> np.ndarray:

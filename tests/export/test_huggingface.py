@@ -5,7 +5,9 @@ The tests of what transformers does with an export need the extra huggingface (t
 
 import json
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from nmt.config.data import DataConfig
-from nmt.config.model import ModelConfig
 from nmt.config.schema import Config
 from nmt.data.manifest import Manifest, SourceFile, SplitCounts
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
-from nmt.export.huggingface import HuggingFaceExporter, load
+from nmt.export.huggingface import HuggingFaceExporter, load, translations_of
 from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
 from nmt.runs.directory import Run
 from nmt.storage.arrays import write_arrays
-from nmt.tokenizers.base import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
@@ -182,6 +183,7 @@ SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
     "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
     "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
     "bpe": (subwords(*SENTENCES, *OTHERS, subword_model="bpe"),) * 2,
+    "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
     "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
 }
 
@@ -227,6 +229,7 @@ def test_words_and_characters_have_the_same_ids_in_transformers(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 @pytest.mark.parametrize("kind", SUBWORDS)
 def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, transformers: Any) -> None:
     source, target = SUBWORDS[kind]
@@ -244,14 +247,99 @@ def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, t
 
 
 @pytest.mark.slow
-def test_translations_are_ours(trained_project: Path, transformers: Any) -> None:
+def test_translations_are_ours_and_the_documented_lines_run(
+    trained_project: Path, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from nmt.decoding.translator import Translator
 
     run = Run(trained_project / "checkpoints" / "base")
     model, exporter = TrainedModel.of(run, None), HuggingFaceExporter()
+    exporter.write(model, tmp_path)
     texts = [source for source, _ in small_pairs(40)] + ["", "im im im im zzz im", "</s> one", "  One,  two! "]
-    folder = trained_project / "export-huggingface"
-    folder.mkdir()
-    exporter.write(model, folder)
     ours = [translation.text for translation in Translator.load(run).translate(texts)]
-    assert exporter.translate(model, folder, texts) == ours
+    assert exporter.translate(model, tmp_path, texts) == ours
+    [code] = re.findall(r"```python\n(.*?)```", exporter.usage(model), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code.replace("A first sentence.", texts[0]), names)
+    assert names["translations"][0] == ours[0]
+
+
+def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
+    """A stand-in for transformers repeats a word for ever."""
+    model = trained(tmp_path)
+    word = model.target.encode("hund")[0]
+
+    class Texts:
+        def __call__(self, texts: list[str], **_: Any) -> dict[str, Any]:
+            rows = [[BOS, *model.source.encode(text), EOS] for text in texts]
+            longest = max(map(len, rows))
+            mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+            return {"input_ids": rows, "attention_mask": np.array(mask)}
+
+        def decode(self, ids: list[int], **_: Any) -> str:
+            return model.target.decode(ids)
+
+    class Repeats:
+        def generate(self, *, attention_mask: np.ndarray, max_new_tokens: int, **_: Any) -> np.ndarray:
+            return np.array([[BOS] + [word] * max_new_tokens] * len(attention_mask))
+
+    found = translations_of(Texts(), Repeats(), model, ["the dog", "", "a dog runs over the green grass"], 1024)
+    assert [len(text.split()) for text in found] == [2 * 4 + 10, 0, 2 * 9 + 10]
+    found = translations_of(Texts(), Repeats(), model, ["the dog"], 7)
+    assert [len(text.split()) for text in found] == [7]
+
+
+def test_files_hold_our_numbers(tmp_path: Path) -> None:
+    model = trained(tmp_path, dropout=0.3, feed_forward_dropout=0.2)
+    decoding = model.config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 1.5})
+    model = replace(model, config=model.config.model_copy(update={"decoding": decoding}))
+    folder = export(model, tmp_path / "export")
+    config, generation = (json.loads((folder / name).read_text()) for name in ("config.json", "generation_config.json"))
+    assert config["architectures"] == ["MarianMTModel"]
+    assert (config["dropout"], config["activation_dropout"]) == (0.3, 0.2)
+    assert (config["decoder_start_token_id"], config["eos_token_id"], config["forced_eos_token_id"]) == (BOS, EOS, None)
+    assert (generation["num_beams"], generation["length_penalty"]) == (4, 1.5)
+    assert generation["suppress_tokens"] == [PAD, BOS]
+    weights = load_file(folder / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
+    assert weights["model.decoder.embed_tokens.weight"].shape == (model.target.size, 16)
+
+
+def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
+    """Marian computes them where a file has none: sines in the first half, cosines in the second."""
+    folder = export(trained(tmp_path), tmp_path / "export")
+    table = load_file(folder / "model.safetensors")["model.encoder.embed_positions.weight"]
+    angles = np.arange(1024)[:, None] / 10_000 ** (np.arange(0, 16, 2) / 16)
+    np.testing.assert_allclose(table, np.concatenate([np.sin(angles), np.cos(angles)], axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("tokenizers", "options", "message"),
+    [
+        (WORDS, {"head_size": 9}, "heads x head_size is at most d_model"),
+        (WORDS, {"architecture": "recurrent"}, "runs Transformers"),
+        ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
+    ],
+)
+def test_what_transformers_cannot_hold_is_refused(
+    tokenizers: tuple[Tokenizer, Tokenizer], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    sizes = {} if "architecture" in options else SMALL
+    config = Config.model_validate({"model": {**sizes, **options}})
+    model = TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers)
+    with pytest.raises(NmtError, match=message):
+        HuggingFaceExporter().check(model)
+
+
+def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
+    def usage(tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> str:
+        config = Config.model_validate({"model": {**SMALL, **options}})
+        return HuggingFaceExporter().usage(TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers))
+
+    assert "save_pretrained" not in usage()
+    assert "save_pretrained" in usage(positions="learned")
+    assert "save_pretrained" not in usage(positions="learned", norm="pre")
+    assert "PegasusForConditionalGeneration" in usage(norm="pre")
+    assert "language code" in usage(SUBWORDS["joint"])
+    assert "language code" not in usage()
