@@ -18,7 +18,7 @@ from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.ctranslate2 import transformer_section
 from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
-from nmt.export.marian_weights import exported_heads, exported_weights, keeps_positions
+from nmt.export.marian_weights import exported_heads, exported_weights, keeps_positions, shares_embeddings
 from nmt.export.normalizing_sentencepiece import check_normalization
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -98,6 +98,13 @@ class HuggingFaceExporter(Exporter):
                 "A sentence that begins with `>>` and goes on with `<<` is not translated as it stands: "
                 "`MarianTokenizer` takes such a beginning for a language code."
             )
+        if config.norm == "post" or shares_embeddings(config, vocabularies(model.source, model.target)):
+            paragraphs.append(_ONNX)
+        else:
+            paragraphs.append(
+                "Read it with transformers 5 or later. Pegasus of transformers 4 takes one embedding for both sides "
+                "without a warning."
+            )
         if config.norm == "post" and not keeps_positions(config):
             paragraphs.append(
                 "`save_pretrained` of `MarianMTModel` leaves out the positions, which this model does not share with "
@@ -153,6 +160,16 @@ ids = model.generate(**inputs, num_beams=1, max_new_tokens=100)
 translations = tokenizer.batch_decode(ids, skip_special_tokens=True)
 print(translations)
 ```"""
+
+
+_ONNX = """As ONNX, with the package optimum-onnx. Its version 0.1 needs transformers 4: use another environment.
+
+```console
+pip install optimum-onnx onnxruntime torch sentencepiece
+optimum-cli export onnx --model . --task text2text-generation-with-past onnx
+```
+
+`optimum.onnxruntime.ORTModelForSeq2SeqLM.from_pretrained("onnx")` takes the place of the model above."""
 
 
 def _model_configuration(config: TransformerConfig, positions: int) -> dict[str, Any]:

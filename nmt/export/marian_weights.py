@@ -8,6 +8,8 @@ Both classes of transformers are the Transformer of Vaswani et al. 2017 with the
                         the stream is c times ours: what writes it is multiplied by c, what reads it divided.
     heads               Their head size is D / H. Smaller heads are filled up with zeros.
     scores              Their divisor is sqrt(head size). Any other is a factor of the query matrix.
+    vocabularies        Pegasus has one size for both sides, and so has Marian in transformers 4. The smaller one is
+                        filled up with ids that are never generated.
 
 Shapes: D model, H heads, d head size, F feed-forward, V vocabulary, P positions.
 """
@@ -18,13 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.config.transformer import TransformerConfig
+from nmt.export.ctranslate2 import NEVER
 from nmt.export.transformer_weights import AttentionWeights, LinearWeights, NormWeights, TransformerWeights
 from nmt.storage.arrays import Arrays
 
 EPSILON = 1e-5
 """Epsilon of layer normalization in Marian and Pegasus, which no configuration changes."""
-MASKED_LOGIT = -1e9
-"""Bias of an id that fills up the smaller of two vocabularies."""
 
 
 class Vocabularies(NamedTuple):
@@ -50,6 +51,11 @@ def keeps_positions(config: TransformerConfig) -> bool:
     then have c = 1, and the first norm of either side differs from ours by a factor of at most 1 + 5e-6 / variance.
     """
     return config.norm == "post" and config.positions == "sinusoidal" and config.layer_norm_epsilon <= 2 * EPSILON
+
+
+def shares_embeddings(config: TransformerConfig, vocabularies: Vocabularies) -> bool:
+    """Return whether one matrix serves as both embeddings and output layer."""
+    return config.tie_embeddings == "all" and np.array_equal(vocabularies.source_rows, np.arange(vocabularies.target))
 
 
 def exported_weights(
@@ -122,25 +128,23 @@ class _Layout:
         source = self.input_scale * self.weights.embedding("source", int(rows.max()) + 1)[rows][:, self.order]
         target = self.input_scale * self.weights.embedding("target", target_size)[:, self.order]
         matrix, bias = self.weights.output_layer(target_size)
-        tied = config.tie_embeddings != "none"
-        output = target if tied else matrix[:, self.order]
-        shared = config.tie_embeddings == "all" and np.array_equal(rows, np.arange(target_size))
-        keys: dict[str, Any] = {"vocab_size": len(rows), "tie_word_embeddings": tied}
-        if config.norm == "post":
-            keys |= {"decoder_vocab_size": target_size, "share_encoder_decoder_embeddings": shared}
-        elif not shared:  # Pegasus has one vocabulary for both sides, and ties all three matrices or none.
-            most = max(len(rows), target_size)
-            source, target, output = (_with_rows(matrix, most) for matrix in (source, target, output))
-            bias = np.concatenate([bias, np.full(most - target_size, MASKED_LOGIT)])
-            keys = {"vocab_size": most, "tie_word_embeddings": False}
+        shared = shares_embeddings(config, vocabularies)
+        # Pegasus ties all three matrices or none.
+        tied = shared or (config.norm == "post" and config.tie_embeddings != "none")
+        size = max(len(rows), target_size)
+        source, target, matrix = (_with_rows(part, size) for part in (source, target, matrix[:, self.order]))
         if shared or config.norm == "pre":
             self.arrays["model.shared.weight"] = source
         if not shared:
             self.arrays["model.encoder.embed_tokens.weight"] = source
             self.arrays["model.decoder.embed_tokens.weight"] = target
-        if not keys["tie_word_embeddings"]:
-            self.arrays["lm_head.weight"] = output
-        self.arrays["final_logits_bias"] = bias[np.newaxis]
+        if not tied:
+            self.arrays["lm_head.weight"] = matrix if config.tie_embeddings == "none" else target
+        never = np.full(size - target_size, NEVER)
+        self.arrays["final_logits_bias"] = np.concatenate([bias, never])[np.newaxis]
+        keys: dict[str, Any] = {"vocab_size": size, "tie_word_embeddings": tied}
+        if config.norm == "post":
+            keys |= {"decoder_vocab_size": size, "share_encoder_decoder_embeddings": shared}
         return keys
 
     def _add_norm(self, norm: NormWeights, name: str, scale: float) -> None:

@@ -303,7 +303,10 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
     assert generation["suppress_tokens"] == [PAD, BOS]
     weights = load_file(folder / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
-    assert weights["model.decoder.embed_tokens.weight"].shape == (model.target.size, 16)
+    size = len({*model.source.words, *model.target.words}) + 4
+    assert weights["model.encoder.embed_tokens.weight"].shape == (size, 16)
+    assert weights["final_logits_bias"].shape == (1, size)
+    assert list(np.flatnonzero(weights["final_logits_bias"])) == list(range(model.target.size, size))
 
 
 def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
@@ -341,5 +344,8 @@ def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
     assert "save_pretrained" in usage(positions="learned")
     assert "save_pretrained" not in usage(positions="learned", norm="pre")
     assert "PegasusForConditionalGeneration" in usage(norm="pre")
+    assert "optimum" in usage()
+    assert "optimum" in usage(JOINT_WORDS, norm="pre", tie_embeddings="all")
+    assert "optimum" not in usage(norm="pre")
     assert "language code" in usage(SUBWORDS["joint"])
     assert "language code" not in usage()
