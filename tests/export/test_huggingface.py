@@ -23,8 +23,8 @@ from nmt.config.schema import Config
 from nmt.data.manifest import Manifest, SourceFile, SplitCounts
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
-from nmt.export.huggingface import HuggingFaceExporter, load, translations_of
-from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
+from nmt.export.huggingface.exporter import HuggingFaceExporter, load, translations_of
+from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
 from nmt.runs.directory import Run
 from nmt.storage.arrays import write_arrays
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer

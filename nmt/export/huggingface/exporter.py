@@ -17,8 +17,8 @@ from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.ctranslate2 import transformer_section
-from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
-from nmt.export.marian_weights import exported_heads, exported_weights, keeps_positions, shares_embeddings
+from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
+from nmt.export.huggingface.marian_weights import exported_heads, exported_weights, keeps_positions, shares_embeddings
 from nmt.export.normalizing_sentencepiece import check_normalization
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD
