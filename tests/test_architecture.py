@@ -64,6 +64,7 @@ WITHOUT_TENSORFLOW = [
     "evaluation.test_set",
     "export.argos",
     "export.ctranslate2",
+    "export.huggingface.exporter",
     "export.saved_model",
     "models.recurrent.accounting",
     "models.registry",

@@ -185,7 +185,7 @@ nmt: data cannot be used: File exists. Check the name, the permissions and the d
 # --- nmt export, and what translates with exports ---------------------------------------------------------------------
 
 $ nmt export --to onnx
-nmt: There is no export format 'onnx'. Known: ctranslate2, argos, saved-model.
+nmt: There is no export format 'onnx'. Known: ctranslate2, argos, saved-model, huggingface.
 
 $ nmt export --to ctranslate2 --quantization int4
 nmt: There is no number format 'int4' (did you mean 'int8'?). Known: float32, int8, int8_float32, int16, float16,
@@ -1822,6 +1822,7 @@ OUT_OF_REACH = {
     ("decoding/exported.py", "which nmt does not translate with"): "test_export.py, in less time",
     ("export/argos.py", "has a vocabulary for each side"): "test_export.py, with another dataset",
     ("export/ctranslate2.py", "has the architecture"): "test_ctranslate2.py, with a recurrent model",
+    ("export/huggingface/exporter.py", "attention heads of size"): "test_huggingface.py, without its extra",
     ("export/normalizing_sentencepiece.py", "drops whole words"): "test_normalizing_sentencepiece.py",
     ("export/verification.py", "The export is not equal"): "test_export.py, with an exporter that is wrong",
     ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",

@@ -1,0 +1,1 @@
+"""Export to transformers: exporter, weights and tokenizer of Marian and Pegasus."""

@@ -1,0 +1,351 @@
+"""Exports to transformers: the same logits and the same translations as ours, over the options of the Transformer.
+
+The tests of what transformers does with an export need the extra huggingface (torch and transformers), and are slow.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import small_pairs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from nmt.config.data import DataConfig
+from nmt.config.schema import Config
+from nmt.data.manifest import Manifest, SourceFile, SplitCounts
+from nmt.errors import NmtError
+from nmt.export.base import TrainedModel
+from nmt.export.huggingface.exporter import HuggingFaceExporter, load, translations_of
+from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
+from nmt.runs.directory import Run
+from nmt.storage.arrays import write_arrays
+from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
+from nmt.tokenizers.subword import SubwordTokenizer
+from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+SENTENCES = ["a dog runs over the green grass", "two men sit", "the dog", "a woman in a red dress sings", "men run"]
+OTHERS = ["ein hund rennt", "zwei manner sitzen da", "der hund", "eine frau singt im roten kleid und a dog", "sie"]
+SMALL = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 24, "heads": 2}
+TOLERANCE = 2e-5
+"""Largest difference of logits whose standard deviation is 1: rounding of float32."""
+
+
+@pytest.fixture(scope="module")
+def transformers() -> Any:
+    pytest.importorskip("torch", reason="needs the extra huggingface: pip install 'nmt[huggingface]'")
+    return pytest.importorskip("transformers", reason="needs the extra huggingface: pip install 'nmt[huggingface]'")
+
+
+def words(*texts: str) -> WordTokenizer:
+    return WordTokenizer(sorted({word for text in texts for word in text.split()}), "none")
+
+
+def subwords(*texts: str, **options: Any) -> SubwordTokenizer:
+    settings = {"tokenizer": "subword", "vocabulary_size": 330, "normalization": "none", **options}
+    return SubwordTokenizer.fit(texts * 5, DataConfig.model_validate(settings))
+
+
+WORDS = words(*SENTENCES), words(*OTHERS)
+JOINT_WORDS = (words(*SENTENCES, *OTHERS),) * 2
+
+
+def trained(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
+    """Return a model with random weights, none of them at its initial value."""
+    import keras
+
+    from nmt.models.build import build_model
+    from nmt.models.weights import set_weights, weights_of
+
+    config = Config.model_validate({"model": {**SMALL, **options}})
+    source, target = tokenizers
+    keras.utils.set_random_seed(1)
+    model = build_model(config.model, source.size, target.size)
+    random = np.random.default_rng(1)
+    arrays = {
+        name: (array + random.normal(0, 0.3, array.shape)).astype(np.float32)
+        for name, array in weights_of(model).items()
+    }
+    set_weights(model, arrays)
+    run = Run(folder / "run")
+    run.weights_path(1).parent.mkdir(parents=True)
+    write_arrays(run.weights_path(1), arrays)
+    return TrainedModel(run, 1, config, manifest(source, target), source, target)
+
+
+def manifest(source: Tokenizer, target: Tokenizer) -> Manifest:
+    counts = dict.fromkeys(("source", "target"), 1)
+    split = SplitCounts(pairs=1, tokens=counts, longest=counts, unknown=counts, sources_in_training=0)
+    return Manifest(
+        format=3, prepared_at="", corpus=SourceFile(name="a", bytes=1, sha256="0" * 64), settings=DataConfig(), read=1,
+        dropped={}, vocabulary={"source": source.size, "target": target.size}, files={},
+        splits={"train": split, "validation": split, "test": split},
+    )  # fmt: skip
+
+
+def export(model: TrainedModel, folder: Path) -> Path:
+    folder.mkdir()
+    HuggingFaceExporter().check(model)
+    HuggingFaceExporter().write(model, folder)
+    return folder
+
+
+def our_logits(model: TrainedModel) -> Iterator[np.ndarray]:
+    """Yield the logits [T, V] of each sentence pair, by our model without padding."""
+    from nmt.models.build import build_model
+    from nmt.models.weights import set_weights
+    from nmt.runtime import tf
+
+    ours = build_model(model.config.model, model.source.size, model.target.size, trained=True)
+    set_weights(ours, model.weights())
+    for text, translation in zip(SENTENCES, OTHERS, strict=True):
+        source = [*([BOS] if model.config.model.reads_bos else []), *model.source.encode(text), EOS]
+        target = [BOS, *model.target.encode(translation), EOS]
+        states, _ = ours.teacher_forcing(tf.constant([source]), tf.constant([target]), remove_padding=False)
+        yield ours.output_projection().logits(states)[0].numpy()
+
+
+def their_logits(folder: Path, model: TrainedModel) -> Iterator[np.ndarray]:
+    """Yield the logits [T, V] of each sentence pair, by transformers: all sentences in a padded batch."""
+    import torch
+
+    tokenizer, theirs = load(folder)
+    inputs = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    targets = [[BOS, *model.target.encode(text)] for text in OTHERS]
+    longest = max(map(len, targets))
+    padded = torch.tensor([ids + [PAD] * (longest - len(ids)) for ids in targets])
+    with torch.inference_mode():
+        logits = theirs(**inputs, decoder_input_ids=padded).logits
+    for row, ids in zip(logits.numpy(), targets, strict=True):
+        yield row[: len(ids), : model.target.size]
+
+
+def difference(model: TrainedModel, folder: Path) -> float:
+    """Return the largest difference of a logit, with ours scaled to a standard deviation of 1."""
+    pairs = list(zip(our_logits(model), their_logits(folder, model), strict=True))
+    scale = max(1.0, float(np.std(np.concatenate([ours.ravel() for ours, _ in pairs]))))
+    return max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs) / scale
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "tied all": {"tie_embeddings": "all"},
+    "tied none": {"tie_embeddings": "none"},
+    "unscaled words": {"scale_embeddings": False},
+    "scale of the projection": {"attention_scale": "projection"},
+    "shared norm": {"share_decoder_norm": True},
+    "without bos": {"source_bos": False},
+    "sinusoidal words": {"word_embedding": "sinusoidal", "tie_embeddings": "none"},
+    "small heads": {"head_size": 3},
+    "small heads, more of them": {"heads": 3, "head_size": 4, "attention_scale": "projection"},
+    "learned positions": {"positions": "learned", "max_positions": 20},
+    "large epsilon": {"layer_norm_epsilon": 1e-2},
+    "large epsilon, tied all": {"layer_norm_epsilon": 1e-2, "tie_embeddings": "all", "scale_embeddings": False},
+    "small epsilon": {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True},
+    "pre-norm": {"norm": "pre"},
+    "pre-norm, tied all": {"norm": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2},
+    "pre-norm, tied none": {"norm": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5},
+    "pre-norm, learned": {"norm": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False},
+    "deep and shallow": {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_logits_are_ours(options: dict[str, Any], tmp_path: Path, transformers: Any) -> None:
+    joint = "tie_embeddings" in options and options["tie_embeddings"] == "all"
+    model = trained(tmp_path, JOINT_WORDS if joint else WORDS, **options)
+    assert difference(model, export(model, tmp_path / "export")) < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"norm": "pre"}, {"norm": "pre", "positions": "learned", "max_positions": 20}])
+def test_a_copy_saved_by_transformers_has_our_logits(
+    options: dict[str, Any], tmp_path: Path, transformers: Any
+) -> None:
+    model = trained(tmp_path, **options)
+    folder = export(model, tmp_path / "export")
+    for part in load(folder):
+        part.save_pretrained(tmp_path / "copy")
+    assert difference(model, tmp_path / "copy") < TOLERANCE
+
+
+SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
+    "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
+    "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
+    "bpe": (subwords(*SENTENCES, *OTHERS, subword_model="bpe"),) * 2,
+    "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
+    "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SUBWORDS)
+@pytest.mark.parametrize("options", [{"norm": "post"}, {"norm": "pre", "source_bos": False}], ids=["post", "pre"])
+def test_logits_of_subword_models_are_ours(
+    kind: str, options: dict[str, Any], tmp_path: Path, transformers: Any
+) -> None:
+    model = trained(tmp_path, SUBWORDS[kind], **options)
+    assert difference(model, export(model, tmp_path / "export")) < TOLERANCE
+
+
+TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("abdé <>/s\u3000\t\n\x1c1½ﬁ▁")))
+SPELLINGS = st.lists(st.sampled_from(["<s>", "</s>", "<pad>", "<unk>", "dog", "der", "two", "2", "½", ""]))
+RAW = st.one_of(TEXTS, SPELLINGS.map(" ".join), SPELLINGS.map("".join))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalization", ["none", "nfkc", "ascii-words"])
+@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer])
+def test_words_and_characters_have_the_same_ids_in_transformers(
+    kind: type[WordTokenizer], normalization: str, tmp_path: Path, transformers: Any
+) -> None:
+    characters = kind is CharacterTokenizer
+    source, target = (
+        kind(sorted(set(" ".join(texts) if characters else " ".join(texts).split())), normalization)
+        for texts in (SENTENCES, OTHERS)
+    )
+    write_tokenizer(source, target, tmp_path, bos=True, max_length=100)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    rows = vocabularies(source, target).source_rows
+
+    @settings(max_examples=300, deadline=None)
+    @given(RAW)
+    def check(text: str) -> None:
+        assert [rows[id_] for id_ in theirs(text)["input_ids"]] == [BOS, *source.encode(text), EOS]
+        ids = target.encode(text)
+        assert theirs.decode([BOS, *ids, EOS, PAD], skip_special_tokens=True) == target.decode(ids)
+
+    check()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, transformers: Any) -> None:
+    source, target = SUBWORDS[kind]
+    write_tokenizer(source, target, tmp_path, bos=True, max_length=100)
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+
+    @settings(max_examples=300, deadline=None)
+    @given(RAW.map(source.normalize).filter(lambda text: not text.startswith(">>")))
+    def check(text: str) -> None:
+        assert theirs(text)["input_ids"] == [BOS, *source.encode(text), EOS]
+        ids = [id_ for id_ in target.encode(text) if id_ != 1]
+        assert theirs.decode([BOS, *ids, EOS, PAD], skip_special_tokens=True) == target.decode(ids).strip()
+
+    check()
+
+
+@pytest.mark.slow
+def test_translations_are_ours_and_the_documented_lines_run(
+    trained_project: Path, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt.decoding.translator import Translator
+
+    run = Run(trained_project / "checkpoints" / "base")
+    model, exporter = TrainedModel.of(run, None), HuggingFaceExporter()
+    exporter.write(model, tmp_path)
+    texts = [source for source, _ in small_pairs(40)] + ["", "im im im im zzz im", "</s> one", "  One,  two! "]
+    ours = [translation.text for translation in Translator.load(run).translate(texts)]
+    assert exporter.translate(model, tmp_path, texts) == ours
+    [code] = re.findall(r"```python\n(.*?)```", exporter.usage(model), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code.replace("A first sentence.", texts[0]), names)
+    assert names["translations"][0] == ours[0]
+
+
+def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
+    """A stand-in for transformers repeats a word for ever."""
+    model = trained(tmp_path)
+    word = model.target.encode("hund")[0]
+
+    class Texts:
+        def __call__(self, texts: list[str], **_: Any) -> dict[str, Any]:
+            rows = [[BOS, *model.source.encode(text), EOS] for text in texts]
+            longest = max(map(len, rows))
+            mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+            return {"input_ids": rows, "attention_mask": np.array(mask)}
+
+        def decode(self, ids: list[int], **_: Any) -> str:
+            return model.target.decode(ids)
+
+    class Repeats:
+        def generate(self, *, attention_mask: np.ndarray, max_new_tokens: int, **_: Any) -> np.ndarray:
+            return np.array([[BOS] + [word] * max_new_tokens] * len(attention_mask))
+
+    found = translations_of(Texts(), Repeats(), model, ["the dog", "", "a dog runs over the green grass"], 1024)
+    assert [len(text.split()) for text in found] == [2 * 4 + 10, 0, 2 * 9 + 10]
+    found = translations_of(Texts(), Repeats(), model, ["the dog"], 7)
+    assert [len(text.split()) for text in found] == [7]
+
+
+def test_files_hold_our_numbers(tmp_path: Path) -> None:
+    model = trained(tmp_path, dropout=0.3, feed_forward_dropout=0.2)
+    decoding = model.config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 1.5})
+    model = replace(model, config=model.config.model_copy(update={"decoding": decoding}))
+    folder = export(model, tmp_path / "export")
+    config, generation = (json.loads((folder / name).read_text()) for name in ("config.json", "generation_config.json"))
+    assert config["architectures"] == ["MarianMTModel"]
+    assert (config["dropout"], config["activation_dropout"]) == (0.3, 0.2)
+    assert (config["decoder_start_token_id"], config["eos_token_id"], config["forced_eos_token_id"]) == (BOS, EOS, None)
+    assert (generation["num_beams"], generation["length_penalty"]) == (4, 1.5)
+    assert generation["suppress_tokens"] == [PAD, BOS]
+    weights = load_file(folder / "model.safetensors")
+    assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
+    size = len({*model.source.words, *model.target.words}) + 4
+    assert weights["model.encoder.embed_tokens.weight"].shape == (size, 16)
+    assert weights["final_logits_bias"].shape == (1, size)
+    assert list(np.flatnonzero(weights["final_logits_bias"])) == list(range(model.target.size, size))
+
+
+def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
+    """Marian computes them where a file has none: sines in the first half, cosines in the second."""
+    folder = export(trained(tmp_path), tmp_path / "export")
+    table = load_file(folder / "model.safetensors")["model.encoder.embed_positions.weight"]
+    angles = np.arange(1024)[:, None] / 10_000 ** (np.arange(0, 16, 2) / 16)
+    np.testing.assert_allclose(table, np.concatenate([np.sin(angles), np.cos(angles)], axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("tokenizers", "options", "message"),
+    [
+        (WORDS, {"head_size": 9}, "heads x head_size is at most d_model"),
+        (WORDS, {"architecture": "recurrent"}, "runs Transformers"),
+        ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
+    ],
+)
+def test_what_transformers_cannot_hold_is_refused(
+    tokenizers: tuple[Tokenizer, Tokenizer], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    sizes = {} if "architecture" in options else SMALL
+    config = Config.model_validate({"model": {**sizes, **options}})
+    model = TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers)
+    with pytest.raises(NmtError, match=message):
+        HuggingFaceExporter().check(model)
+
+
+def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
+    def usage(tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> str:
+        config = Config.model_validate({"model": {**SMALL, **options}})
+        return HuggingFaceExporter().usage(TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers))
+
+    assert "save_pretrained" not in usage()
+    assert "save_pretrained" in usage(positions="learned")
+    assert "save_pretrained" not in usage(positions="learned", norm="pre")
+    assert "PegasusForConditionalGeneration" in usage(norm="pre")
+    assert "optimum" in usage()
+    assert "optimum" in usage(JOINT_WORDS, norm="pre", tie_embeddings="all")
+    assert "optimum" not in usage(norm="pre")
+    assert "language code" in usage(SUBWORDS["joint"])
+    assert "language code" not in usage()
