@@ -16,7 +16,7 @@ from nmt.export.export import export_run, find_exporter
 from nmt.runs.directory import Run
 
 PYTHON = os.environ.get("NMT_CONSUMERS")
-TEXTS = ["im one two three!", "im\u00a0 one seven  five!", "im thirsty!"]
+TEXTS = ["im one two three!", "im\u00a0  thirsty!"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not PYTHON, reason="needs NMT_CONSUMERS, the Python of an environment with the consumers"),
@@ -44,6 +44,12 @@ package.install_from_path(next(f"{folder}/{name}" for name in os.listdir(folder)
 installed = translate.get_translation_from_codes("en", "de")
 print(json.dumps([installed.translate(text) for text in texts]))
 """
+TRANSFORMERS = """
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder)
+found = [model.generate(**tokenizer(text, return_tensors="pt"), num_beams=1, max_new_tokens=20) for text in texts]
+print(json.dumps([tokenizer.decode(rows[0], skip_special_tokens=True) for rows in found]))
+"""
 
 
 def translated(code: str, folder: Path) -> list[str]:
@@ -63,13 +69,20 @@ def test_ctranslate2(make_run: MakeRun) -> None:
     assert found == [translation.text for translation in Translator.load(run, None, decoding).translate(TEXTS)]
 
 
+def test_transformers(project_of_subwords: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="the export is compared here too, which needs nmt[huggingface]")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    found = translated(TRANSFORMERS, export_run(project_of_subwords, find_exporter("huggingface")).folder)
+    assert found == [translation.text for translation in Translator.load(project_of_subwords).translate(TEXTS)]
+
+
 def test_argos_translate(project_of_subwords: Run) -> None:
     """A trained model: Argos Translate searches with a beam and penalties of its own."""
     folder = export_run(project_of_subwords, find_exporter("argos", "float32")).folder
     decoding = project_of_subwords.config().decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.2})
     ours = [found.text for found in Translator.load(project_of_subwords, None, decoding).translate(TEXTS)]
     assert translated(ARGOS, folder) == ours
-    assert ours[2] == "ich bin durstig schön"
+    assert ours[1] == "ich bin durstig schön"
 
 
 @pytest.fixture
