@@ -12,7 +12,7 @@ import numpy as np
 from nmt.config.record import DocumentedRecord
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
-from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, find_export, list_exports
+from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, find_export, find_exports, open_export
 from nmt.decoding.translation import TextTranslator
 from nmt.extras import require
 from nmt.runs.directory import Run, find_run
@@ -107,9 +107,9 @@ def measure_run(
     if CTRANSLATE2 in backends:
         find_export(run, CTRANSLATE2)  # or a message
     if not backends or CTRANSLATE2 in backends:
-        for exported in list_exports(run):
-            if exported.description.to == CTRANSLATE2:
-                engines[f"CTranslate2 {exported.description.quantization}"] = partial(_export_translator, exported)
+        for folder in find_exports(run, CTRANSLATE2):
+            exported = open_export(folder)
+            engines[f"CTranslate2 {exported.description.quantization}"] = partial(_export_translator, exported)
     return measure_translation(engines, texts, turns, report)
 
 

@@ -16,7 +16,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.exported import ExportedModel
+from nmt.decoding.exported import VOCABULARY_MAP, ExportedModel
 from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.decoding.text_ids import check_lengths, encode_prefix, encode_sources, max_lengths, unknown_words
 from nmt.decoding.translation import Translation
@@ -58,7 +58,7 @@ class CTranslate2Translator:
         names = (SHARED, SHARED) if (folder / SHARED).exists() else (SOURCE, TARGET)
         self._source_tokens, self._target_tokens = (read_json(folder / name, "A vocabulary") for name in names)
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
-        self._folder = folder
+        self._folder, self._has_map = folder, (folder / VOCABULARY_MAP).exists()
         # Several batches at a time, each on a core: that is faster than a batch on all cores.
         self._engine = self._load(_cores())
 
@@ -134,6 +134,7 @@ class CTranslate2Translator:
                 max_decoding_length=int(limits[batch].max()),
                 min_decoding_length=0,
                 max_input_length=0,
+                use_vmap=self._has_map,
                 return_end_token=True,
                 return_scores=True,
                 asynchronous=True,

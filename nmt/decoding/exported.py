@@ -1,5 +1,6 @@
 """Exported models on disk: their description, and the search for them. Loads no TensorFlow."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +23,8 @@ EXPORTS = "exports"
 """Folder in a run directory that its exports are written to."""
 DESCRIPTION = "export.json"
 AGAIN = "Export the run again."
+VOCABULARY_MAP = "vmap.txt"
+"""File with the target tokens of each source token, by CTranslate2's own name."""
 RUN_FILES = "run"
 """Folder in an export with the configuration, the manifest and the tokenizers of the run."""
 
@@ -67,6 +70,25 @@ def open_export(folder: Path) -> ExportedModel:
         NotFoundError: if the folder holds no export.
         DataError: if a file is missing or is not the one that was written, or the format is unknown.
     """
+    description = read_description(folder)
+    for name, checksum in description.files.items():
+        file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise DataError(f"{folder / DESCRIPTION} is damaged: {name!r} is outside the folder. {AGAIN}")
+        if not file.is_file():
+            raise DataError(f"{file} is missing. The export was written with it. {AGAIN}")
+        if sha256(file) != checksum:
+            raise DataError(f"{file} has changed: its SHA-256 is not the one noted when it was written. {AGAIN}")
+    return ExportedModel(folder, description)
+
+
+def read_description(folder: Path) -> Description:
+    """Return the description of an export, without a look at its other files.
+
+    Raises:
+        NotFoundError: if the folder holds no export.
+        DataError: if the description is damaged, or its format is unknown.
+    """
     path = folder / DESCRIPTION
     if not path.is_file():
         raise NotFoundError(
@@ -76,32 +98,27 @@ def open_export(folder: Path) -> ExportedModel:
     values = read_json(path, "The description of an export")
     check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1], str(path))
     try:
-        description = Description.model_validate(values)
+        return Description.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {AGAIN}") from None
-    for name, checksum in description.files.items():
-        file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise DataError(f"{path} is damaged: {name!r} is outside the folder. {AGAIN}")
-        if not file.is_file():
-            raise DataError(f"{file} is missing. The export was written with it. {AGAIN}")
-        if sha256(file) != checksum:
-            raise DataError(f"{file} has changed: its SHA-256 is not the one noted when it was written. {AGAIN}")
-    return ExportedModel(folder, description)
 
 
-def list_exports(run: Run) -> list[ExportedModel]:
-    """Return the exports in a run directory, the one written last first.
+def find_exports(run: Run, to: str) -> list[Path]:
+    """Return the folders of a run's exports of a format, the one written last first.
 
-    Raises:
-        DataError: if one of them is damaged.
+    An export whose description is damaged is left out, so that it does not keep others from use.
     """
     files = [path for path in (run.folder / EXPORTS).glob(f"*/{DESCRIPTION}") if not path.parent.name.startswith(".")]
-    return [open_export(path.parent) for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)]
+    found = []
+    for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        with contextlib.suppress(DataError):
+            if read_description(path.parent).to == to:
+                found.append(path.parent)
+    return found
 
 
 def find_export(run: Run, to: str, name: str | None = None) -> ExportedModel:
-    """Return the export of a run.
+    """Return an export of a run.
 
     Args:
         run: the run.
@@ -112,12 +129,14 @@ def find_export(run: Run, to: str, name: str | None = None) -> ExportedModel:
         NotFoundError: if there is none.
         DataError: if it is damaged.
     """
-    for exported in list_exports(run):
-        if exported.description.to == to and name in (None, exported.folder.name):
-            return exported
+    folder = run.folder / EXPORTS
+    if name is not None and (folder / name / DESCRIPTION).is_file():
+        return open_export(folder / name)
+    if name is None and (found := find_exports(run, to)):
+        return open_export(found[0])
     raise NotFoundError(
         f"Run {run.name!r} has no export to {to}{f' of the name {name!r}' if name else ''}. Exports are in "
-        f"{run.folder / EXPORTS}. Make one with: nmt export --run {run.name} --to {to}"
+        f"{folder}. Make one with: nmt export --run {run.name} --to {to}"
     )
 
 

@@ -76,6 +76,11 @@ class Exporter(abc.ABC):
     quantization: str = "float32"
     """Number format of the exported matrices."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether greedy translations have to be those of the run; otherwise a loss of BLEU is bounded."""
+        return self.quantization == "float32"
+
     def positions(self, model: TrainedModel) -> int | None:
         """Return the most tokens of a sentence that the export reads, bos and eos included; None: no limit."""
         return None

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nmt.config.transformer import TransformerConfig
+from nmt.data.dataset import dataset_of_run
+from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
@@ -22,6 +24,7 @@ from nmt.export.transformer_weights import (
     TransformerWeights,
 )
 from nmt.export.vocabulary import unique_pieces
+from nmt.export.vocabulary_map import vocabulary_map
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.subword import SubwordTokenizer
 
@@ -40,9 +43,14 @@ class CTranslate2Exporter(Exporter):
     extra: ClassVar = "fast"
     modules: ClassVar = ("ctranslate2",)
 
-    def __init__(self, quantization: str = "float32") -> None:
-        """Take the number format of the matrices."""
-        self.quantization = quantization
+    def __init__(self, quantization: str = "float32", *, with_map: bool = False) -> None:
+        """Take the number format of the matrices, and whether to write a vocabulary map."""
+        self.quantization, self.with_map = quantization, with_map
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether greedy translations have to be those of the run: neither rounded, nor from part of a vocabulary."""
+        return super().is_exact and not self.with_map
 
     def check(self, model: TrainedModel) -> None:
         """Refuse architectures besides the Transformer."""
@@ -54,7 +62,7 @@ class CTranslate2Exporter(Exporter):
         return section.max_positions if section.positions == "learned" else SINUSOIDS
 
     def write(self, model: TrainedModel, folder: Path) -> None:
-        """Write ``model.bin``, ``config.json`` and the vocabularies."""
+        """Write ``model.bin``, ``config.json``, the vocabularies and, if asked for, a vocabulary map."""
         import ctranslate2  # noqa: PLC0415 - an extra
 
         section = transformer_section(model, self.consumer)
@@ -62,6 +70,10 @@ class CTranslate2Exporter(Exporter):
         spec.validate()
         spec.optimize(self.quantization)
         spec.save(str(folder))
+        if self.with_map:
+            train = dataset_of_run(model.run.name, model.manifest).split("train")
+            pieces = unique_pieces(model.source, model.target)
+            (folder / VOCABULARY_MAP).write_text(vocabulary_map(model, train, *pieces), encoding="utf-8")
         for side, tokenizer in (("source", model.source), ("target", model.target)):
             if isinstance(tokenizer, SubwordTokenizer) and normalizes_alone(tokenizer):
                 (folder / f"{side}.spm").write_bytes(with_normalization(tokenizer))

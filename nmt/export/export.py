@@ -44,12 +44,13 @@ class Export(NamedTuple):
     """Size of all files."""
 
 
-def find_exporter(to: str, quantization: str | None = None) -> Exporter:
+def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = False) -> Exporter:
     """Return the exporter of a format.
 
     Args:
         to: name of the format.
         quantization: number format of the matrices; None: the format's default.
+        with_map: whether to write a vocabulary map, which ctranslate2 has.
 
     Raises:
         NmtError: for an unknown format or number format.
@@ -61,8 +62,11 @@ def find_exporter(to: str, quantization: str | None = None) -> Exporter:
     exporter: type[Exporter] = getattr(importlib.import_module(module), name)
     if exporter.extra:
         require(exporter.extra, *exporter.modules)
+    if with_map and to != "ctranslate2":
+        raise NmtError(f"--vocabulary-map is for ctranslate2; received it with --to {to}. Leave it out.")
+    more = {"with_map": True} if with_map else {}
     if quantization is None:
-        return exporter()
+        return exporter(**more)
     if to not in QUANTIZED:
         raise NmtError(
             f"--quantization is for {' and '.join(QUANTIZED)}; received it with --to {to}, which holds float32. Leave "
@@ -75,12 +79,13 @@ def find_exporter(to: str, quantization: str | None = None) -> Exporter:
             f"There is no number format {quantization!r}{did_you_mean(quantization, QUANTIZATIONS)}. Known: "
             f"{', '.join(QUANTIZATIONS)}."
         )
-    return exporter(quantization)  # type: ignore[call-arg]
+    return exporter(quantization, **more)  # type: ignore[call-arg]
 
 
 def default_folder(run: Run, exporter: Exporter) -> Path:
     """Return the folder that an export is written to unless another is given."""
     suffix = f"-{exporter.quantization}" if exporter.name in QUANTIZED else ""
+    suffix += "-map" if getattr(exporter, "with_map", False) else ""
     return run.folder / EXPORTS / f"{exporter.name}{suffix}"
 
 

@@ -97,7 +97,7 @@ def compare(
         {OURS: ours, exporter.consumer: theirs}, [sentences.references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0
     )
     differences = [number for number, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
-    if exporter.quantization == "float32":
+    if exporter.is_exact:
         if len(differences) > tolerance.different:
             raise DataError(
                 f"The export is not equal to the run: {len(differences):,} of {len(ours):,} validation sentences are "

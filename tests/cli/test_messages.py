@@ -194,6 +194,9 @@ nmt: There is no number format 'int4' (did you mean 'int8'?). Known: float32, in
 $ nmt export --to saved-model --quantization int8
 nmt: --quantization is for ctranslate2 and argos; received it with --to saved-model, which holds float32. Leave it out.
 
+$ nmt export --to argos --vocabulary-map
+nmt: --vocabulary-map is for ctranslate2; received it with --to argos. Leave it out.
+
 $ nmt export --to argos
 nmt: The model has words as tokens. Argos Translate makes tokens with sentencepiece. Prepare the corpus with --set
      data.tokenizer=subword and train again, or export with --to saved-model.
@@ -1820,6 +1823,7 @@ OUT_OF_REACH = {
     ("decoding/exported.py", "is damaged: {error"): "test_export.py, in less time",
     ("decoding/exported.py", "is outside the folder"): "test_export.py, in less time",
     ("decoding/exported.py", "which nmt does not translate with"): "test_export.py, in less time",
+    ("export/vocabulary_map.py", "has white space"): "no tokenizer of today makes such a piece",
     ("export/argos.py", "has a vocabulary for each side"): "test_export.py, with another dataset",
     ("export/ctranslate2.py", "has the architecture"): "test_ctranslate2.py, with a recurrent model",
     ("export/huggingface/exporter.py", "attention heads of size"): "test_huggingface.py, without its extra",

@@ -15,6 +15,8 @@ import sentencepiece
 import yaml
 from conftest import MakeRun, nmt
 
+from nmt.data.dataset import open_dataset
+from nmt.decoding.ctranslate2_translator import CTranslate2Translator
 from nmt.decoding.exported import choose_export, find_export, open_export
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.evaluation.scoring import bleu
@@ -124,6 +126,32 @@ def test_a_quantized_export_may_lose_a_stated_amount_of_bleu(make_run: MakeRun) 
     with pytest.raises(DataError, match=r"The export in int8 loses \d\.\d+ BLEU on the validation split"):
         export_run(run, Empty("int8"), tolerance=loss)
     assert export_run(run, CTranslate2Exporter("int8"), tolerance=Tolerance(bleu=100)).folder.name == "ctranslate2-int8"
+
+
+def test_a_vocabulary_map_holds_what_training_aligned(make_run: MakeRun) -> None:
+    run = make_run("subword", tie_embeddings="all")
+    exporter = find_exporter("ctranslate2", with_map=True)
+    exported = export_run(run, exporter, tolerance=Tolerance(bleu=100))
+    assert exported.folder.name == "ctranslate2-float32-map"
+    model = TrainedModel.of(run, None)
+    frequent, *rows = (exported.folder / "vmap.txt").read_text().splitlines()
+    assert frequent.startswith("\t")
+    common = set(frequent.split())
+    pieces = set(model.target.pieces(range(model.target.size)))
+    train = open_dataset("subword").split("train")
+    seen = {model.target.pieces([id_])[0] for id_ in train.target.tokens[:].tolist()}
+    for row in rows:
+        source, _, targets = row.partition("\t")
+        assert source in pieces and set(targets.split()) <= seen
+    assert common == seen  # fewer than the map may have
+    translator = CTranslate2Translator.load(open_export(exported.folder))
+    for [translation] in translator.translate_n_best(["im one two!", "im thirsty!"]):
+        assert set(model.target.pieces(translation.ids)) <= seen | {"</s>", "<unk>"}
+
+
+def test_a_vocabulary_map_is_for_ctranslate2() -> None:
+    with pytest.raises(NmtError, match="--vocabulary-map is for ctranslate2; received it with --to argos"):
+        find_exporter("argos", with_map=True)
 
 
 def test_exports_are_not_overwritten_unless_asked(make_run: MakeRun, tmp_path: Path) -> None:

@@ -29,6 +29,15 @@ def export(
             rich_help_panel=FORMAT,
         ),
     ] = None,
+    vocabulary_map: Annotated[
+        bool,
+        typer.Option(
+            "--vocabulary-map",
+            help="For ctranslate2: choose among the target tokens that training aligned with a sentence's tokens. Beam "
+            "search takes a quarter less time.",
+            rich_help_panel=FORMAT,
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +96,7 @@ def export(
     """
     from nmt.export.export import export_run, find_exporter
 
-    exporter = find_exporter(to, quantization)
+    exporter = find_exporter(to, quantization, with_map=vocabulary_map)
 
     from nmt.data.languages import language_pair
     from nmt.export.verification import OURS, Tolerance
