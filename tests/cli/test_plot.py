@@ -100,6 +100,7 @@ def test_unknown_words_are_reported_and_shown_as_unknown(plot: Plot, capsys: pyt
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "im", "<unk>", "</s>"]
 
 
+@pytest.mark.slow
 def test_it_is_written_where_the_other_figures_are(runs: Path) -> None:
     printed = in_a_process("plot", "alignment", "--run", "recurrent", SENTENCE, cwd=runs).stdout
     assert printed == "checkpoints/recurrent/plots/alignment.png\n"

@@ -49,6 +49,7 @@ def test_an_export_translates_as_the_run_without_tensorflow(project: Path) -> No
     assert done.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_scores_n_best_and_evaluation_take_the_export(project: Path) -> None:
     nmt("export", "--to", "ctranslate2", cwd=project)
     options = ["--beam", "3", "--n-best", "2", "--alignment"]

@@ -271,6 +271,7 @@ def run_script(exported: Export, sentences: list[str]) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.mark.slow
 def test_the_script_of_the_usage_translates_as_nmt_does(exported: Export) -> None:
     ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
     assert run_script(exported, SENTENCES) == ours

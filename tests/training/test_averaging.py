@@ -57,6 +57,7 @@ def test_it_is_the_average_that_training_ends_with(dataset: Dataset) -> None:
     assert run.weights_path("average").read_bytes() == content
 
 
+@pytest.mark.slow
 def test_an_average_asked_for_stands_until_training_goes_on(dataset: Dataset) -> None:
     run = train(settings(), dataset)
     asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
@@ -91,6 +92,7 @@ def test_after_a_line_that_was_cut_the_average_is_known(dataset: Dataset) -> Non
 # --- as a user types it
 
 
+@pytest.mark.slow
 def test_averaged_weights_are_validated_named_and_translated_with(project: Path) -> None:
     (project / "checkpoints/base/metrics.jsonl").unlink()  # it translates without, and so is averaged without
     asked = nmt("average", "--run", "base", "--last", "2", cwd=project)

@@ -120,7 +120,7 @@ def comparable(run: Run) -> list[dict]:
     "settings",
     [
         {"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120},
-        {"precision": "float16", "micro_batches": 2, "batch_size": 16},
+        pytest.param({"precision": "float16", "micro_batches": 2, "batch_size": 16}, marks=pytest.mark.slow),
         {
             "precision": "float32",
             "model": {"attention_dropout": 0.2, "feed_forward_dropout": 0.2},
