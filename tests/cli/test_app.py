@@ -132,6 +132,7 @@ def raw_files(folder: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_format_gives_the_same_dataset(tmp_path: Path) -> None:
     datasets = []
     for number, (files, options) in enumerate(raw_files(tmp_path).items()):

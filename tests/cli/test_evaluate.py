@@ -95,6 +95,7 @@ def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> Non
     assert (project / "r.md").read_text().count("\n| ") > len(lines(project / reference))
 
 
+@pytest.mark.slow
 def test_systems_are_scored_by_source_length_in_a_table_and_a_figure(project: Path) -> None:
     test = [lines(project / DATA / f"test.{side}.txt") for side in ("source", "target")]
     short = [("im thirsty", "ich bin durstig")] * 25

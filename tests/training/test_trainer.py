@@ -119,7 +119,7 @@ def comparable(run: Run) -> list[dict]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120},
+        pytest.param({"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120}, marks=pytest.mark.slow),
         pytest.param({"precision": "float16", "micro_batches": 2, "batch_size": 16}, marks=pytest.mark.slow),
         {
             "precision": "float32",
