@@ -108,8 +108,9 @@ def measure_run(
         find_export(run, CTRANSLATE2)  # or a message
     if not backends or CTRANSLATE2 in backends:
         for folder in find_exports(run, CTRANSLATE2):
-            exported = open_export(folder)
-            engines[f"CTranslate2 {exported.description.quantization}"] = partial(_export_translator, exported)
+            # By the folder: two exports can have the same number format, with and without a vocabulary map.
+            engine = f"CTranslate2 {folder.name.removeprefix(f'{CTRANSLATE2}-')}"
+            engines[engine] = partial(_export_translator, open_export(folder))
     return measure_translation(engines, texts, turns, report)
 
 
