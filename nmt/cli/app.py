@@ -15,14 +15,14 @@ from nmt.cli.commands.demo import demo
 from nmt.cli.commands.evaluate import evaluate
 from nmt.cli.commands.export import export
 from nmt.cli.commands.fetch import fetch
-from nmt.cli.commands.info import info
 from nmt.cli.commands.plot import plot
 from nmt.cli.commands.prepare import prepare
-from nmt.cli.commands.samples import samples
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
+from nmt.cli.inspection.info import info
+from nmt.cli.inspection.samples import samples
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
 from nmt.errors import NmtError
 

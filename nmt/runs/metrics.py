@@ -38,6 +38,10 @@ class StepMetrics(Record):
     """Share of target tokens predicted correctly."""
     learning_rate: float
     """Learning rate of the last of these steps."""
+    target_tokens: int | None = None
+    """Number of target tokens trained on in the epoch so far; None in lines of earlier versions."""
+    seconds: float | None = None
+    """Duration of the epoch's training steps so far; None in lines of earlier versions."""
 
 
 class Validation(Record):

@@ -173,12 +173,12 @@ class Trainer:
         started = time.perf_counter()
         for batches in self.pipeline.step_batches(epoch, position.steps_in_epoch):
             self.state.step(batches, self.pipeline.learning_rate(position.step + 1))
-            metrics = self._step_metrics() if position.step % self.config.training.log_every == 0 else None
+            is_logged = position.step % self.config.training.log_every == 0
             needed = any(listener.needs_totals() for listener in self.listeners)
-            totals = self._read_totals() if needed else None
-            now = time.perf_counter()
-            position.seconds += now - started
-            event = StepEvent(totals, position.seconds, metrics)
+            totals = self._read_totals() if needed or is_logged else None
+            position.seconds += time.perf_counter() - started
+            metrics = self._step_metrics(totals) if totals and is_logged else None
+            event = StepEvent(totals if needed else None, position.seconds, metrics)
             for listener in self.listeners:
                 listener.on_step(event)
             if position.steps_in_epoch < steps:
@@ -190,15 +190,16 @@ class Trainer:
             started = time.perf_counter()
         self._end_epoch(epoch)
 
-    def _step_metrics(self) -> StepMetrics | None:
-        position, totals = self.state.position, self._read_totals()
+    def _step_metrics(self, totals: Sums) -> StepMetrics | None:
+        position = self.state.position
         since, position.logged = totals.since(position.logged), totals
         if not since.tokens:  # all steps were skipped
             return None
         (loss, accuracy), rate = since.means, self.pipeline.learning_rate(position.step)
         return StepMetrics(
-            epoch=position.epoch + 1, step=position.step, loss=loss, accuracy=accuracy, learning_rate=rate
-        )
+            epoch=position.epoch + 1, step=position.step, loss=loss, accuracy=accuracy, learning_rate=rate,
+            target_tokens=int(totals.tokens), seconds=position.seconds,
+        )  # fmt: skip
 
     def _end_epoch(self, epoch: int) -> None:
         train, position = self._read_totals(), self.state.position

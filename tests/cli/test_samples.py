@@ -65,7 +65,7 @@ def test_a_run_without_samples_names_the_setting(run: Run, tmp_path: Path) -> No
 def test_tensorflow_is_not_needed(run: Run, tmp_path: Path) -> None:
     validated(run, 1, 10, ["x"])
     code = (
-        "import sys; from nmt.cli.commands.samples import samples; samples('first'); "
+        "import sys; from nmt.cli.inspection.samples import samples; samples('first'); "
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)

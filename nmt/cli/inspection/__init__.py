@@ -1,0 +1,1 @@
+"""Commands that show runs, models and data."""
