@@ -204,8 +204,9 @@ README = (ROOT / "README.md").read_text()
 def test_every_command_of_the_program_stands_in_the_readme() -> None:
     from nmt.cli.app import app
 
-    for command in app.registered_commands:
-        assert re.search(rf"\bnmt {command.callback.__name__}\b", README), command  # type: ignore[union-attr]
+    names = [command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
+    for name in [*names, *(group.typer_instance.info.name for group in app.registered_groups)]:  # type: ignore[union-attr]
+        assert re.search(rf"\bnmt {name}\b", README), name
 
 
 def test_every_configuration_opens_with_its_command() -> None:

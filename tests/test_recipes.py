@@ -123,17 +123,22 @@ def test_a_schedule(copy: Copy) -> None:
     assert copy.run(code=rates) == "[0.05, 0.5, 0.5]\n"
 
 
-def test_a_figure(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "FIGURES", dict(figures.FIGURES))
-    (code,) = blocks("A figure")
-    names = {"Figure": figures.Figure, "Run": Run, "FIGURES": figures.FIGURES}
-    exec(code, names)
+def test_a_figure(copy: Copy, project: Path) -> None:
+    function, entry = blocks("A figure")
+    copy.append("plotting/curves.py", function)
+    copy.append("plotting/registry.py", entry)
+    shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
+    assert copy.run("plot", "gap") == "checkpoints/base/plots/gap.png\n"
+    assert (copy.folder / "checkpoints/base/plots/gap.png").read_bytes().startswith(b"\x89PNG")
+    assert "Draw validation loss minus training loss by epoch." in copy.run("plot", "--help")
+
+    names: dict[str, Any] = {"Figure": figures.Figure, "Run": Run}
+    exec(function, names)
     run = Run(project / "checkpoints" / "base")
-    figure = figures.draw("gap", run)
+    figure = figures.empty_figure()
+    names["draw_gap"](figure, run)
     (line,) = figure.axes[0].lines
     assert line.get_ydata().tolist() == [epoch.validation_loss - epoch.train_loss for epoch in run.epochs()]
-    figures.save(figure, project / "gap.png")
-    assert (project / "gap.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_export(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

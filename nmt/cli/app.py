@@ -15,7 +15,6 @@ from nmt.cli.commands.demo import demo
 from nmt.cli.commands.evaluate import evaluate
 from nmt.cli.commands.export import export
 from nmt.cli.commands.fetch import fetch
-from nmt.cli.commands.plot import plot
 from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
@@ -23,11 +22,12 @@ from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
 from nmt.cli.inspection.samples import samples
+from nmt.cli.plot.app import plot
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
 from nmt.errors import NmtError
 
 # Help sections of the first page, with their commands in the order of use.
-COMMANDS: dict[str, list[Callable[..., Any]]] = {
+COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
     "Quality": [evaluate, samples, average],
     "Use elsewhere": [export, serve],
@@ -35,8 +35,25 @@ COMMANDS: dict[str, list[Callable[..., Any]]] = {
     "Corpora": [fetch, demo],
 }
 
+
+def _name(command: Callable[..., Any] | typer.Typer) -> str:
+    return str(command.info.name) if isinstance(command, typer.Typer) else command.__name__
+
+
+ORDER = [_name(command) for commands in COMMANDS.values() for command in commands]
+
+
+class Program(HelpGroup):
+    """The program: its commands and groups of commands in the order of use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return ORDER
+
+
 app = typer.Typer(
-    cls=HelpGroup,
+    cls=Program,
+    subcommand_metavar="COMMAND [ARGUMENT]...",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -57,7 +74,10 @@ app = typer.Typer(
 )
 for _section, _commands in COMMANDS.items():
     for _command in _commands:
-        app.command(cls=HelpCommand, rich_help_panel=_section)(_command)
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, rich_help_panel=_section)
+        else:
+            app.command(cls=HelpCommand, rich_help_panel=_section)(_command)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -36,7 +36,7 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """The program with its help page: the commands in their help sections."""
+    """A program or a group of commands with its help page: the commands in their help sections."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""
@@ -59,7 +59,7 @@ def _page(ctx: Any, sections: list[Section]) -> str:
     text, _, examples = inspect.cleandoc(command.help or "").partition("Examples:\n")
     arguments = [parameter.metavar for parameter in command.params if parameter.param_type_name == "argument"]
     usage = f"Usage: {ctx.command_path} "
-    pieces = ["[OPTIONS]", *(["COMMAND", "[ARGUMENT]..."] if isinstance(command, TyperGroup) else arguments)]
+    pieces = ["[OPTIONS]", *([command.subcommand_metavar] if isinstance(command, TyperGroup) else arguments)]
     lines = textwrap.wrap(usage + " ".join(pieces), width, subsequent_indent=" " * len(usage))
     for paragraph in text.strip().split("\n\n"):
         lines += ["", *textwrap.wrap(" ".join(paragraph.split()), width)]

@@ -48,11 +48,20 @@ def _line_message(error: Any, name: str) -> str:
         options = [name for parameter in error.ctx.command.params for name in parameter.opts]
         known = [*error.ctx.help_option_names, *options]
         return f"{name} has no option {error.option_name!r}{did_you_mean(error.option_name, known)}"
+    if message == "Missing command":
+        return f"{name} takes {_kind(error)}; received none"
     if matched := _UNKNOWN_COMMAND.match(message):
-        return f"There is no command {matched[1]!r}{did_you_mean(matched[1], error.ctx.command.commands)}"
+        return (
+            f"There is no {_kind(error).lower()} {matched[1]!r}{did_you_mean(matched[1], error.ctx.command.commands)}"
+        )
     if matched := _EXTRA_ARGUMENTS.match(message):
         takes = [each.metavar for each in error.ctx.command.params if each.param_type_name == "argument"]
         return f"{name} takes {' '.join(takes) or 'no argument'}; received {matched[1]!r}{' too' if takes else ''}"
     for pattern, words in _OPTION_RULES:
         message = pattern.sub(words, message)
     return message
+
+
+def _kind(error: Any) -> str:
+    """Return what the subcommands of a group are: COMMAND or FIGURE."""
+    return str(error.ctx.command.subcommand_metavar).partition(" ")[0]

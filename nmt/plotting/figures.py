@@ -1,10 +1,9 @@
-"""Figures of a run by name: drawn, saved to a file, shown in a window. No TensorFlow, so a figure appears at once.
+"""Figures drawn by name, saved to a file, shown in a window. No TensorFlow, so a figure appears at once.
 
-To add a figure, write a function of (Figure, Run) and give it a line in ``FIGURES``. The figure ``ALIGNMENT`` needs a
-sentence too, and a model that translates it.
+To add a figure of a run, write a function of (Figure, Run) and give it a line in ``nmt.plotting.registry``.
 """
 
-from collections.abc import Callable
+import importlib
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,22 +11,11 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from nmt.errors import NmtError, NotFoundError
-from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses
-from nmt.plotting.positions import draw_positions
-from nmt.plotting.schedule import draw_schedule
+from nmt.plotting.registry import FIGURES
 from nmt.plotting.style import missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
-
-FIGURES: dict[str, Callable[[Figure, Run], None]] = {
-    "losses": draw_losses,
-    "accuracy": draw_accuracy,
-    "bleu": draw_bleu,
-    "schedule": draw_schedule,
-    "positions": draw_positions,
-}
-ALIGNMENT = "alignment"
 
 
 def empty_figure() -> Figure:
@@ -42,10 +30,10 @@ def draw(name: str, run: Run) -> Figure:
         NotFoundError: if no figure has that name, or the run has nothing to draw yet.
     """
     if name not in FIGURES:
-        known = [*FIGURES, ALIGNMENT]
-        raise NotFoundError(f"There is no figure {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}.")
+        raise NotFoundError(f"There is no figure {name!r}{did_you_mean(name, FIGURES)}. Known: {', '.join(FIGURES)}.")
     figure = empty_figure()
-    FIGURES[name](figure, run)
+    module = importlib.import_module(f"nmt.plotting.{FIGURES[name].module}")
+    getattr(module, FIGURES[name].function)(figure, run)
     return figure
 
 

@@ -16,8 +16,9 @@ from nmt.cli.app import COMMANDS, app
 from nmt.cli.help import GAP, INDENT, MAX_LABEL
 
 PROGRAM: Any = get_command(app)
-NAMES = list(PROGRAM.commands)
-PAGES = ["", *NAMES]
+NAMES = PROGRAM.list_commands(None)
+FIGURES = [f"plot {name}" for name in PROGRAM.commands["plot"].commands]
+PAGES = ["", *NAMES, *FIGURES]
 ESCAPE = "\x1b["
 
 
@@ -25,9 +26,17 @@ def page(command: str, columns: int, monkeypatch: pytest.MonkeyPatch, **environm
     for name, value in {"COLUMNS": str(columns), "NO_COLOR": "1", **environment}.items():
         monkeypatch.setenv(name, value)
     context = PROGRAM.make_context("nmt", [], resilient_parsing=True)
-    if command:
-        context = PROGRAM.commands[command].make_context(command, [], parent=context, resilient_parsing=True)
+    for word in command.split():
+        context = context.command.commands[word].make_context(word, [], parent=context, resilient_parsing=True)
     return str(context.get_help())
+
+
+def command_of(words: list[str]) -> tuple[Any, list[str]]:
+    """Return the command that a command line names, and its arguments."""
+    command = PROGRAM
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        command, words = command.commands[words[0]], words[1:]
+    return command, words
 
 
 def examples(command: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -40,14 +49,16 @@ def examples(command: str, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 @pytest.mark.parametrize("command", PAGES)
 def test_every_page_has_an_example_of_its_command(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert any(words[0] == command or not command for words in examples(command, monkeypatch))
+    parts = command.split()
+    assert any(words[: len(parts)] == parts for words in examples(command, monkeypatch))
 
 
 @pytest.mark.parametrize("command", PAGES)
 def test_examples_are_commands_that_can_be_typed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, *arguments in examples(command, monkeypatch):
+    for words in examples(command, monkeypatch):
+        named, arguments = command_of(words)
         if "--help" not in arguments:
-            PROGRAM.commands[name].make_context(name, arguments)  # refuses an option that does not exist
+            named.make_context(named.name, arguments)  # refuses an option that does not exist
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -67,18 +78,18 @@ def test_descriptions_have_at_least_44_columns_of_80(command: str, monkeypatch: 
     assert 80 - starts.pop() >= 44
 
 
-@pytest.mark.parametrize("command", NAMES)
+@pytest.mark.parametrize("command", [*NAMES, *FIGURES])
 def test_every_parameter_has_a_description_and_every_value_a_short_name(command: str) -> None:
-    for parameter in PROGRAM.commands[command].params:
+    for parameter in command_of(command.split())[0].params:
         assert parameter.help and parameter.help[-1] in ".", parameter.name
         if not getattr(parameter, "is_flag", False):
             assert parameter.metavar and len(parameter.metavar) <= 13, parameter.name
 
 
-@pytest.mark.parametrize("command", NAMES)
+@pytest.mark.parametrize("command", [*NAMES, *FIGURES])
 def test_every_parameter_stands_on_the_page_with_its_default(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(page(command, 80, monkeypatch).split())
-    for parameter in PROGRAM.commands[command].params:
+    for parameter in command_of(command.split())[0].params:
         assert " ".join(parameter.help.split()) in text
         assert parameter.param_type_name == "argument" or parameter.opts[0] in text
         if parameter.default not in (None, False, ""):
@@ -106,7 +117,7 @@ def test_a_terminal_gets_styles_unless_it_refuses_them(
     for name, value in {"COLUMNS": "80", **environment}.items():
         monkeypatch.setenv(name, value)
     reader, writer = pty.openpty()
-    subprocess.run([sys.executable, "-m", "nmt", "plot", "--help"], stdout=writer, stderr=writer, check=True)
+    subprocess.run([sys.executable, "-m", "nmt", "plot", "losses", "--help"], stdout=writer, stderr=writer, check=True)
     os.close(writer)
     shown = b""
     try:

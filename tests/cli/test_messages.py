@@ -1028,8 +1028,7 @@ nmt: Training diverged: step 5, batch 5 of epoch 1, after 3 skipped steps; nothi
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
 $ nmt plot loss
-nmt: There is no figure 'loss' (did you mean 'losses'?). Known: losses, accuracy, bleu, schedule, positions,
-     alignment.
+nmt: There is no figure 'loss' (did you mean 'losses'?). See nmt plot --help
 
 $ nmt plot losses --run bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
@@ -1086,22 +1085,19 @@ nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions.
 # An alignment
 
 $ nmt plot alignment
-nmt: An alignment is that of a sentence and its translation; received no sentence. Give one: nmt plot alignment
-     "SENTENCE"
+nmt: plot alignment takes SENTENCE; received none. See nmt plot alignment --help
 
 $ nmt plot losses 'im thirsty'
-nmt: SENTENCE is for the figure alignment; received it with losses. Leave it out, or draw that: nmt plot alignment
-     "SENTENCE"
+nmt: plot losses takes no argument; received 'im thirsty'. See nmt plot losses --help
 
 $ nmt plot losses --head 1
-nmt: --head is for the figure alignment; received it with losses. Leave it out, or draw that: nmt plot alignment
-     "SENTENCE"
+nmt: plot losses has no option '--head' (did you mean '--help'?). See nmt plot losses --help
 
 $ nmt plot alignment '?!'
 nmt: Sentence '?!' has no words after normalization. An alignment needs a word at least. Give another sentence.
 
 $ nmt plot alignment --layer 0 'im thirsty'
-nmt: --layer must be greater than or equal to 1; received '0'. See nmt plot --help
+nmt: --layer must be greater than or equal to 1; received '0'. See nmt plot alignment --help
 
 $ nmt plot alignment --layer 2 'im thirsty'
 nmt: The attention of run 'base' has no layer 2. Its layers: 1. Give one of these, or leave --layer out.

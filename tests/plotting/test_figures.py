@@ -77,7 +77,7 @@ def test_an_unknown_figure_is_refused_with_the_known_names(trained: Run, name: s
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, trained)
     assert str(caught.value) == (
-        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, positions, alignment."
+        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, positions."
     )
 
 

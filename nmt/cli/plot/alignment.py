@@ -1,12 +1,12 @@
-"""``nmt plot``: figures of a run."""
+"""``nmt plot alignment``: attention of a translation to its source."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options import RunOption
-from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.cli.plot.saving import OutputOption, ShowOption, finish, path_of
+from nmt.errors import DataError, NotFoundError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,20 +15,12 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
 
-def plot(
-    figure: Annotated[
-        str,
-        typer.Argument(help="losses, accuracy, bleu, schedule, positions or alignment.", metavar="FIGURE"),
-    ],
-    sentence: Annotated[
-        str | None, typer.Argument(help="Source sentence of an alignment.", metavar="[SENTENCE]")
-    ] = None,
+def alignment(
+    sentence: Annotated[str, typer.Argument(help="Source sentence.", metavar="SENTENCE")],
     run: RunOption = None,
     layer: Annotated[
         int | None,
-        typer.Option(
-            "--layer", min=1, metavar="N", help="Decoder layer of an alignment, from 1. Default: the last layer."
-        ),
+        typer.Option("--layer", min=1, metavar="N", help="Decoder layer, from 1. Default: the last layer."),
     ] = None,
     head: Annotated[
         int | None,
@@ -36,59 +28,26 @@ def plot(
             "--head",
             min=1,
             metavar="N",
-            help="Attention head of an alignment, from 1. Default: the mean over the heads of the layer.",
+            help="Attention head, from 1. Default: the mean over the heads of the layer.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Figure file, in the format of its suffix. Default: FIGURE.png in plots/ of the run.",
-        ),
-    ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Open the figure in a window too.")] = False,
+    output: OutputOption = None,
+    show: ShowOption = False,
 ) -> None:
-    """Draw the curves, learning rate or position embedding of a run, or its attention on a sentence.
+    """Draw the attention of a translation to its sentence.
 
-    An alignment is a matrix: the attention of each token of the translation to each token of the sentence. The run
-    translates the sentence as nmt translate does.
-
-    Prints the path of the figure.
+    The run translates the sentence as nmt translate does. The figure is a matrix: the attention of each token of the
+    translation to each token of the sentence. Prints the path of the figure.
 
     Examples:
-        nmt plot losses
-        nmt plot bleu --run base --output bleu.svg
         nmt plot alignment "im thirsty"
         nmt plot alignment --layer 1 --head 2 "im thirsty"
     """
-    from nmt.plotting import figures
     from nmt.runs.directory import find_run
 
-    options = {"SENTENCE": sentence, "--layer": layer, "--head": head}
-    received = [name for name, value in options.items() if value is not None]
-    if figure in figures.FIGURES and received:
-        raise NmtError(
-            f"{received[0]} is for the figure alignment; received it with {figure}. Leave it out, or draw that: nmt "
-            'plot alignment "SENTENCE"'
-        )
-    if figure == figures.ALIGNMENT and sentence is None:
-        raise NmtError(
-            "An alignment is that of a sentence and its translation; received no sentence. Give one: nmt plot "
-            'alignment "SENTENCE"'
-        )
     chosen = find_run(run)
-    path = output if output is not None else chosen.plots_path / f"{figure}.png"
-    figures.check_format(path)
-    if sentence is not None and figure == figures.ALIGNMENT:
-        drawn = _draw_alignment(chosen, sentence, layer, head)
-    else:
-        drawn = figures.draw(figure, chosen)
-    figures.save(drawn, path)
-    if show:
-        figures.show(drawn)
-    typer.echo(path)
+    path = path_of("alignment", output, chosen)
+    finish(_draw_alignment(chosen, sentence, layer, head), path, show=show)
 
 
 def _draw_alignment(run: "Run", sentence: str, layer: int | None, head: int | None) -> "Figure":

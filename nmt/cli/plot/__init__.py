@@ -1,0 +1,1 @@
+"""``nmt plot``: a module for each group of figures."""

@@ -1,0 +1,35 @@
+"""``nmt plot``: the figures by help section."""
+
+from collections.abc import Callable
+
+import typer
+
+from nmt.cli.help import HelpCommand, HelpGroup
+from nmt.cli.plot.alignment import alignment
+from nmt.cli.plot.run_figures import run_figure
+from nmt.plotting.registry import FIGURES
+
+# Help sections, with their figures in the order of the page; underscores in names of functions become hyphens.
+SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
+    "Training of a run": {name: run_figure(name) for name in FIGURES},
+    "Attention of a run": {"alignment": alignment},
+}
+
+plot = typer.Typer(
+    name="plot",
+    cls=HelpGroup,
+    subcommand_metavar="FIGURE [ARGUMENT]...",
+    help="""Draw the curves of a run, its attention, and what its model computes.
+
+    Prints the path of the figure. The suffix of --output names its format: .png, .svg, .pdf and others.
+
+    Examples:
+        nmt plot losses
+        nmt plot bleu --run base --output bleu.svg
+        nmt plot alignment "im thirsty"
+        nmt plot losses --help     options and examples of a figure
+    """,
+)
+for _section, _figures in SECTIONS.items():
+    for _name, _figure in _figures.items():
+        plot.command(_name, cls=HelpCommand, rich_help_panel=_section)(_figure)

@@ -1,0 +1,23 @@
+"""Figures of a run by name. A module that draws is loaded at its first use, so that help appears at once."""
+
+from typing import NamedTuple
+
+
+class RunFigure(NamedTuple):
+    """A figure that a run alone determines."""
+
+    module: str
+    """Module of ``nmt.plotting``."""
+    function: str
+    """Function of (figure, run) that draws into an empty matplotlib figure."""
+    summary: str
+    """Content of the figure in a sentence."""
+
+
+FIGURES: dict[str, RunFigure] = {
+    "losses": RunFigure("curves", "draw_losses", "Draw training and validation loss by epoch."),
+    "accuracy": RunFigure("curves", "draw_accuracy", "Draw training and validation accuracy by epoch."),
+    "bleu": RunFigure("curves", "draw_bleu", "Draw BLEU and chrF of the validation translations by time."),
+    "schedule": RunFigure("schedule", "draw_schedule", "Draw the learning rate by step."),
+    "positions": RunFigure("positions", "draw_positions", "Draw the position embedding, sinusoidal or learned."),
+}
