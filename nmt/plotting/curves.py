@@ -1,13 +1,33 @@
 """Curves of the metrics file: loss, accuracy, BLEU and chrF over training."""
 
+from typing import Any
+
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
-from nmt.plotting.style import CURVE, MARK, TRAINING, VALIDATION, add_axes
+from nmt.plotting.style import (
+    MARK,
+    TRAINING,
+    VALIDATION,
+    add_axes,
+    add_legend,
+    add_title,
+    curve,
+    name_curves,
+    run_title,
+)
 from nmt.runs.directory import Run
 from nmt.runs.epoch_ranges import in_ranges
 from nmt.runs.metrics import EpochMetrics, best_of
+
+RING: dict[str, Any] = {
+    "marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": MARK, "linestyle": "none",
+}  # fmt: skip
+STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "markeredgecolor": "white", "linestyle": "none"}
 
 
 def draw_losses(figure: Figure, run: Run) -> None:
@@ -42,20 +62,29 @@ def draw_bleu(figure: Figure, run: Run) -> None:
             f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
             "with --set training.decode_validation=500, or score the run with nmt evaluate."
         )
-    axes = add_axes(figure, f"Run {run.name}", "minutes of training", "score of validation translations")
+    add_title(figure, "BLEU and chrF of validation translations", run_title(run))
+    axes = add_axes(figure, "minutes of training", "score")
     times = [time for time, _ in scored]
     average = run.average()
-    for metric, key, color in (("BLEU", "validation_bleu", VALIDATION), ("chrF", "validation_chrf", TRAINING)):
-        scores = [getattr(epoch, key) for _, epoch in scored]
-        axes.plot(times, scores, color=color, label=metric, **CURVE)
-        average_score = getattr(average, key, None)
+    marks: dict[str, Artist] = {}
+    for number, metric in enumerate(("BLEU", "chrF")):
+        key = f"validation_{metric.lower()}"
+        # chrF may be missing where BLEU is not: a run of an earlier version.
+        scores = [np.nan if (score := getattr(epoch, key)) is None else score for _, epoch in scored]
+        if np.isnan(scores).all():
+            continue
+        (line,) = axes.plot(times, scores, label=metric, **curve(number, len(times)))
+        best = int(np.nanargmax(scores))
+        (mark,) = axes.plot(times[best], scores[best], **RING)
+        marks[f"best {metric}: {scores[best]:.1f}, epoch {scored[best][1].epoch}"] = mark
+        average_score = getattr(average, key) if average else None
         if average and average_score is not None:
-            axes.plot(
-                times[-1], average_score, "D", markersize=7, color=color,
-                label=f"{metric} of the average of epochs {in_ranges(average.epochs)}: {average_score:.1f}",
-            )  # fmt: skip
+            name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {average_score:.1f}"
+            (marks[name],) = axes.plot(times[-1], average_score, color=line.get_color(), **STAR)
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    axes.set_xlim(left=0)
+    add_legend(figure, list(marks.values()), list(marks))
+    name_curves(axes, [line for line in axes.get_lines() if line.get_label() in {"BLEU", "chrF"}])
 
 
 def finished_epochs(run: Run) -> list[EpochMetrics]:
@@ -73,30 +102,42 @@ def finished_epochs(run: Run) -> list[EpochMetrics]:
     return epochs
 
 
+def count_epochs(axes: Axes, epochs: int) -> None:
+    """Label an axis of E epochs with whole numbers."""
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if epochs == 1:
+        axes.set_xlim(0, 2)
+
+
 def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
     """Draw "loss" or "accuracy" of training and validation; mark the best epoch and the average of epochs."""
     epochs = finished_epochs(run)
-    axes = add_axes(figure, f"Run {run.name}", "epoch", label)
+    add_title(figure, f"{metric.capitalize()} of training and validation", run_title(run))
+    axes = add_axes(figure, "epoch", label)
     numbers = [epoch.epoch for epoch in epochs]
-    for split, color, name in (
-        ("train", TRAINING, "training (with dropout)"),
+    curves = []
+    for split, style, name in (
         ("validation", VALIDATION, "validation"),
+        ("train", TRAINING, "training\n(with dropout)"),
     ):
-        axes.plot(numbers, [getattr(epoch, f"{split}_{metric}") for epoch in epochs], color=color, label=name, **CURVE)
+        values = [getattr(epoch, f"{split}_{metric}") for epoch in epochs]
+        curves += axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
     best = best_of(epochs, run.config().training.best_by) or epochs[-1]
-    axes.axvline(best.epoch, color=MARK, linewidth=1, linestyle=":")
-    axes.plot(
-        best.epoch, getattr(best, f"validation_{metric}"), "o", markersize=10, markerfacecolor="none",
-        markeredgecolor=MARK,
-        label=f"best epoch: {best.epoch} (validation accuracy {best.validation_accuracy:.3f}, "
-        f"loss {best.validation_loss:.3f})",
-    )  # fmt: skip
+    axes.axvline(best.epoch, color=MARK, linewidth=1, linestyle=":", zorder=1)
+    (ring,) = axes.plot(best.epoch, getattr(best, f"validation_{metric}"), **RING)
+    marks: dict[str, Artist] = {
+        f"best epoch: {best.epoch} (validation accuracy {best.validation_accuracy:.3f}, "
+        f"loss {best.validation_loss:.3f})": ring
+    }
     average = run.average()
     if average and average.validation_loss is not None:
-        axes.plot(
-            average.epochs[-1], getattr(average, f"validation_{metric}"), "D", markersize=7, color=VALIDATION,
-            label=f"average of epochs {in_ranges(average.epochs)} (validation accuracy "
-            f"{average.validation_accuracy:.3f}, loss {average.validation_loss:.3f})",
-        )  # fmt: skip
-    axes.locator_params(axis="x", integer=True)
-    axes.legend(frameon=False)
+        (star,) = axes.plot(
+            average.epochs[-1], getattr(average, f"validation_{metric}"), color=curves[0].get_color(), **STAR
+        )
+        marks[
+            f"average of epochs {in_ranges(average.epochs)} (validation accuracy {average.validation_accuracy:.3f}, "
+            f"loss {average.validation_loss:.3f})"
+        ] = star
+    count_epochs(axes, len(epochs))
+    add_legend(figure, list(marks.values()), list(marks))
+    name_curves(axes, curves)

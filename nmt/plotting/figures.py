@@ -12,15 +12,33 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting.registry import FIGURES
-from nmt.plotting.style import missing_characters_as_boxes
+from nmt.plotting.style import DPI, HEIGHT, SAVED, WIDTH, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
 
+PADDING = 0.1  # inches around axes
+# What a file says of itself. Dates are left out, so that equal figures are equal files.
+PROGRAM = "nmt plot"
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": PROGRAM},
+    "svg": {"Creator": PROGRAM, "Date": None},
+    "svgz": {"Creator": PROGRAM, "Date": None},
+    "pdf": {"Creator": PROGRAM, "CreationDate": None},
+}
 
-def empty_figure() -> Figure:
-    """Return a figure of 960 by 600 pixels without axes."""
-    return Figure(figsize=(8, 5), layout="constrained", dpi=120)
+
+def empty_figure(height: float = HEIGHT) -> Figure:
+    """Return a figure without axes, 960 pixels wide.
+
+    Args:
+        height: height in inches; the default is 600 pixels.
+    """
+    figure = Figure(figsize=(WIDTH, height), layout="constrained", dpi=DPI)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(w_pad=PADDING, h_pad=PADDING)
+    return figure
 
 
 def draw(name: str, run: Run) -> Figure:
@@ -58,9 +76,10 @@ def save(figure: Figure, path: Path) -> None:
         NmtError: for a format that matplotlib does not write, or a path that cannot be written.
     """
     check_format(path)
-    with atomic_file(path) as temporary, missing_characters_as_boxes():
+    metadata = METADATA[suffix] if (suffix := path.suffix.removeprefix(".").lower()) in METADATA else None
+    with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(SAVED):
         try:
-            figure.savefig(temporary)
+            figure.savefig(temporary, metadata=metadata)
         except RuntimeError as error:  # a format that needs another program
             raise NmtError(
                 f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."

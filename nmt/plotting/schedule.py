@@ -1,10 +1,12 @@
 """The learning-rate schedule of a run, from its first step to its last."""
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from nmt.plotting.curves import finished_epochs
-from nmt.plotting.style import MARK, TRAINING, VALIDATION, add_axes
+from nmt.plotting.style import MARK, VERMILLION, add_axes, add_legend, add_title, curve, run_title
 from nmt.runs.directory import Run
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
@@ -27,12 +29,21 @@ def draw_schedule(figure: Figure, run: Run) -> None:
         return learning_rate(step, config.model.schedule_width, training, end)
 
     steps = np.unique(np.linspace(1, last, POINTS).astype(int))
-    axes = add_axes(figure, f"Run {run.name}", "step", "learning rate")
-    axes.plot(steps, [rate(int(step)) for step in steps], color=TRAINING, linewidth=1.8)
-    axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
-    axes.axvline(warmup, color=MARK, linewidth=1, linestyle=":", label=f"warm-up ends: step {warmup:,}")
+    rates = [rate(int(step)) for step in steps]
+    add_title(figure, f"Learning rate by step, schedule {training.schedule}", run_title(run))
+    axes = add_axes(figure, "step", "learning rate")
+    axes.plot(steps, rates, **curve(0, len(steps)) | {"marker": "none"})
+    marks: dict[str, Artist] = {}
+    if warmup <= last:
+        name = f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}"
+        marks[name] = axes.axvline(warmup, color=MARK, linewidth=1, linestyle=":", zorder=1)
     if epochs:
-        axes.axvline(end, color=MARK, linewidth=1, linestyle="--", label=f"the run's last epoch ends: step {end:,}")
         reached = epochs[-1].step
-        axes.plot(reached, rate(reached), "o", color=VALIDATION, label=f"trained so far: {reached:,} steps")
-    axes.legend(frameon=False, loc="upper right" if training.schedule in {"cosine", "linear"} else "lower right")
+        name = f"trained so far: {reached:,} steps, rate {rate(reached):.3g}"
+        (marks[name],) = axes.plot(reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none")
+        name = f"the run's last epoch ends: step {end:,}"
+        marks[name] = axes.axvline(end, color=MARK, linewidth=1.2, linestyle="--", zorder=1)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    add_legend(figure, list(marks.values()), list(marks))
