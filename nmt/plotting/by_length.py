@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, curve, style_curves
+from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, curve, make_room_for_legend, style_curves
 
 
 def draw_by_length(
@@ -24,6 +24,7 @@ def draw_by_length(
         sentences: number of sentences of each bucket [G].
         scores: score in each bucket [G], by name of the metric, then by name of the system.
     """
+    make_room_for_legend(figure, list(next(iter(scores.values()))))
     add_title(figure, "Scores by source length", title)
     ticks = [f"{length}\n({count:,})" for length, count in zip(lengths, sentences, strict=True)]
     panels = figure.subplots(1, len(scores), squeeze=False)[0]

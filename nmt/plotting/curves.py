@@ -4,18 +4,19 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
 from nmt.plotting.style import (
+    INK,
     MARK,
+    ORANGE,
     TRAINING,
     VALIDATION,
     add_axes,
     add_legend,
     add_title,
+    count,
     curve,
     name_curves,
     run_title,
@@ -26,8 +27,12 @@ from nmt.runs.metrics import EpochMetrics, best_of
 
 RING: dict[str, Any] = {
     "marker": "o", "markersize": 12, "markerfacecolor": "none", "markeredgecolor": MARK, "linestyle": "none",
+    "clip_on": False,
 }  # fmt: skip
-STAR: dict[str, Any] = {"marker": "*", "markersize": 13, "markeredgecolor": "white", "linestyle": "none"}
+STAR: dict[str, Any] = {
+    "marker": "*", "markersize": 14, "color": ORANGE, "markeredgecolor": INK, "markeredgewidth": 0.8,
+    "linestyle": "none", "clip_on": False, "zorder": 3,
+}  # fmt: skip
 
 
 def draw_losses(figure: Figure, run: Run) -> None:
@@ -73,14 +78,14 @@ def draw_bleu(figure: Figure, run: Run) -> None:
         scores = [np.nan if (score := getattr(epoch, key)) is None else score for _, epoch in scored]
         if np.isnan(scores).all():
             continue
-        (line,) = axes.plot(times, scores, label=metric, **curve(number, len(times)))
+        axes.plot(times, scores, label=metric, **curve(number, len(times)))
         best = int(np.nanargmax(scores))
         (mark,) = axes.plot(times[best], scores[best], **RING)
         marks[f"best {metric}: {scores[best]:.1f}, epoch {scored[best][1].epoch}"] = mark
         average_score = getattr(average, key) if average else None
         if average and average_score is not None:
             name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {average_score:.1f}"
-            (marks[name],) = axes.plot(times[-1], average_score, color=line.get_color(), **STAR)
+            (marks[name],) = axes.plot(times[-1], average_score, **STAR)
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     add_legend(figure, list(marks.values()), list(marks))
@@ -100,13 +105,6 @@ def finished_epochs(run: Run) -> list[EpochMetrics]:
             f"Continue with: nmt train --run {run.name}"
         )
     return epochs
-
-
-def count_epochs(axes: Axes, epochs: int) -> None:
-    """Label an axis of E epochs with whole numbers."""
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if epochs == 1:
-        axes.set_xlim(0, 2)
 
 
 def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
@@ -131,13 +129,13 @@ def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
     }
     average = run.average()
     if average and average.validation_loss is not None:
-        (star,) = axes.plot(
-            average.epochs[-1], getattr(average, f"validation_{metric}"), color=curves[0].get_color(), **STAR
-        )
+        (star,) = axes.plot(average.epochs[-1], getattr(average, f"validation_{metric}"), **STAR)
         marks[
             f"average of epochs {in_ranges(average.epochs)} (validation accuracy {average.validation_accuracy:.3f}, "
             f"loss {average.validation_loss:.3f})"
         ] = star
-    count_epochs(axes, len(epochs))
+    count(axes.xaxis)
+    if len(epochs) == 1:
+        axes.set_xlim(0, 2)
     add_legend(figure, list(marks.values()), list(marks))
     name_curves(axes, curves)

@@ -4,15 +4,17 @@ To add a figure of a run, write a function of (Figure, Run) and give it a line i
 """
 
 import importlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting.registry import FIGURES
-from nmt.plotting.style import DPI, HEIGHT, SAVED, WIDTH, missing_characters_as_boxes
+from nmt.plotting.style import DPI, HEIGHT, WIDTH, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
@@ -34,11 +36,8 @@ def empty_figure(height: float = HEIGHT) -> Figure:
     Args:
         height: height in inches; the default is 600 pixels.
     """
-    figure = Figure(figsize=(WIDTH, height), layout="constrained", dpi=DPI)
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.set(w_pad=PADDING, h_pad=PADDING)
-    return figure
+    layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+    return Figure(figsize=(WIDTH, height), layout=layout, dpi=DPI)
 
 
 def draw(name: str, run: Run) -> Figure:
@@ -77,13 +76,18 @@ def save(figure: Figure, path: Path) -> None:
     """
     check_format(path)
     metadata = METADATA[suffix] if (suffix := path.suffix.removeprefix(".").lower()) in METADATA else None
-    with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(SAVED):
+    with atomic_file(path) as temporary, missing_characters_as_boxes(), _formats():
         try:
             figure.savefig(temporary, metadata=metadata)
         except RuntimeError as error:  # a format that needs another program
             raise NmtError(
                 f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
             ) from None
+
+
+def _formats() -> AbstractContextManager[None]:
+    """Return a context with matplotlib's settings for files: text stays text, and equal figures are equal files."""
+    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42})
 
 
 def show(figure: Figure) -> None:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import StrMethodFormatter
 
 from nmt.plotting.curves import finished_epochs
-from nmt.plotting.style import MARK, VERMILLION, add_axes, add_legend, add_title, curve, run_title
+from nmt.plotting.style import MARK, VERMILLION, add_axes, add_legend, add_title, count, curve, run_title
 from nmt.runs.directory import Run
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
@@ -30,7 +30,7 @@ def draw_schedule(figure: Figure, run: Run) -> None:
 
     steps = np.unique(np.linspace(1, last, POINTS).astype(int))
     rates = [rate(int(step)) for step in steps]
-    add_title(figure, f"Learning rate by step, schedule {training.schedule}", run_title(run))
+    add_title(figure, f"Learning rate by step ({training.schedule} schedule)", run_title(run))
     axes = add_axes(figure, "step", "learning rate")
     axes.plot(steps, rates, **curve(0, len(steps)) | {"marker": "none"})
     marks: dict[str, Artist] = {}
@@ -40,10 +40,13 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     if epochs:
         reached = epochs[-1].step
         name = f"trained so far: {reached:,} steps, rate {rate(reached):.3g}"
-        (marks[name],) = axes.plot(reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none")
+        (marks[name],) = axes.plot(
+            reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False
+        )
         name = f"the run's last epoch ends: step {end:,}"
         marks[name] = axes.axvline(end, color=MARK, linewidth=1.2, linestyle="--", zorder=1)
     axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    count(axes.xaxis)
     add_legend(figure, list(marks.values()), list(marks))

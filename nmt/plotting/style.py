@@ -15,11 +15,14 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from nmt.runs.directory import Run
@@ -31,13 +34,15 @@ BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE = (
     "#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00",
 )  # fmt: skip
 COLORS = (BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE)  # without yellow, which is faint on white
-# The numbers of markers and lines have no common factor, so 36 curves differ in grey.
+# The numbers of markers and lines have no common factor, so all pairs of them occur.
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">")
 LINES = ("-", "--", ":", "-.")
+DIFFERENT_CURVES = len(MARKERS) * len(LINES)
 INK, FAINT_INK = "#222222", "#555555"
 MARK = "#555555"
 """Colour of what points at a curve: lines at an epoch, rings around a point."""
-MOST_MARKERS = 16  # of a curve; more would hide its line
+MANY = 60  # points of a curve, which is drawn finer then
+MOST_MARKERS = 24  # of a curve; more would hide its line
 
 # --- sizes. The README shows 8 inches as 960 pixels; in a paper's column of 6 inches, 9 points are 7 points.
 
@@ -47,7 +52,9 @@ POINTS = 72  # to the inch
 MARGIN = 0.12  # inches around the title
 MOST_TITLE_LINES = 2
 LEGEND_WIDTH, HANDLE_WIDTH = 112, 9  # in characters: a row of a legend of size SMALL, the line before a name
-LONGEST_NAME = 60  # characters of a legend's row
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handlelength": 3.5, "labelcolor": INK}
+USUAL_ROWS = 3  # of a legend
+LONGEST_NAME = 34  # characters of a name beside the axes
 
 FONT = "DejaVu Sans"  # comes with matplotlib
 EAST_ASIAN_FONTS = {
@@ -56,31 +63,23 @@ EAST_ASIAN_FONTS = {
     "Arial Unicode MS",
 }  # fmt: skip
 
-SAVED: dict[str, Any] = {
-    "svg.fonttype": "none",  # text stays text: searchable, and small
-    "pdf.fonttype": 42,  # TrueType, which publishers ask for
-    "ps.fonttype": 42,
-    "svg.hashsalt": "nmt",  # equal figures are equal files
-}
-"""Settings of matplotlib under which a figure is written."""
-
 
 def curve(number: int, points: int = 1) -> dict[str, Any]:
     """Return the keywords of ``Axes.plot`` for curve ``number`` from 0, with K ``points``.
 
-    Up to 36 curves differ by marker and line. A curve of many points has markers at ``MOST_MARKERS`` of them, the first
-    and the last included.
+    Up to 36 curves differ by marker and line. A curve of many points has markers at every n-th of them, counted from
+    the last, so that there are at most ``MOST_MARKERS``.
     """
-    shown = np.unique(np.linspace(0, points - 1, MOST_MARKERS).round().astype(int)).tolist() if points > 0 else None
+    every, marker = max(1, -(-points // MOST_MARKERS)), MARKERS[number % len(MARKERS)]
     return {
         "color": COLORS[number % len(COLORS)],
-        "marker": MARKERS[number % len(MARKERS)],
+        "marker": marker,
         "linestyle": LINES[number % len(LINES)],
-        "linewidth": 1.8,
-        "markersize": 6.5,
+        "linewidth": 1.8 if points <= MANY else 1.2,
+        "markersize": (6.5 if points <= MANY else 5.0) * (0.85 if marker == "D" else 1),  # diamonds look larger
         "markeredgecolor": "white",
         "markeredgewidth": 0.8,
-        "markevery": shown,
+        "markevery": (max(0, points - 1) % every, every),
     }
 
 
@@ -115,6 +114,12 @@ def add_axes(figure: Figure, x_label: str, y_label: str) -> Axes:
     return axes
 
 
+def count(axis: Axis, most: int = 10) -> None:
+    """Give an axis that counts, such as epochs, whole numbers with commas, at most ``most`` + 1 of them."""
+    axis.set_major_locator(MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
 def style_curves(axes: Axes) -> None:
     """Give axes a faint grid, and remove the frame above and to the right."""
     axes.grid(alpha=0.25)
@@ -129,10 +134,14 @@ def style_curves(axes: Axes) -> None:
 
 def run_title(run: Run) -> str:
     """Return what a title says of a run: its name, its dataset, and the date of its last training."""
-    path = run.metrics_path if run.metrics_path.exists() else run.config_path
-    date = datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
     dataset = dataset_of(run)
-    return " · ".join([f"run {run.name}", *([f"data {dataset}"] if dataset else []), date])
+    return " · ".join([f"run {run.name}", *([f"data {dataset}"] if dataset else []), last_training(run)])
+
+
+def last_training(run: Run) -> str:
+    """Return the date at which a run last wrote metrics, such as 2026-01-31; without metrics, its configuration."""
+    path = run.metrics_path if run.metrics_path.exists() else run.config_path
+    return datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
 
 
 def dataset_of(run: Run) -> str | None:
@@ -174,7 +183,7 @@ def add_title(figure: Figure, heading: str, details: str) -> None:
             fit(written, (width - 2 * MARGIN) * figure.dpi)
             top += written.get_window_extent().height / figure.dpi + 0.06
     engine = figure.get_layout_engine()
-    if engine is not None:
+    if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(rect=(0, 0, 1, 1 - (top + 0.04) / height))
 
 
@@ -246,13 +255,15 @@ def name_curves(axes: Axes, lines: Sequence[Line2D]) -> None:
         labels.sort(key=lambda label: label.get_window_extent().y0)
         boxes = [label.get_window_extent() for label in labels]
     inside = axes.get_window_extent()
-    middles = _apart([(box.y0 + box.y1) / 2 for box in boxes], max(box.height for box in boxes) + 2, inside.y1)
+    middles = _apart([(box.y0 + box.y1) / 2 for box in boxes], max(box.height for box in boxes) + 2)
+    beyond = max(0.0, middles[-1] - inside.y1) + min(0.0, middles[0] - boxes[0].height / 2 - inside.y0)
+    middles = [middle - beyond for middle in middles]
     for label, box, middle in zip(labels, boxes, middles, strict=True):
         label.set_position((9, (middle - (box.y0 + box.y1) / 2) * POINTS / figure.dpi))
 
 
-def _apart(places: Sequence[float], distance: float, highest: float) -> list[float]:
-    """Return rising places, moved as little as need be until neighbours are ``distance`` apart, below ``highest``."""
+def _apart(places: Sequence[float], distance: float) -> list[float]:
+    """Return rising places, moved as little as need be until neighbours are ``distance`` apart."""
     groups: list[list[float]] = []  # each with the places of its members, which end up side by side
     for place in places:
         groups.append([place])
@@ -260,9 +271,7 @@ def _apart(places: Sequence[float], distance: float, highest: float) -> list[flo
             groups[-1], distance
         ):
             groups[-2:] = [groups[-2] + groups[-1]]
-    apart = [_start(group, distance) + index * distance for group in groups for index in range(len(group))]
-    excess = max(0.0, apart[-1] - highest)
-    return [place - excess for place in apart]
+    return [_start(group, distance) + index * distance for group in groups for index in range(len(group))]
 
 
 def _start(group: Sequence[float], distance: float) -> float:
@@ -272,13 +281,27 @@ def _start(group: Sequence[float], distance: float) -> float:
 def add_legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> Legend:
     """Write a legend below the axes, with as many columns as its names allow."""
     shown = [shortened(name, LEGEND_WIDTH - HANDLE_WIDTH) for name in names]
-    columns = max(1, LEGEND_WIDTH // (HANDLE_WIDTH + max(map(len, shown))))
-    legend = figure.legend(
-        handles, shown, loc="outside lower left", ncols=min(columns, len(shown)), frameon=False, fontsize=SMALL,
-        handlelength=3.5, labelcolor=INK,
-    )  # fmt: skip
+    legend = figure.legend(handles, shown, loc="outside lower left", ncols=_columns(shown), **LEGEND)
     as_written(*legend.get_texts())
     return legend
+
+
+def add_legend_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str]) -> Legend:
+    """Write a legend to the right of axes, in the order of the names."""
+    shown = [shortened(name, LONGEST_NAME) for name in names]
+    legend = axes.legend(handles, shown, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, **LEGEND)
+    as_written(*legend.get_texts())
+    return legend
+
+
+def make_room_for_legend(figure: Figure, names: Sequence[str]) -> None:
+    """Make an empty figure higher, by the rows of a legend beyond ``USUAL_ROWS``. Call it before ``add_title``."""
+    rows = -(-len(names) // _columns([shortened(name, LEGEND_WIDTH - HANDLE_WIDTH) for name in names]))
+    figure.set_figheight(figure.get_figheight() + max(0, rows - USUAL_ROWS) * 1.7 * SMALL / POINTS)
+
+
+def _columns(names: Sequence[str]) -> int:
+    return min(len(names), max(1, LEGEND_WIDTH // (HANDLE_WIDTH + max(map(len, names)))))
 
 
 # --- characters

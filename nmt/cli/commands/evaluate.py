@@ -28,6 +28,7 @@ from nmt.errors import NmtError
 from nmt.evaluation.progress import EvaluationProgress
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from tqdm import tqdm
 
     from nmt.evaluation.overlap import TrainingOverlap
@@ -218,7 +219,9 @@ def evaluate(
     if report is not None:
         write_text(report, render_report(evaluation, report.suffix))
     if figure is not None:
-        _draw_by_length(record, figure)
+        from nmt.plotting.figures import save
+
+        save(figure_by_length(record, f"{date.today()}"), figure)
 
 
 def _check_options(
@@ -261,17 +264,17 @@ def _check_figure(path: Path, *, by_length: bool) -> None:
     check_format(path)
 
 
-def _draw_by_length(record: "EvaluationRecord", path: Path) -> None:
-    """Write the figure of the scores by source length."""
+def figure_by_length(record: "EvaluationRecord", when: str) -> "Figure":
+    """Return the figure of the scores by source length, with the date that its title says."""
     from nmt.plotting.by_length import draw_by_length
-    from nmt.plotting.figures import empty_figure, save
+    from nmt.plotting.figures import empty_figure
 
     test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
-    name = f"Test split of {test_set.dataset}" if test_set.dataset else test_set.source
+    name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
     figure = empty_figure()
     draw_by_length(
         figure,
-        f"{name}, {test_set.sentences:,} sentences, {date.today().isoformat()}",
+        f"{name} · {test_set.sentences:,} sentences · {when}",
         [bucket.lengths for bucket in record.by_length],
         [bucket.sentences for bucket in buckets],
         {
@@ -281,7 +284,7 @@ def _draw_by_length(record: "EvaluationRecord", path: Path) -> None:
             for metric in buckets[0].signatures
         },
     )
-    save(figure, path)
+    return figure
 
 
 class TerminalProgress(EvaluationProgress):

@@ -6,12 +6,16 @@ import typer
 
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.plot.alignment import alignment
+from nmt.cli.plot.by_length import by_length
+from nmt.cli.plot.compare import compare
+from nmt.cli.plot.lengths import lengths
 from nmt.cli.plot.run_figures import run_figure
 from nmt.plotting.registry import FIGURES
 
 # Help sections, with their figures in the order of the page; underscores in names of functions become hyphens.
 SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
-    "Training of a run": {name: run_figure(name) for name in FIGURES},
+    "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": compare},
+    "Data and scores": {"lengths": lengths, "by-length": by_length},
     "Attention of a run": {"alignment": alignment},
 }
 

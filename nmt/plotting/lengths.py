@@ -1,0 +1,141 @@
+"""Lengths of the sentences of a dataset, and the padding of its batches.
+
+N sentences, B batches.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, readable, style_curves
+
+QUANTILES = (0.5, 0.9, 0.99)
+SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
+PERCENT = FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
+MOST_BARS = 60  # of a histogram
+
+
+class BatchPadding(NamedTuple):
+    """Padding of the batches of an epoch."""
+
+    name: str
+    """How pairs are put into batches."""
+    batches: int
+    """Number of batches, B."""
+    real: dict[str, int]
+    """Number of tokens, eos and bos included, by side."""
+    padded: dict[str, int]
+    """Number of places in the B padded arrays, by side."""
+
+    def share(self, side: str) -> float:
+        """Return the share of places that hold padding."""
+        return 1 - self.real[side] / self.padded[side]
+
+
+def padding_of(
+    name: str,
+    plan: Sequence[np.ndarray],
+    lengths: Mapping[str, np.ndarray],
+    marks: Mapping[str, int],
+    *,
+    to_longest: bool = False,
+) -> BatchPadding:
+    """Return the padding of batches whose rows are padded to the longest row of the batch.
+
+    Args:
+        name: how pairs are put into batches.
+        plan: indices of the pairs of each batch.
+        lengths: tokens of each sentence without bos and eos, int64 [N], by side.
+        marks: number of bos and eos of a row, by side.
+        to_longest: whether rows are padded to the longest row of all batches.
+    """
+    real, padded = {}, {}
+    for side, counts in lengths.items():
+        rows = np.asarray(counts) + marks[side]
+        real[side] = int(sum(rows[batch].sum() for batch in plan))
+        widths = [rows.max() if to_longest else rows[batch].max() for batch in plan]
+        padded[side] = int(sum(width * len(batch) for width, batch in zip(widths, plan, strict=True)))
+    return BatchPadding(name, len(plan), real, padded)
+
+
+def draw_lengths(
+    figure: Figure,
+    title: str,
+    lengths: Mapping[str, np.ndarray],
+    unit: str,
+    plans: Sequence[BatchPadding],
+) -> None:
+    """Draw the distribution of lengths of each side, and the share of padding of batches.
+
+    Args:
+        figure: empty figure.
+        title: dataset, split, date.
+        lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
+        unit: what a token stands for, such as "words".
+        plans: padding of the batches by each way to put pairs into batches.
+    """
+    add_title(figure, f"Sentence lengths in {unit}, and padding of batches", title)
+    panels = figure.subplot_mosaic(
+        [["histogram", "cumulative"], ["padding", "padding"]], height_ratios=[3, 0.55 + 0.3 * len(plans)]
+    )
+    longest = int(max(counts.max() for counts in lengths.values()))
+    shown = max(1, int(max(np.quantile(counts, SHOWN) for counts in lengths.values())))
+    width = max(1, -(-shown // MOST_BARS))
+    edges = np.arange(0, longest + width + 1, width) - 0.5  # a bar of width 1 is around its length
+    names = []
+    for number, (side, counts) in enumerate(lengths.items()):
+        style = curve(number, 2)
+        frequencies = np.histogram(counts, edges)[0] / len(counts)
+        panels["histogram"].stairs(
+            frequencies, edges, color=style["color"], linestyle=style["linestyle"], linewidth=1.8
+        )
+        places = np.arange(longest + 1)
+        share = np.cumsum(np.bincount(counts, minlength=longest + 1)) / len(counts)
+        quantiles = [int(np.quantile(counts, quantile, method="inverted_cdf")) for quantile in QUANTILES]
+        panels["cumulative"].plot(places, share, **style | {"markevery": quantiles, "markersize": 8})
+        middle, *upper = quantiles
+        ends = ", ".join(
+            f"{quantile:.0%} up to {length:,}" for quantile, length in zip(QUANTILES[1:], upper, strict=True)
+        )
+        names.append(f"{side}: median {middle:,}, {ends}, longest {int(counts.max()):,}")
+    for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
+        axes = panels[name]
+        axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.5)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(f"length in {unit}", fontsize=SMALL, color=INK)
+        axes.set_title(label, loc="left", fontsize=TEXT, color=INK)
+        axes.yaxis.set_major_formatter(PERCENT)
+        count(axes.xaxis, 6)
+        style_curves(axes)
+    panels["cumulative"].set_ylim(0, 1.03)
+    _draw_padding(panels["padding"], plans)
+    add_legend(figure, panels["cumulative"].get_lines(), names)
+
+
+def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
+    """Draw a bar of padding for each plan and side, the share written beside it."""
+    sides = list(plans[0].real)
+    height = 0.8 / len(sides)
+    ends = max(plan.share(side) for plan in plans for side in sides)
+    for number, side in enumerate(sides):
+        places = np.arange(len(plans)) + (number - (len(sides) - 1) / 2) * height
+        shares = [plan.share(side) for plan in plans]
+        style = curve(number)
+        bars = axes.barh(
+            places, shares, 0.86 * height, color=style["color"], hatch=("", "////")[number % 2], edgecolor="white",
+            linewidth=0,
+        )  # fmt: skip
+        axes.bar_label(
+            bars, [f"{side} {share:.1%}" for share in shares], padding=4, fontsize=SMALL, color=readable(style["color"])
+        )
+    axes.set_yticks(range(len(plans)), [f"{plan.name}\n({plan.batches:,} batches)" for plan in plans])
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(0.02, 1.2 * ends))
+    axes.xaxis.set_major_formatter(PERCENT)
+    axes.set_title("share of padding in the batches of an epoch", loc="left", fontsize=TEXT, color=INK)
+    style_curves(axes)
+    axes.grid(visible=False, axis="y")
