@@ -57,6 +57,9 @@ class TransformerConfig(ModelConfig):
     ``data.joint_vocabulary``); ``none``."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    position_base: float = Field(10_000.0, gt=1, le=1e12)
+    """Base of the sinusoids: the wavelengths of their columns rise from 2 pi to nearly base x 2 pi positions (section
+    3.5 of the paper). Sinusoidal word embeddings have the same base."""
     max_positions: int = Field(512, ge=2, le=2**20)
     """Number of learned positions: tokens of the longest sentence, bos and eos included. Longer ones are refused."""
     source_bos: bool = True

@@ -98,6 +98,7 @@ def model_configs(draw: st.DrawFn) -> TransformerConfig:
         word_embedding=embedding,
         tie_embeddings="none" if embedding == "sinusoidal" else draw(st.sampled_from(["none", "output", "all"])),
         positions=draw(st.sampled_from(["sinusoidal", "learned"])),
+        position_base=draw(st.floats(1, 1e12, exclude_min=True)),
         source_bos=draw(st.booleans()),
     )
 

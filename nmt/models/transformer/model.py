@@ -238,7 +238,9 @@ class Transformer(Seq2SeqModel):
 def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
     def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
         if config.word_embedding == "sinusoidal":
-            return SinusoidalTokenEmbedding(config.d_model, scaled=config.scale_embeddings, name=name)
+            return SinusoidalTokenEmbedding(
+                config.d_model, scaled=config.scale_embeddings, base=config.position_base, name=name
+            )
         return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
 
     if config.tie_embeddings == "all":
@@ -252,7 +254,7 @@ def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabu
 def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model, name=name)
-    return SinusoidalPositions(name=name)
+    return SinusoidalPositions(config.position_base, name=name)
 
 
 def _norm(config: TransformerConfig, name: str) -> LayerNormalization:

@@ -414,6 +414,15 @@ def test_sinusoidal_word_embeddings_have_no_weights_and_encode_the_id() -> None:
         np.testing.assert_allclose(embedding(tf.constant([ids]))[0], sinusoidal_encoding(9, 8)[ids], **CLOSE)
 
 
+def test_position_base_is_that_of_words_and_positions() -> None:
+    model, ids = built(small(**BOOK, position_base=100.0)), tf.constant([4, 0, 8])
+    encoding = sinusoidal_encoding(9, 8, base=100)
+    for side in ("source", "target"):
+        embedding, positions = getattr(model, f"{side}_embedding"), getattr(model, f"{side}_positions")
+        np.testing.assert_allclose(embedding(ids), encoding[ids.numpy()], **CLOSE)
+        np.testing.assert_allclose(positions(tf.zeros([3, 8]), ids), encoding[ids.numpy()], **CLOSE)
+
+
 def test_scaled_embeddings_are_unscaled_ones_with_larger_matrices() -> None:
     scaled, plain = pair("scale_embeddings", True, False, tie_embeddings="none")
     assert not np.allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), atol=1e-3)
