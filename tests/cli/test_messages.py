@@ -201,6 +201,11 @@ $ nmt export --to argos
 nmt: The model has words as tokens. Argos Translate makes tokens with sentencepiece. Prepare the corpus with --set
      data.tokenizer=subword and train again, or export with --to saved-model.
 
+$ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: false/' checkpoints/base/config.yaml
+$ nmt export --to ctranslate2
+nmt: Run 'base' has an encoder without residual sums and layer norms (model.encoder_residual: false and
+     model.encoder_norm: false). CTranslate2 runs whole Transformers. Export it with --to saved-model.
+
 $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2
 nmt: checkpoints/base/exports/ctranslate2-float32 exists already. An export is not overwritten unless you ask for it.

@@ -258,23 +258,34 @@ class SublayerConnection(Composite):
     """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
 
     Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
-    x + dropout(block(norm(x))).
+    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
     """
 
     def __init__(
-        self, norm: LayerNormalization, dropout: Dropout, placement: Literal["post", "pre"], **kwargs: Any
+        self,
+        norm: LayerNormalization | None,
+        dropout: Dropout,
+        placement: Literal["post", "pre"],
+        *,
+        residual: bool = True,
+        **kwargs: Any,
     ) -> None:
-        """Take the layer norm (two connections may share it), the dropout, and the place of the norm."""
+        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
+
+        Without a norm, None, nothing is normalized.
+        """
         super().__init__(**kwargs)
         self.norm = norm
         self.dropout = dropout
         self.placement = placement
+        self.residual = residual
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
         """Return the block's input from x: [..., D] both."""
-        return self.norm(x) if self.placement == "pre" else x
+        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
 
     def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """Add the block's output to x: [..., D] all."""
-        total = x + self.dropout(output, dropout_seed)
-        return self.norm(total) if self.placement == "post" else total
+        dropped = self.dropout(output, dropout_seed)
+        total = x + dropped if self.residual else dropped
+        return self.norm(total) if self.norm is not None and self.placement == "post" else total

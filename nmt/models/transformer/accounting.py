@@ -45,7 +45,7 @@ def flops(
     return Flops(
         projections=encoder * 8 * source * d_model * inner + decoder * (12 * target + 4 * source) * d_model * inner,
         attention=4 * inner * (encoder * int(s @ s) + decoder * int(t @ t + s @ t)),
-        feed_forward=4 * d_model * config.d_ff * (encoder * source + decoder * target),
+        feed_forward=4 * d_model * config.d_ff * (encoder * source * config.encoder_feed_forward + decoder * target),
         output_layer=2 * target * d_model * target_vocabulary,
     )
 

@@ -41,6 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre", "tie_embeddings": "none"},
     "learned": {"positions": "learned", "tie_embeddings": "all"},
     "book": BOOK,
+    "ablated": {"norm": "pre", **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False)},
 }
 VOCABULARY = 9
 SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
@@ -464,6 +465,26 @@ def test_initial_values(initializer: str, tie_embeddings: str) -> None:
         assert abs(values.mean()) < 0.08 * expected, place
 
 
+def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
+    """Blocks of the same weights, put together by hand: each of the three parts is there or not."""
+    x, mask = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.ones([2, 1, 1, 4], tf.bool)
+    for norm, residual, normed, feeds in product(["post", "pre"], *[[True, False]] * 3):
+        keys = {"encoder_residual": residual, "encoder_norm": normed, "encoder_feed_forward": feeds}
+        config = small(**SHALLOW, norm=norm, **keys)
+        assert set(config.ablations) == {key for key, there in keys.items() if not there}
+        layer, expected = randomise(built(config)).encoder_layers[0], x
+        assert len(layer.connections) == 1 + feeds
+        for connection in layer.connections:
+            inner = connection.norm(expected) if normed and norm == "pre" else expected
+            if connection is layer.connections[0]:
+                output, _ = layer.attention(inner, layer.attention.keys_values(inner), mask)
+            else:
+                output = layer.feed_forward(inner)
+            expected = expected + output if residual else output
+            expected = connection.norm(expected) if normed and norm == "post" else expected
+        np.testing.assert_allclose(layer(x, mask), expected, **CLOSE)
+
+
 # --- building
 
 
@@ -473,10 +494,11 @@ def parameters(config: TransformerConfig, source: int, target: int) -> int:
     attention = 3 * (d * projected + projected) + projected * d + d
     feed_forward = d * f + f + f * d + d
     norm = 2 * d
-    layers = config.encoder_layers * (attention + feed_forward + 2 * norm)
+    encoder_norms = (1 + config.encoder_feed_forward) * config.encoder_norm
+    layers = config.encoder_layers * (attention + feed_forward * config.encoder_feed_forward + encoder_norms * norm)
     decoder_norms = 2 if config.share_decoder_norm else 3
     layers += config.decoder_layers * (2 * attention + feed_forward + decoder_norms * norm)
-    last_norms = 2 * norm if config.norm == "pre" else 0
+    last_norms = (1 + config.encoder_norm) * norm if config.norm == "pre" else 0
     embeddings = 0 if config.word_embedding == "sinusoidal" else (source + target) * d
     embeddings -= source * d if config.tie_embeddings == "all" else 0
     output = d * target + target if config.tie_embeddings == "none" else 0
