@@ -1030,6 +1030,13 @@ nmt: Training diverged: step 5, batch 5 of epoch 1, after 3 skipped steps; nothi
      weights must stay finite. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29,
      with more training.warmup_steps or with --set training.clip_norm=1.
 
+$ nmt info --run base --config base.yaml
+nmt: A description is that of a run or of a configuration; received --run base and --config base.yaml. Leave one of them
+     out.
+
+$ nmt info --set model.d_model=8
+nmt: --set is for the model of a configuration; received it without --config. Add --config FILE, or leave it out.
+
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
 $ nmt plot loss
