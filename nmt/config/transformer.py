@@ -48,6 +48,12 @@ class TransformerConfig(ModelConfig):
     """Epsilon that layer normalization adds to the variance."""
     share_decoder_norm: bool = False
     """Whether both attention blocks of a decoder layer share a layer norm; post-norm only."""
+    encoder_residual: bool = True
+    """Whether encoder layers add the input of each block to its output; false shows what residual sums are worth."""
+    encoder_norm: bool = True
+    """Whether the encoder has layer norms; false shows what they are worth."""
+    encoder_feed_forward: bool = True
+    """Whether encoder layers have a feed-forward block; false shows what it is worth."""
     word_embedding: Literal["trained", "sinusoidal"] = "trained"
     """Word embeddings: ``trained``, as in the paper; ``sinusoidal``, fixed, row i being the encoding of position i."""
     scale_embeddings: bool = True
@@ -57,6 +63,9 @@ class TransformerConfig(ModelConfig):
     ``data.joint_vocabulary``); ``none``."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    position_base: float = Field(10_000.0, gt=1, le=1e12)
+    """Base of the sinusoids: the wavelengths of their columns rise from 2 pi to nearly base x 2 pi positions (section
+    3.5 of the paper). Sinusoidal word embeddings have the same base."""
     max_positions: int = Field(512, ge=2, le=2**20)
     """Number of learned positions: tokens of the longest sentence, bos and eos included. Longer ones are refused."""
     source_bos: bool = True
@@ -95,6 +104,16 @@ class TransformerConfig(ModelConfig):
         if self.tie_embeddings != "all":
             return None
         return joint_vocabulary_problem("all", source_vocabulary, target_vocabulary)
+
+    @property
+    def ablations(self) -> dict[str, str]:
+        """What the encoder lacks, in words, by the key that says so."""
+        kept = {
+            "encoder_residual": (self.encoder_residual, "residual sums"),
+            "encoder_norm": (self.encoder_norm, "layer norms"),
+            "encoder_feed_forward": (self.encoder_feed_forward, "feed-forward blocks"),
+        }
+        return {key: words for key, (there, words) in kept.items() if not there}
 
     @property
     def size_per_head(self) -> int:

@@ -53,7 +53,7 @@ class CTranslate2Exporter(Exporter):
         return super().is_exact and not self.with_map
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse architectures besides the Transformer."""
+        """Refuse architectures besides the Transformer, and Transformers with an ablated encoder."""
         transformer_section(model, self.consumer)
 
     def positions(self, model: TrainedModel) -> int | None:
@@ -117,13 +117,19 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
     """Return the model section of a Transformer.
 
     Raises:
-        NmtError: for another architecture.
+        NmtError: for another architecture, and for an encoder that lacks a part.
     """
     section = model.config.model
     if not isinstance(section, TransformerConfig):
         raise NmtError(
             f"Run {model.run.name!r} has the architecture {section.architecture!r}. {consumer} runs Transformers. "
             "Export it with --to saved-model, or train a model of architecture transformer."
+        )
+    if section.ablations:
+        keys = " and ".join(f"model.{key}: false" for key in section.ablations)
+        raise NmtError(
+            f"Run {model.run.name!r} has an encoder without {' and '.join(section.ablations.values())} ({keys}). "
+            f"{consumer} runs whole Transformers. Export it with --to saved-model."
         )
     return section
 

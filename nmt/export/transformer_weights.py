@@ -103,14 +103,14 @@ class TransformerWeights:
     def embedding(self, side: str, vocabulary: int) -> np.ndarray:
         """Return the word vectors of a side before they are scaled: float32 [V, D]."""
         if self.config.word_embedding == "sinusoidal":
-            return sinusoidal_encoding(vocabulary, self.config.d_model)
+            return sinusoidal_encoding(vocabulary, self.config.d_model, self.config.position_base)
         return self._arrays["embedding/matrix" if self.config.tie_embeddings == "all" else f"{side}_embedding/matrix"]
 
     def positions(self, side: str, count: int) -> np.ndarray:
         """Return the position vectors of a side, float32 [L, D]: ``count`` sinusoids, or all learned ones."""
         if self.config.positions == "learned":
             return self._arrays[f"{side}_positions/matrix"]
-        return sinusoidal_encoding(count, self.config.d_model)
+        return sinusoidal_encoding(count, self.config.d_model, self.config.position_base)
 
     def output_layer(self, vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
         """Return matrix [V, D] and bias [V] of the output layer, float32; the bias of a tied matrix is 0."""

@@ -19,6 +19,11 @@ class Part(NamedTuple):
     """Number of weights; 0 for a matrix counted before."""
     kind: str
     """Kind of layer and its sizes, in words."""
+    inputs: tuple[str, ...] = ()
+    """Names of what it reads: parts beside it in the same layer, parts of the model, or ``source`` and ``target``, the
+    ids of both sides. A name in brackets is read as it was in the step before."""
+    sublayers: tuple["Part", ...] = ()
+    """Its own parts, whose weights add up to its weights; () where it has none."""
 
 
 class Flops(NamedTuple):
@@ -66,8 +71,39 @@ def count_weights(parts: Iterable[Part]) -> int:
 
 
 def summary(parts: list[Part]) -> str:
-    """Return the parts as a table: name, output shape, weights, kind; and their total."""
-    rows = [f"{'part':<18}{'output':<16}{'parameters':>14}  what it is"]
-    rows += [f"{part.name:<18}{part.shape:<16}{part.weights:>14,}  {part.kind}" for part in parts]
+    """Return the parts as a table: name, output shape, weights, inputs, kind; and their total.
+
+    Below the first of several equal layers its sublayers follow, indented. The others are a row each.
+    """
+    rows: list[tuple[str, str, str, str, str]] = [("part", "output", "parameters", "reads", "what it is")]
+    # A layer is known by its weights and sublayers; the names of what it reads differ from layer to layer.
+    known: dict[tuple[tuple[str, str, int, str], ...], str] = {}
+    for part in parts:
+        alike = tuple((inner.name, inner.shape, inner.weights, inner.kind) for inner in part.sublayers)
+        first = known.setdefault(alike, part.name) if alike else part.name
+        kind = part.kind if first == part.name else f"as {first}"
+        rows.append((part.name, part.shape, f"{part.weights:,}", ", ".join(part.inputs), kind))
+        if first == part.name:
+            rows += [
+                (f"  {inner.name}", inner.shape, f"{inner.weights:,}", ", ".join(inner.inputs), inner.kind)
+                for inner in part.sublayers
+            ]
     total = count_weights(parts)
-    return "\n".join([*rows, f"{'all':<34}{total:>14,}  {total * 4 / 2**20:,.1f} MiB in float32"])
+    rows.append(("all", "", f"{total:,}", "", f"{total * 4 / 2**20:,.1f} MiB in float32"))
+    name, shape, weights, inputs = (max(len(row[column]) for row in rows) for column in range(4))
+    return "\n".join(
+        f"{row[0]:<{name}}  {row[1]:<{shape}}  {row[2]:>{weights}}  {row[3]:<{inputs}}  {row[4]}".rstrip()
+        for row in rows
+    )
+
+
+def as_json(part: Part) -> dict[str, Any]:
+    """Return a part and its sublayers as what JSON holds."""
+    return {
+        "name": part.name,
+        "shape": part.shape,
+        "weights": part.weights,
+        "kind": part.kind,
+        "inputs": list(part.inputs),
+        "sublayers": [as_json(inner) for inner in part.sublayers],
+    }

@@ -30,7 +30,7 @@ def draw_positions(figure: Figure, run: Run) -> None:
     matrix = (
         _learned_positions(run)
         if model.positions == "learned"
-        else sinusoidal_encoding(SINUSOIDAL_POSITIONS, model.d_model)
+        else sinusoidal_encoding(SINUSOIDAL_POSITIONS, model.d_model, model.position_base)
     )
     length, d_model = matrix.shape
     above, below = figure.subplots(2, 1, height_ratios=[3, 2])

@@ -201,6 +201,11 @@ $ nmt export --to argos
 nmt: The model has words as tokens. Argos Translate makes tokens with sentencepiece. Prepare the corpus with --set
      data.tokenizer=subword and train again, or export with --to saved-model.
 
+$ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: false/' checkpoints/base/config.yaml
+$ nmt export --to ctranslate2
+nmt: Run 'base' has an encoder without residual sums and layer norms (model.encoder_residual: false and
+     model.encoder_norm: false). CTranslate2 runs whole Transformers. Export it with --to saved-model.
+
 $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2
 nmt: checkpoints/base/exports/ctranslate2-float32 exists already. An export is not overwritten unless you ask for it.
@@ -1024,6 +1029,13 @@ $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30
 nmt: Training diverged: step 5, batch 5 of epoch 1, after 3 skipped steps; nothing has been saved. Loss, gradients and
      weights must stay finite. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29,
      with more training.warmup_steps or with --set training.clip_norm=1.
+
+$ nmt info --run base --config base.yaml
+nmt: A description is that of a run or of a configuration; received --run base and --config base.yaml. Leave one of them
+     out.
+
+$ nmt info --set model.d_model=8
+nmt: --set is for the model of a configuration; received it without --config. Add --config FILE, or leave it out.
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 

@@ -95,9 +95,13 @@ def model_configs(draw: st.DrawFn) -> TransformerConfig:
         initializer=draw(st.sampled_from(["glorot", "small"])),
         layer_norm_epsilon=draw(st.floats(0, 1, exclude_min=True, exclude_max=True)),
         share_decoder_norm=norm == "post" and draw(st.booleans()),
+        encoder_residual=draw(st.booleans()),
+        encoder_norm=draw(st.booleans()),
+        encoder_feed_forward=draw(st.booleans()),
         word_embedding=embedding,
         tie_embeddings="none" if embedding == "sinusoidal" else draw(st.sampled_from(["none", "output", "all"])),
         positions=draw(st.sampled_from(["sinusoidal", "learned"])),
+        position_base=draw(st.floats(1, 1e12, exclude_min=True)),
         source_bos=draw(st.booleans()),
     )
 

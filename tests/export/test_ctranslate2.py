@@ -33,6 +33,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "scores by projection": ("word", {"attention_scale": "projection"}),
     "a shared norm": ("word", {"share_decoder_norm": True}),
     "fixed embeddings": ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
+    "base 100": ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
     "unscaled embeddings": ("word", {"scale_embeddings": False}),
     "no bos": ("subword", {"source_bos": False}),
     "large epsilon, deep decoder": ("word", {"layer_norm_epsilon": 1e-2, "decoder_layers": 3, "encoder_layers": 1}),

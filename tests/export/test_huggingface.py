@@ -145,6 +145,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "shared norm": {"share_decoder_norm": True},
     "without bos": {"source_bos": False},
     "sinusoidal words": {"word_embedding": "sinusoidal", "tie_embeddings": "none"},
+    "base 100": {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0},
+    "base 100 of positions": {"position_base": 100.0},
     "small heads": {"head_size": 3},
     "small heads, more of them": {"heads": 3, "head_size": 4, "attention_scale": "projection"},
     "learned positions": {"positions": "learned", "max_positions": 20},

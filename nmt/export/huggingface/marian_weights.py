@@ -22,6 +22,7 @@ import numpy as np
 from nmt.config.transformer import TransformerConfig
 from nmt.export.ctranslate2 import NEVER
 from nmt.export.transformer_weights import AttentionWeights, LinearWeights, NormWeights, TransformerWeights
+from nmt.models.layers.positions import BASE
 from nmt.storage.arrays import Arrays
 
 EPSILON = 1e-5
@@ -50,7 +51,8 @@ def keeps_positions(config: TransformerConfig) -> bool:
     meaning only with the class's own sinusoids, so these stay as they are where epsilon is small. Words and positions
     then have c = 1, and the first norm of either side differs from ours by a factor of at most 1 + 5e-6 / variance.
     """
-    return config.norm == "post" and config.positions == "sinusoidal" and config.layer_norm_epsilon <= 2 * EPSILON
+    theirs = config.positions == "sinusoidal" and config.position_base == BASE
+    return config.norm == "post" and theirs and config.layer_norm_epsilon <= 2 * EPSILON
 
 
 def shares_embeddings(config: TransformerConfig, vocabularies: Vocabularies) -> bool:

@@ -8,14 +8,14 @@ import zlib
 from typing import Any, Literal
 
 from nmt.models.layers.ops import Projection, dropout, dropout_scale, layer_normalization, linear, relu_dropout, sizes
-from nmt.models.layers.positions import angle_rates
+from nmt.models.layers.positions import BASE, angle_rates
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import FIRST_WORD, UNK
 
 
-def sinusoids(positions: tf.Tensor, d_model: int) -> tf.Tensor:
+def sinusoids(positions: tf.Tensor, d_model: int, base: float = BASE) -> tf.Tensor:
     """Return the sinusoidal encoding of integers of any shape [...]: float32 [..., D]."""
-    angles = tf.cast(positions, tf.float32)[..., tf.newaxis] * angle_rates(d_model)
+    angles = tf.cast(positions, tf.float32)[..., tf.newaxis] * angle_rates(d_model, base)
     pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
     return tf.reshape(pairs, [*sizes(positions), d_model])
 
@@ -73,23 +73,29 @@ class TokenEmbedding(Layer):
 class SinusoidalTokenEmbedding(Layer):
     """A fixed vector for each id: the encoding of the id as if it were a position. Nothing is trained."""
 
-    def __init__(self, d_model: int, *, scaled: bool, **kwargs: Any) -> None:
-        """Take D and whether vectors are multiplied by sqrt(D)."""
+    def __init__(self, d_model: int, *, scaled: bool, base: float = BASE, **kwargs: Any) -> None:
+        """Take D, whether vectors are multiplied by sqrt(D), and the base of the sinusoids."""
         super().__init__(**kwargs)
         self.d_model = d_model
+        self.base = base
         self.factor = math.sqrt(d_model) if scaled else 1.0
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """[...] -> [..., D]."""
-        return tf.cast(sinusoids(ids, self.d_model) * self.factor, self.compute_dtype)
+        return tf.cast(sinusoids(ids, self.d_model, self.base) * self.factor, self.compute_dtype)
 
 
 class SinusoidalPositions(Layer):
     """Adds the sinusoidal encoding of each position, for sentences of any length."""
 
+    def __init__(self, base: float = BASE, **kwargs: Any) -> None:
+        """Take the base of the sinusoids."""
+        super().__init__(**kwargs)
+        self.base = base
+
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Add to x [B, L, D] at positions [L], or to tokens [N, D] at positions [N]; shaped as x."""
-        return x + tf.cast(sinusoids(positions, x.shape[-1]), x.dtype)
+        return x + tf.cast(sinusoids(positions, x.shape[-1], self.base), x.dtype)
 
 
 class LearnedPositions(Layer):
@@ -252,23 +258,34 @@ class SublayerConnection(Composite):
     """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
 
     Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
-    x + dropout(block(norm(x))).
+    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
     """
 
     def __init__(
-        self, norm: LayerNormalization, dropout: Dropout, placement: Literal["post", "pre"], **kwargs: Any
+        self,
+        norm: LayerNormalization | None,
+        dropout: Dropout,
+        placement: Literal["post", "pre"],
+        *,
+        residual: bool = True,
+        **kwargs: Any,
     ) -> None:
-        """Take the layer norm (two connections may share it), the dropout, and the place of the norm."""
+        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
+
+        Without a norm, None, nothing is normalized.
+        """
         super().__init__(**kwargs)
         self.norm = norm
         self.dropout = dropout
         self.placement = placement
+        self.residual = residual
 
     def before(self, x: tf.Tensor) -> tf.Tensor:
         """Return the block's input from x: [..., D] both."""
-        return self.norm(x) if self.placement == "pre" else x
+        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
 
     def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """Add the block's output to x: [..., D] all."""
-        total = x + self.dropout(output, dropout_seed)
-        return self.norm(total) if self.placement == "post" else total
+        dropped = self.dropout(output, dropout_seed)
+        total = x + dropped if self.residual else dropped
+        return self.norm(total) if self.norm is not None and self.placement == "post" else total

@@ -24,7 +24,7 @@ words with the lowest cells are computed once for each different word of a batch
 import numpy as np
 
 from nmt.config.model import RecurrentConfig
-from nmt.models.accounting import Flops, Part
+from nmt.models.accounting import Flops, Part, count_weights
 
 GATES = {"lstm": 4, "gru": 3, "simple": 1}
 STATES = {"lstm": 2, "gru": 1, "simple": 1}
@@ -86,56 +86,120 @@ def _lowest_input(config: RecurrentConfig) -> int:
 
 def parts(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int) -> list[Part]:
     """Return the parts with their output shapes and weights, in the order of the data's way through the model."""
-    embedding, width, annotation = config.input_width, config.width, config.annotation_width
+    embedding, annotation = config.input_width, config.annotation_width
     shared, tied = config.tie_embeddings in ("shared", "all"), config.tie_embeddings in ("output", "all")
     rows = [
         Part(
             "embedding" if shared else "source_embedding", f"[B, S, {embedding}]", source_vocabulary * embedding,
-            "TokenEmbedding",
+            "TokenEmbedding", ("source",),
         )
     ]  # fmt: skip
     directions = (
         ["forward", "backward"] if config.bidirectional else ["backward" if config.reverse_source else "forward"]
     )
-    for layer in range(config.layers):
-        below = annotation if layer else embedding
-        for direction in directions:
-            weights = _cell(config, below, config.direction_width)
-            rows.append(
-                Part(f"{direction}_{layer + 1}", f"[B, S, {config.direction_width}]", weights, _kind(config, below))
-            )
-    rows += _first_state(config)
-    rows.append(
-        Part("embedding", f"[B, T, {embedding}]", 0, "TokenEmbedding, the same matrix")
+    below: tuple[str, ...] = (rows[0].name,)
+    for layer in range(1, config.layers + 1):
+        width = annotation if layer > 1 else embedding
+        rows += [
+            _cell(config, f"{direction}_{layer}", ("S", config.direction_width), (below, width))
+            for direction in directions
+        ]
+        below = tuple(f"{direction}_{layer}" for direction in directions)
+    start = _first_state(config, directions)
+    rows += start
+    # The names from which the state of each decoder layer starts.
+    firsts = [
+        tuple(part.name for part in start) if start
+        else tuple(f"{direction}_{layer}" for direction in directions) if config.first_state == "final"
+        else ()
+        for layer in range(1, config.layers + 1)
+    ]  # fmt: skip
+    words = (
+        Part("embedding", f"[B, T, {embedding}]", 0, "TokenEmbedding, the same matrix", ("target",))
         if shared
-        else Part("target_embedding", f"[B, T, {embedding}]", target_vocabulary * embedding, "TokenEmbedding")
+        else Part(
+            "target_embedding", f"[B, T, {embedding}]", target_vocabulary * embedding, "TokenEmbedding", ("target",)
+        )
     )
-    for layer in range(config.layers):
-        below = width if layer else _lowest_input(config)
-        weights = _cell(config, below, width)
-        rows.append(Part(f"decoder_{layer + 1}", f"[B, T, {width}]", weights, _kind(config, below)))
-    rows += _attention(config)
-    if config.step == "bahdanau":
-        inputs = width + embedding + annotation * (config.attention != "none")
-        kind = f"maxout of {'s, c and' if config.attention != 'none' else 's and'} the embedding"
-        rows.append(Part("maxout", f"[B, T, {config.output_width}]", 2 * inputs * config.output_width, kind))
-    elif config.attention != "none":
-        rows.append(Part("attentional", f"[B, T, {width}]", (annotation + width) * width, "tanh(W [c; s])"))
+    decoder = _decoder(config, words.name, below, firsts)
     output = Part(
         "output_layer", f"[B, T, {target_vocabulary}]", 0 if tied else (config.output_width + 1) * target_vocabulary,
-        "the embedding's matrix" if tied else "Linear",
+        "the embedding's matrix" if tied else "Linear", (decoder[-1].name,),
     )  # fmt: skip
-    return [*rows, output]
+    return [*rows, words, *decoder, output]
 
 
-def _cell(config: RecurrentConfig, inputs: int, width: int) -> int:
-    biases = 2 if config.reset_after else 1
-    return GATES[config.cell] * width * (inputs + width + biases)
+def _decoder(
+    config: RecurrentConfig, words: str, annotations: tuple[str, ...], firsts: list[tuple[str, ...]]
+) -> list[Part]:
+    """Return the parts of a decoder step."""
+    width, attends, luong = config.width, config.attention != "none", config.step == "luong"
+    top = f"decoder_{config.layers}"
+    cells, below = [], words
+    for layer, first in enumerate(firsts, start=1):
+        lowest = layer == 1
+        fed = (
+            (("attention", config.annotation_width, "context_kernel"),) if lowest and attends and not luong
+            else (("(attentional)", width, "feeding_kernel"),) if lowest and config.input_feeding
+            else ()
+        )  # fmt: skip
+        inputs = config.input_width if lowest else width
+        cells.append(_cell(config, f"decoder_{layer}", ("T", width), ((below,), inputs), first, fed))
+        below = f"decoder_{layer}"
+    if not luong:
+        return _bahdanau(config, words, annotations, cells)
+    if not attends:
+        return cells
+    attentional = Part(
+        "attentional", f"[B, T, {width}]", (config.annotation_width + width) * width, "tanh(W [c; s])",
+        ("attention", top),
+    )  # fmt: skip
+    return [*cells, _attention(config, (top, *annotations)), attentional]
 
 
-def _kind(config: RecurrentConfig, inputs: int) -> str:
-    name = {"lstm": "LSTM", "gru": "GRU", "simple": "simple"}[config.cell]
-    return f"{name} cell, reads {inputs}" + (", reset after the product" if config.reset_after else "")
+def _bahdanau(config: RecurrentConfig, words: str, annotations: tuple[str, ...], cells: list[Part]) -> list[Part]:
+    attends, top = config.attention != "none", cells[-1].name
+    inputs = config.width + config.input_width + config.annotation_width * attends
+    maxout = Part(
+        "maxout", f"[B, T, {config.output_width}]", 2 * inputs * config.output_width,
+        f"maxout of {'s, c and' if attends else 's and'} the embedding", (top, *["attention"] * attends, words),
+    )  # fmt: skip
+    return [*([_attention(config, (f"({top})", *annotations))] if attends else []), *cells, maxout]
+
+
+def _cell(
+    config: RecurrentConfig, name: str, states: tuple[str, int], inputs: tuple[tuple[str, ...], int],
+    first: tuple[str, ...] = (), fed: tuple[tuple[str, int, str], ...] = (),
+) -> Part:  # fmt: skip
+    """Return a layer of cells with its matrices.
+
+    Args:
+        config: section model.
+        name: name of the layer.
+        states: length of the sequence, "S" or "T", and width of the state.
+        inputs: names of what it reads from below, and their width.
+        first: names of what its state starts from.
+        fed: what it reads besides: name, width and name of the matrix.
+    """
+    (length, width), (below, size_below) = states, inputs
+    columns, shape = GATES[config.cell] * width, f"[B, {length}, {width}]"
+    gates = f"[B, {length}, {columns}]"
+    matrices = [
+        Part("kernel", gates, size_below * columns, f"products with {size_below} inputs", below),
+        *(
+            Part(matrix, gates, size * columns, f"products with {size} further inputs", (read,))
+            for read, size, matrix in fed
+        ),
+        Part("recurrent_kernel", gates, width * columns, "products with the state of the step before", (f"({name})",)),
+        Part("bias", gates, columns, "added to the products"),
+    ]
+    if config.reset_after:
+        matrices.append(Part("recurrent_bias", gates, columns, "added to the products with the state"))
+    kind = {"lstm": "LSTM", "gru": "GRU", "simple": "simple"}[config.cell] + " cell"
+    total = size_below + sum(size for _, size, _ in fed)
+    kind += f", reads {total}" + (", reset after the product" if config.reset_after else "")
+    names = (*below, *first, *(read for read, _, _ in fed))
+    return Part(name, shape, count_weights(matrices), kind, names, tuple(matrices))
 
 
 def _first_state_inputs(config: RecurrentConfig) -> list[int]:
@@ -146,27 +210,36 @@ def _first_state_inputs(config: RecurrentConfig) -> list[int]:
     return [inputs] * config.layers * STATES[config.cell]
 
 
-def _first_state(config: RecurrentConfig) -> list[Part]:
+def _first_state(config: RecurrentConfig, directions: list[str]) -> list[Part]:
     inputs = _first_state_inputs(config)
     states = "last states" if config.first_state == "linear" else "last backward state"
+    used = directions if config.first_state == "linear" else directions[-1:]
+    reads = tuple(f"{direction}_{layer}" for layer in range(1, config.layers + 1) for direction in used)
     weights = sum((width + 1) * config.width for width in inputs)
-    return [Part("first_state", f"[B, {config.width}]", weights, f"tanh of a Linear of the {states}")] if inputs else []
+    kind = f"tanh of a Linear of the {states}"
+    return [Part("first_state", f"[B, {config.width}]", weights, kind, reads)] if inputs else []
 
 
-def _attention(config: RecurrentConfig) -> list[Part]:
-    if config.attention == "none":
-        return []
+def _attention(config: RecurrentConfig, reads: tuple[str, ...]) -> Part:
     width, annotation, inner = config.width, config.annotation_width, config.score_width
-    weights = {
-        "additive": (annotation + width + 1) * inner,
-        "concat": (annotation + width + 1) * inner,
-        "dot": 0,
-        "general": annotation * width,
-        "scaled-dot": 1,
-    }[config.attention]
+    states, annotations = reads[:1], reads[1:]
+    scores: list[Part] = []
+    if config.attention in ADDITIVE:
+        scores = [
+            Part("key_kernel", f"[B, S, {inner}]", annotation * inner, "keys of the annotations", annotations),
+            Part("query_kernel", f"[B, T, {inner}]", width * inner, "queries of the states", states),
+            Part("score_kernel", "[B, T, S]", inner, "scores", ("key_kernel", "query_kernel")),
+        ]
+    elif config.attention == "general":
+        scores = [Part("key_kernel", f"[B, S, {width}]", annotation * width, "keys of the annotations", annotations)]
+    elif config.attention == "scaled-dot":
+        scores = [Part("scale", "[B, T, S]", 1, "factor of the scores", reads)]
+    if config.window == "local-p":
+        scores += [
+            Part("position_kernel", f"[B, T, {inner}]", width * inner, "prediction of the position", states),
+            Part("position_score_kernel", "[B, T, 1]", inner, "predicted position", ("position_kernel",)),
+        ]
     kind = f"{config.attention}, {config.window}"
     if config.window != "global":
         kind += f", D = {config.window_half_width}"
-    if config.window == "local-p":
-        weights += (width + 1) * inner
-    return [Part("attention", f"[B, T, {annotation}]", weights, kind)]
+    return Part("attention", f"[B, T, {annotation}]", count_weights(scores), kind, reads, tuple(scores))

@@ -12,20 +12,21 @@ from nmt.runtime import tf
 
 
 class EncoderLayer(Composite):
-    """Self-attention and feed-forward, each in a sublayer connection."""
+    """Self-attention and, unless it is left out, feed-forward, each in a sublayer connection."""
 
     def __init__(
         self,
         attention: MultiHeadAttention,
-        feed_forward: FeedForward,
+        feed_forward: FeedForward | None,
         connections: list[SublayerConnection],
         **kwargs: Any,
     ) -> None:
-        """Take the two blocks and a connection for each."""
+        """Take the blocks, the second of which may be left out, and a connection for each."""
         super().__init__(**kwargs)
         self.attention = attention
         self.feed_forward = feed_forward
-        self.attention_connection, self.feed_forward_connection = connections
+        self.attention_connection, *others = connections
+        self.feed_forward_connection = others[0] if others else None
 
     @property
     def attentions(self) -> list[MultiHeadAttention]:
@@ -35,7 +36,8 @@ class EncoderLayer(Composite):
     @property
     def connections(self) -> list[SublayerConnection]:
         """Sublayer connection of each block."""
-        return [self.attention_connection, self.feed_forward_connection]
+        second = [] if self.feed_forward_connection is None else [self.feed_forward_connection]
+        return [self.attention_connection, *second]
 
     def call(
         self,
@@ -58,6 +60,8 @@ class EncoderLayer(Composite):
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
         attended, _ = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.attention_connection(x, attended, dropout_seed)
+        if self.feed_forward is None or self.feed_forward_connection is None:
+            return x
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
         return self.feed_forward_connection(x, expanded, dropout_seed)
 

@@ -80,7 +80,7 @@ class Transformer(Seq2SeqModel):
         self.encoder_layers = [_encoder_layer(config, n) for n in range(1, config.encoder_layers + 1)]
         self.decoder_layers = [_decoder_layer(config, n) for n in range(1, config.decoder_layers + 1)]
         if config.norm == "pre":
-            self.encoder_norm = _norm(config, "encoder_norm")
+            self.encoder_norm = _norm(config, "encoder_norm") if config.encoder_norm else None
             self.decoder_norm = _norm(config, "decoder_norm")
         if config.tie_embeddings == "none":
             self.output_layer = Linear(target_vocabulary, name="output_layer")
@@ -115,12 +115,13 @@ class Transformer(Seq2SeqModel):
             for attention in layer.attentions:
                 make(d_model, (self, layer, attention), attention.query, attention.key, attention.value)
                 make(joined, (self, layer, attention), attention.output_projection)
-            make(d_model, (self, layer, layer.feed_forward), layer.feed_forward.inner)
-            make(self.config.d_ff, (self, layer, layer.feed_forward), layer.feed_forward.outer)
+            if layer.feed_forward is not None:
+                make(d_model, (self, layer, layer.feed_forward), layer.feed_forward.inner)
+                make(self.config.d_ff, (self, layer, layer.feed_forward), layer.feed_forward.outer)
             for connection in layer.connections:
-                make(d_model, (self, layer, connection), connection.norm)
+                make(d_model, (self, layer, connection), *([] if connection.norm is None else [connection.norm]))
         if self.config.norm == "pre":
-            make(d_model, (self,), self.encoder_norm, self.decoder_norm)
+            make(d_model, (self,), *([] if self.encoder_norm is None else [self.encoder_norm]), self.decoder_norm)
         if self.config.tie_embeddings == "none":
             make(d_model, (self,), self.output_layer)
         self.built = True
@@ -136,7 +137,7 @@ class Transformer(Seq2SeqModel):
         x = self.source_dropout(x, dropout_seed)
         for layer in self.encoder_layers:
             x = layer(x, mask, layout=layout, dropout_seed=dropout_seed)
-        if self.config.norm == "pre":
+        if self.config.norm == "pre" and self.encoder_norm is not None:
             x = self.encoder_norm(x)
         layers = tuple(layer.cross_attention.keys_values(x, layout) for layer in self.decoder_layers)
         return TransformerEncoderOutput(layers, mask)
@@ -238,7 +239,9 @@ class Transformer(Seq2SeqModel):
 def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
     def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
         if config.word_embedding == "sinusoidal":
-            return SinusoidalTokenEmbedding(config.d_model, scaled=config.scale_embeddings, name=name)
+            return SinusoidalTokenEmbedding(
+                config.d_model, scaled=config.scale_embeddings, base=config.position_base, name=name
+            )
         return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
 
     if config.tie_embeddings == "all":
@@ -252,7 +255,7 @@ def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabu
 def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model, name=name)
-    return SinusoidalPositions(name=name)
+    return SinusoidalPositions(config.position_base, name=name)
 
 
 def _norm(config: TransformerConfig, name: str) -> LayerNormalization:
@@ -271,19 +274,24 @@ def _feed_forward(config: TransformerConfig, layer: str) -> FeedForward:
     return FeedForward(config.d_model, config.d_ff, dropout, name="feed_forward")
 
 
-def _connections(
-    config: TransformerConfig, norms: list[LayerNormalization], layer: str, names: list[str]
-) -> list[SublayerConnection]:
-    return [
-        SublayerConnection(norm, Dropout(config.dropout, f"{layer}/{name}"), config.norm, name=f"{name}_sublayer")
-        for norm, name in zip(norms, names, strict=True)
-    ]
+def _connection(
+    config: TransformerConfig, norm: LayerNormalization | None, layer: str, name: str, *, residual: bool = True
+) -> SublayerConnection:
+    dropout = Dropout(config.dropout, f"{layer}/{name}")
+    return SublayerConnection(norm, dropout, config.norm, residual=residual, name=f"{name}_sublayer")
 
 
 def _encoder_layer(config: TransformerConfig, number: int) -> EncoderLayer:
-    layer, names = f"encoder_{number}", ["attention", "feed_forward"]
-    connections = _connections(config, [_norm(config, "norm") for _ in names], layer, names)
-    return EncoderLayer(_attention(config, layer, "attention"), _feed_forward(config, layer), connections, name=layer)
+    layer = f"encoder_{number}"
+    feed_forward = _feed_forward(config, layer) if config.encoder_feed_forward else None
+    connections = [
+        _connection(
+            config, _norm(config, "norm") if config.encoder_norm else None, layer, name,
+            residual=config.encoder_residual,
+        )
+        for name in ["attention", "feed_forward"][: 1 if feed_forward is None else 2]
+    ]  # fmt: skip
+    return EncoderLayer(_attention(config, layer, "attention"), feed_forward, connections, name=layer)
 
 
 def _decoder_layer(config: TransformerConfig, number: int) -> DecoderLayer:
@@ -295,6 +303,6 @@ def _decoder_layer(config: TransformerConfig, number: int) -> DecoderLayer:
         _attention(config, layer, "self_attention"),
         _attention(config, layer, "cross_attention"),
         _feed_forward(config, layer),
-        _connections(config, norms, layer, names),
+        [_connection(config, norm, layer, name) for norm, name in zip(norms, names, strict=True)],
         name=layer,
     )

@@ -35,12 +35,23 @@ def test_first_rows() -> None:
     np.testing.assert_allclose(encoding, expected, rtol=0, atol=1e-7)
 
 
+def test_rows_of_the_lesson_with_base_100() -> None:
+    expected = [
+        [0, 1, 0, 1],
+        [0.84147098, 0.54030231, 0.09983342, 0.99500417],
+        [0.90929743, -0.41614684, 0.19866933, 0.98006658],
+        [0.14112001, -0.9899925, 0.29552021, 0.95533649],
+    ]
+    np.testing.assert_allclose(sinusoidal_encoding(4, 4, base=100), expected, rtol=0, atol=1e-7)
+
+
 @WIDTHS
-def test_even_columns_are_sines_and_odd_columns_cosines_of_the_formula(d_model: int) -> None:
-    encoding = sinusoidal_encoding(50, d_model)
+@pytest.mark.parametrize("base", [1.5, 100.0, 10_000.0, 1e12])
+def test_even_columns_are_sines_and_odd_columns_cosines_of_the_formula(d_model: int, base: float) -> None:
+    encoding = sinusoidal_encoding(50, d_model, base)
     position = np.arange(50.0)
     for i in range(d_model // 2):
-        angle = position / 10_000 ** (2 * i / d_model)
+        angle = position / base ** (2 * i / d_model)
         np.testing.assert_allclose(encoding[:, 2 * i], np.sin(angle), **CLOSE)
         np.testing.assert_allclose(encoding[:, 2 * i + 1], np.cos(angle), **CLOSE)
 
@@ -72,9 +83,10 @@ def test_rates_fall_from_one_radian_a_position_in_equal_ratios() -> None:
 @WIDTHS
 def test_sinusoids_are_the_encoding_at_integers_of_any_shape(d_model: int) -> None:
     positions = np.array([[[3, 0], [11, 3]], [[19, 7], [1, 2]]])
-    result = sinusoids(tf.constant(positions), d_model)
-    assert result.shape == (*positions.shape, d_model)
-    np.testing.assert_allclose(result, sinusoidal_encoding(20, d_model)[positions], **CLOSE)
+    for base in (100.0, 10_000.0):
+        result = sinusoids(tf.constant(positions), d_model, base)
+        assert result.shape == (*positions.shape, d_model)
+        np.testing.assert_allclose(result, sinusoidal_encoding(20, d_model, base)[positions], **CLOSE)
 
 
 PLACES = pytest.mark.parametrize("positions", [range(12), range(8, 12), [0, 1, 2, 0, 1, 0]], ids=str)

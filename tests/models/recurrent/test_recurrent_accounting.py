@@ -19,8 +19,38 @@ from nmt.runtime import keras, tf
 def test_parts_count_the_weights_of_the_model(settings: dict[str, Any]) -> None:
     config = RecurrentConfig(width=8, **settings)
     rows = parts(config, 20, 20)
-    assert count_weights(rows) == build_model(config, 20, 20).count_params()
+    model = build_model(config, 20, 20)
+    assert count_weights(rows) == model.count_params()
     assert all(row.name in summary(rows) for row in rows)
+    sizes = {weight.path.split("/", 1)[1]: weight.value.shape.num_elements() for weight in model.weights}
+    for row in rows:
+        prefix = {"attention": "decoder/attention/", "first_state": "first_state_"}.get(row.name, f"{row.name}/")
+        if row.name.startswith(("forward", "backward")):
+            prefix = f"encoder/{row.name}/cell/"
+        elif row.name.startswith("decoder_"):
+            prefix = f"decoder/cell_{row.name[len('decoder_') :]}/"
+        elif row.name in ("maxout", "attentional"):
+            prefix = f"decoder/{row.name}_kernel"
+        assert row.sublayers == () or sum(inner.weights for inner in row.sublayers) == row.weights
+        for inner in row.sublayers:  # the decoder has the matrices of what its lowest cell reads besides
+            shared = inner.name in ("context_kernel", "feeding_kernel")
+            assert inner.weights == sizes.pop(f"decoder/{inner.name}" if shared else prefix + inner.name)
+        if not row.sublayers and row.weights:
+            found = [path for path in sizes if path.startswith(prefix)]
+            assert row.weights == sum(sizes.pop(path) for path in found)
+    assert not sizes
+
+
+@pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
+def test_every_part_reads_parts_that_there_are(settings: dict[str, Any]) -> None:
+    rows = parts(RecurrentConfig(width=8, **settings), 20, 20)
+    names = {"source", "target", *(row.name for row in rows)}
+    for row in rows:
+        inside = names | {inner.name for inner in row.sublayers}
+        reads = [name for part in (row, *row.sublayers) for name in part.inputs]
+        assert {name.strip("()") for name in reads} <= inside
+    read = {name.strip("()") for row in rows for name in row.inputs}
+    assert names - read == {"output_layer"} | ({"first_state"} & (names - read))
 
 
 def test_the_lessons_lstm_has_the_weights_that_it_prints() -> None:

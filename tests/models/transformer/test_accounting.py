@@ -29,7 +29,9 @@ def tensorflows_count(function: tf.types.experimental.PolymorphicFunction) -> in
     return profiler.profile(function.get_concrete_function().graph, options=options).total_float_ops
 
 
-@pytest.mark.parametrize("varied", [{}, {"head_size": 5, "tie_embeddings": "none"}], ids=str)
+@pytest.mark.parametrize(
+    "varied", [{}, {"head_size": 5, "tie_embeddings": "none"}, {"encoder_feed_forward": False}], ids=str
+)
 def test_tensorflow_counts_the_same(varied: dict) -> None:
     config = TransformerConfig(
         **{"encoder_layers": 2, "decoder_layers": 3, "d_model": 16, "d_ff": 24, "heads": 4, **varied}

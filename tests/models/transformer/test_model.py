@@ -12,9 +12,10 @@ import pytest
 from pytest import MonkeyPatch
 
 from nmt import runtime
+from nmt.config.loading import find_config, load_config
 from nmt.config.model import TransformerConfig
 from nmt.errors import ConfigError
-from nmt.models.accounting import count_weights, summary
+from nmt.models.accounting import Part, count_weights, summary
 from nmt.models.build import build_model
 from nmt.models.layers.attention import MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import Dropout, LayerNormalization
@@ -41,6 +42,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre", "tie_embeddings": "none"},
     "learned": {"positions": "learned", "tie_embeddings": "all"},
     "book": BOOK,
+    "ablated": {"norm": "pre", **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False)},
 }
 VOCABULARY = 9
 SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
@@ -414,6 +416,15 @@ def test_sinusoidal_word_embeddings_have_no_weights_and_encode_the_id() -> None:
         np.testing.assert_allclose(embedding(tf.constant([ids]))[0], sinusoidal_encoding(9, 8)[ids], **CLOSE)
 
 
+def test_position_base_is_that_of_words_and_positions() -> None:
+    model, ids = built(small(**BOOK, position_base=100.0)), tf.constant([4, 0, 8])
+    encoding = sinusoidal_encoding(9, 8, base=100)
+    for side in ("source", "target"):
+        embedding, positions = getattr(model, f"{side}_embedding"), getattr(model, f"{side}_positions")
+        np.testing.assert_allclose(embedding(ids), encoding[ids.numpy()], **CLOSE)
+        np.testing.assert_allclose(positions(tf.zeros([3, 8]), ids), encoding[ids.numpy()], **CLOSE)
+
+
 def test_scaled_embeddings_are_unscaled_ones_with_larger_matrices() -> None:
     scaled, plain = pair("scale_embeddings", True, False, tie_embeddings="none")
     assert not np.allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), atol=1e-3)
@@ -455,6 +466,26 @@ def test_initial_values(initializer: str, tie_embeddings: str) -> None:
         assert abs(values.mean()) < 0.08 * expected, place
 
 
+def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
+    """Blocks of the same weights, put together by hand: each of the three parts is there or not."""
+    x, mask = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.ones([2, 1, 1, 4], tf.bool)
+    for norm, residual, normed, feeds in product(["post", "pre"], *[[True, False]] * 3):
+        keys = {"encoder_residual": residual, "encoder_norm": normed, "encoder_feed_forward": feeds}
+        config = small(**SHALLOW, norm=norm, **keys)
+        assert set(config.ablations) == {key for key, there in keys.items() if not there}
+        layer, expected = randomise(built(config)).encoder_layers[0], x
+        assert len(layer.connections) == 1 + feeds
+        for connection in layer.connections:
+            inner = connection.norm(expected) if normed and norm == "pre" else expected
+            if connection is layer.connections[0]:
+                output, _ = layer.attention(inner, layer.attention.keys_values(inner), mask)
+            else:
+                output = layer.feed_forward(inner)
+            expected = expected + output if residual else output
+            expected = connection.norm(expected) if normed and norm == "post" else expected
+        np.testing.assert_allclose(layer(x, mask), expected, **CLOSE)
+
+
 # --- building
 
 
@@ -464,10 +495,11 @@ def parameters(config: TransformerConfig, source: int, target: int) -> int:
     attention = 3 * (d * projected + projected) + projected * d + d
     feed_forward = d * f + f + f * d + d
     norm = 2 * d
-    layers = config.encoder_layers * (attention + feed_forward + 2 * norm)
+    encoder_norms = (1 + config.encoder_feed_forward) * config.encoder_norm
+    layers = config.encoder_layers * (attention + feed_forward * config.encoder_feed_forward + encoder_norms * norm)
     decoder_norms = 2 if config.share_decoder_norm else 3
     layers += config.decoder_layers * (2 * attention + feed_forward + decoder_norms * norm)
-    last_norms = 2 * norm if config.norm == "pre" else 0
+    last_norms = (1 + config.encoder_norm) * norm if config.norm == "pre" else 0
     embeddings = 0 if config.word_embedding == "sinusoidal" else (source + target) * d
     embeddings -= source * d if config.tie_embeddings == "all" else 0
     output = d * target + target if config.tie_embeddings == "none" else 0
@@ -487,13 +519,20 @@ CONFIGS = [
             {"tie_embeddings": "none", "word_embedding": "sinusoidal", "head_size": 3},
         ],
     )
-] + [small(share_decoder_norm=True, encoder_layers=2), small(norm="pre", encoder_layers=3, decoder_layers=1)]
+] + [
+    small(share_decoder_norm=True, encoder_layers=2),
+    small(norm="pre", encoder_layers=3, decoder_layers=1),
+    small(norm="pre", encoder_norm=False),
+    small(encoder_residual=False, encoder_feed_forward=False),
+]
 
 
 def in_words(config: TransformerConfig) -> str:
     shared = "-shared norm" if config.share_decoder_norm else ""
     layers = f"{config.encoder_layers}+{config.decoder_layers}"
-    return f"{config.norm}-{config.positions}-{config.word_embedding}-{config.tie_embeddings}{shared}-{layers}"
+    ablated = "".join(f"-no {words}" for words in config.ablations.values())
+    words = f"{config.word_embedding}-{config.tie_embeddings}"
+    return f"{config.norm}-{config.positions}-{words}{shared}{ablated}-{layers}"
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=in_words)
@@ -505,10 +544,11 @@ def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config:
         warnings.simplefilter("error")
         model = build_model(config, source, target)
     parts = parts_of(config, {"source": source, "target": target})
-    heading, *rows, last = summary(parts).splitlines()
-    assert heading.split()[:3] == ["part", "output", "parameters"]
-    pattern = re.compile(r"(\w+) +(\[B, [ST], \d+\]) +([\d,]+)  \S.*")
-    names, shapes, counts = zip(*(pattern.fullmatch(row).groups() for row in rows), strict=True)
+    heading, *lines, last = summary(parts).splitlines()
+    assert heading.split()[:4] == ["part", "output", "parameters", "reads"]
+    pattern = re.compile(r"((?:  )?\w+) +(\[B, [ST], \d+\]) +([\d,]+)  (\w+(?:, \w+)*)  +\S.*")
+    table = [pattern.fullmatch(line).groups() for line in lines]
+    names, shapes, counts, _ = zip(*(row for row in table if not row[0].startswith(" ")), strict=True)
     counts = [int(count.replace(",", "")) for count in counts]
     assert sum(counts) == model.count_params() == parameters(config, source, target)
     assert count_weights(parts) == model.count_params()
@@ -516,23 +556,70 @@ def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config:
     assert last.endswith(f"{model.count_params() * 4 / 2**20:.1f} MiB in float32")
 
     pre = config.norm == "pre"
+    last_norm = pre and config.encoder_norm
     shared = config.tie_embeddings == "all"
     assert list(names) == [
         "embedding" if shared else "source_embedding", "source_positions",
-        *(f"encoder_{n + 1}" for n in range(config.encoder_layers)), *["encoder_norm"] * pre,
+        *(f"encoder_{n + 1}" for n in range(config.encoder_layers)), *["encoder_norm"] * last_norm,
         "embedding" if shared else "target_embedding", "target_positions",
         *(f"decoder_{n + 1}" for n in range(config.decoder_layers)), *["decoder_norm"] * pre,
         "output_layer",
     ]  # fmt: skip
-    sides = ["[B, S, 8]"] * (2 + config.encoder_layers + pre) + ["[B, T, 8]"] * (2 + config.decoder_layers + pre)
+    sides = ["[B, S, 8]"] * (2 + config.encoder_layers + last_norm) + ["[B, T, 8]"] * (2 + config.decoder_layers + pre)
     assert list(shapes) == [*sides, "[B, T, 1234]"]
+    check_sublayers(model, parts)
+    # The sublayers of the first of several equal layers are listed.
+    inside = [row[0].strip() for row in table if row[0].startswith(" ")]
+    assert inside == [
+        inner.name for part in parts if part.name in ("encoder_1", "decoder_1") for inner in part.sublayers
+    ]
+
+
+def check_sublayers(model: Transformer, parts: list[Part]) -> None:
+    """Compare every sublayer with the weights of its name in the model, and its inputs with the names that there are.
+
+    A norm is the ``norm`` of its sublayer connection; a shared norm belongs to the first of two.
+    """
+    sizes = {weight.path.split("/", 1)[1]: weight.value.shape.num_elements() for weight in model.weights}
+    before = ["source", "target"]
+    for part in parts:
+        assert part.inputs and set(part.inputs) <= set(before)
+        beside = []
+        for inner in part.sublayers:
+            assert inner.inputs and set(inner.inputs) <= {*part.inputs, *beside}
+            beside.append(inner.name)
+            block = inner.name.removesuffix("_norm")
+            path = f"{part.name}/{block}_sublayer/norm/" if inner.name.endswith("_norm") else f"{part.name}/{block}/"
+            found = [name for name in sizes if name.startswith(path)]
+            assert inner.weights == sum(sizes.pop(name) for name in found), inner.name
+        if not part.sublayers:
+            found = [name for name in sizes if name.startswith(f"{part.name}/")]
+            assert part.weights == sum(sizes.pop(name) for name in found), part.name
+        before.append(part.name)
+    assert not sizes
+    assert {name for part in parts for name in part.inputs} == set(before) - {"output_layer"}
+
+
+def test_layers_of_the_lesson_have_the_weights_that_it_prints() -> None:
+    lesson = load_config(find_config("book.yaml")).model
+    assert (lesson.d_model, lesson.d_ff, lesson.heads * lesson.head_size) == (512, 2048, 64)
+    parts = {part.name: part for part in parts_of(lesson, {"source": 2404, "target": 3864})}
+    encoder, decoder = (
+        {inner.name: inner.weights for inner in parts[name].sublayers} for name in ("encoder_1", "decoder_1")
+    )
+    attentions = encoder["attention"], decoder["self_attention"], decoder["cross_attention"]
+    assert attentions == (131_776,) * 3
+    assert encoder["feed_forward"] == decoder["feed_forward"] == 2_099_712
+    assert {parts[f"encoder_{n}"].weights for n in range(1, 7)} == {2_233_536}
+    assert {parts[f"decoder_{n}"].weights for n in range(1, 7)} == {2_365_312}
 
 
 def test_a_giant_model_is_described_without_being_built() -> None:
     giant = small(d_model=65_536, d_ff=2**20, heads=1024, encoder_layers=1000, decoder_layers=1000)
     parts = parts_of(giant, {"source": 1_000_000, "target": 1_000_000})
     assert count_weights(parts) > 10**14
-    assert len(summary(parts).splitlines()) == 2 * 1000 + 7
+    sublayers = len(parts[2].sublayers) + len(parts[-2].sublayers)
+    assert len(summary(parts).splitlines()) == 2 * 1000 + 7 + sublayers
 
 
 @pytest.mark.parametrize(("tie", "matrices"), [("none", 2), ("output", 2), ("all", 1)])
