@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import font_manager
@@ -25,8 +25,10 @@ from matplotlib.text import Annotation, Text
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from nmt.runs.directory import Run
 from nmt.storage.json_file import read_json
+
+if TYPE_CHECKING:
+    from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports
 
 # --- colours and curves
 
@@ -132,7 +134,7 @@ def style_curves(axes: Axes) -> None:
 # --- titles
 
 
-def run_title(run: Run) -> str:
+def run_title(run: "Run") -> str:
     """Return what a title says of a run: its name, its dataset, and the date of its last training."""
     dataset = dataset_of(run)
     return " · ".join([f"run {run.name}", *([f"data {dataset}"] if dataset else []), last_training(run)])
@@ -144,7 +146,7 @@ def last_training(run: Run) -> str:
     return datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
 
 
-def dataset_of(run: Run) -> str | None:
+def dataset_of(run: "Run") -> str | None:
     """Return the name of the dataset that a run was trained on; None if the run does not say.
 
     Raises:

@@ -9,6 +9,15 @@ from nmt.cli.plot.alignment import alignment
 from nmt.cli.plot.by_length import by_length
 from nmt.cli.plot.compare import compare
 from nmt.cli.plot.lengths import lengths
+from nmt.cli.plot.lesson_figures import (
+    binary_code,
+    masks,
+    position_columns,
+    position_matrix,
+    position_similarity,
+    position_table,
+    sinusoids,
+)
 from nmt.cli.plot.run_figures import run_figure
 from nmt.plotting.registry import FIGURES
 
@@ -17,6 +26,15 @@ SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
     "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": compare},
     "Data and scores": {"lengths": lengths, "by-length": by_length},
     "Attention of a run": {"alignment": alignment},
+    "Lesson, without a run": {
+        "position-matrix": position_matrix,
+        "sinusoids": sinusoids,
+        "position-columns": position_columns,
+        "binary-code": binary_code,
+        "position-similarity": position_similarity,
+        "position-table": position_table,
+        "masks": masks,
+    },
 }
 
 plot = typer.Typer(

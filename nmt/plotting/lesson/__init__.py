@@ -1,0 +1,1 @@
+"""Figures of the lesson: position encodings, masks, embeddings."""

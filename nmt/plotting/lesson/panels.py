@@ -1,0 +1,81 @@
+"""What the lesson's figures have in common: matrices as images, tokens as labels.
+
+Maps run from dark to light, so that they can be read in grey and by colour-blind readers.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
+
+from nmt.errors import printable
+from nmt.plotting.style import INK, SMALL, TEXT, fonts, luminance, shortened
+
+VALUES, SIMILARITIES = "cividis", "gray"
+PIXELS = 300  # rows or columns from which on cells may be narrower than pixels
+LONGEST_LABEL = 24  # characters
+EQUAL_CONTRAST = 0.18  # luminance with the same contrast to black and to white
+
+
+FORMULA = "sinusoids of Vaswani et al. 2017, section 3.5"
+"""Where the values of a figure without a run come from, for its title."""
+
+
+def show_matrix(
+    axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: str = VALUES, **options: Any
+) -> AxesImage:
+    """Draw a matrix as an image with integer ticks, row 0 at the top; ``options`` are those of ``Axes.imshow``."""
+    # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have.
+    interpolation = "nearest" if max(matrix.shape) < PIXELS else "auto"
+    low, high = limits
+    image = axes.imshow(
+        matrix, cmap=colors, vmin=low, vmax=high, interpolation=interpolation, **{"aspect": "auto", **options}
+    )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    axes.tick_params(labelsize=SMALL, labelcolor=INK)
+    return image
+
+
+def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options: Any) -> None:
+    """Add the colour bar of an image beside its axes; ``options`` are those of ``Figure.colorbar``."""
+    bar = figure.colorbar(image, ax=axes, **options)
+    bar.set_label(label, fontsize=TEXT, color=INK)
+    bar.ax.tick_params(labelsize=SMALL, labelcolor=INK)
+
+
+def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], size: float) -> None:
+    """Write a text into each cell of an image, in white on dark cells and in black on light ones."""
+    colors = image.to_rgba(image.get_array())
+    for row, cells in enumerate(texts):
+        for column, text in enumerate(cells):
+            color = "black" if luminance(colors[row, column]) > EQUAL_CONTRAST else "white"
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
+
+
+def token_label(token: str) -> str:
+    """Return a token as a label of at most ``LONGEST_LABEL`` printable characters."""
+    return shortened(printable(token).replace("\n", " "), LONGEST_LABEL)
+
+
+def label_rows(axes: Axes, tokens: Sequence[str], size: float = SMALL) -> None:
+    """Label the rows of a matrix with tokens."""
+    # Labels are plain text. By default, matplotlib reads "$" as the start of a formula.
+    axes.set_yticks(
+        range(len(tokens)), [token_label(token) for token in tokens], fontsize=size, fontfamily=fonts(),
+        parse_math=False,
+    )  # fmt: skip
+    axes.tick_params(axis="y", length=2)
+
+
+def label_columns(axes: Axes, tokens: Sequence[str], size: float = SMALL) -> None:
+    """Label the columns of a matrix with tokens, above it."""
+    axes.set_xticks(
+        range(len(tokens)), [token_label(token) for token in tokens], fontsize=size, fontfamily=fonts(),
+        parse_math=False, rotation=45, rotation_mode="anchor", horizontalalignment="left",
+    )  # fmt: skip
+    axes.tick_params(axis="x", length=2, top=True, labeltop=True, bottom=False, labelbottom=False)
