@@ -9,6 +9,7 @@ from nmt.cli.plot.alignment import alignment
 from nmt.cli.plot.by_length import by_length
 from nmt.cli.plot.compare import compare
 from nmt.cli.plot.lengths import lengths
+from nmt.cli.plot.embedding_figures import embeddings, words
 from nmt.cli.plot.lesson_figures import (
     binary_code,
     masks,
@@ -34,7 +35,9 @@ SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
         "position-similarity": position_similarity,
         "position-table": position_table,
         "masks": masks,
+        "embeddings": embeddings,
     },
+    "Words of a run": {"words": words},
 }
 
 plot = typer.Typer(

@@ -83,9 +83,7 @@ def sinusoids(
 def position_columns(
     column: Annotated[
         list[int] | None,
-        typer.Option(
-            "--column", min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four of different wavelengths."
-        ),
+        typer.Option("--column", min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four wavelengths."),
     ] = None,
     position: PositionsOption = None,
     length: LengthOption = 100,

@@ -31,8 +31,8 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     encoded = show_matrix(right, matrix, (-1, 1))
     ratio = encoding.base ** (2 / encoding.width)
     right.set_title(
-        f"sinusoids: the wavelength of each pair of columns\nis {ratio:.3g} times that of the pair to its left", loc="left",
-        fontsize=TEXT,
+        f"sinusoids: the wavelength of each pair of columns\nis {ratio:.3g} times that of the pair to its left",
+        loc="left", fontsize=TEXT,
     )  # fmt: skip
     add_bar(figure, encoded, right, "value", ticks=[-1, -0.5, 0, 0.5, 1])
     if encoding.width <= WRITTEN_COLUMNS:

@@ -91,4 +91,4 @@ def unit_rows(vectors: np.ndarray) -> np.ndarray:
 
 def number(value: float) -> str:
     """Return a number for a title, such as "10,000", "2.5" or "1e+12"."""
-    return f"{value:,.0f}" if value == int(value) and value < 1e9 else f"{value:g}"  # noqa: PLR2004 - readable digits
+    return f"{value:,.0f}" if value == int(value) and value < 1e9 else f"{value:g}"

@@ -69,9 +69,7 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     label = max(len(token_label(token)) for token in tokens) * size / POINTS  # width, at 0.6 an em
     figure.set_size_inches(3 * side + 1.2 + 0.6 * label, side + 1.7 + 0.45 * label)
     add_title(figure, "Masks of attention", f"{len(words)} words, {padding} of padding")
-    for number, (axes, (name, mask)) in enumerate(
-        zip(figure.subplots(1, 3, sharey=True), names.items(), strict=True)
-    ):
+    for number, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), names.items(), strict=True)):
         image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:
             write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
@@ -87,6 +85,6 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
             axes.tick_params(axis="y", labelleft=False, left=False)
         axes.set_xlabel(name, fontsize=TEXT, color=INK)
     figure.legend(
-        handles=[Patch(color=MASKED, label="1: masked, gets no attention"), Patch(color=READ, label="0: is attended to")],
+        handles=[Patch(color=MASKED, label="1: masked, gets no attention"), Patch(color=READ, label="0: attended to")],
         loc="outside lower center", ncols=2, frameon=False, fontsize=SMALL,
     )  # fmt: skip

@@ -50,7 +50,7 @@ def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options:
 
 def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], size: float) -> None:
     """Write a text into each cell of an image, in white on dark cells and in black on light ones."""
-    colors = image.to_rgba(image.get_array())
+    colors = image.to_rgba(np.asarray(image.get_array()))
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
             color = "black" if luminance(colors[row, column]) > EQUAL_CONTRAST else "white"

@@ -77,8 +77,10 @@ def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], pos
                 [position], [matrix[position, column]], MARKERS[mark % len(MARKERS)], color=VERMILLION, markersize=8,
                 markeredgecolor="white", clip_on=False, zorder=3, label=f"position {position:,}",
             )  # fmt: skip
-        name = f"dimension {column:,}: {encoding.function(column)}, wavelength {_positions(encoding.wavelength(column))}"
-        axes.set_title(name, loc="left", fontsize=SMALL)
+        wavelength = _positions(encoding.wavelength(column))
+        axes.set_title(
+            f"dimension {column:,}: {encoding.function(column)}, wavelength {wavelength}", loc="left", fontsize=SMALL
+        )
         axes.set_xlabel("position k")
         axes.label_outer()
     handles, labels = figure.axes[0].get_legend_handles_labels()
@@ -109,4 +111,4 @@ def _panels(figure: Figure, count: int) -> list[Axes]:
 
 
 def _positions(wavelength: float) -> str:
-    return f"{wavelength:,.1f} positions" if wavelength < 1000 else f"{wavelength:,.0f} positions"  # noqa: PLR2004
+    return f"{wavelength:,.1f} positions" if wavelength < 1000 else f"{wavelength:,.0f} positions"

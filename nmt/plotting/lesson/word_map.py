@@ -1,0 +1,284 @@
+"""Two-dimensional map of word embeddings with nearest neighbours by cosine.
+
+Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmt.errors import DataError, NotFoundError
+from nmt.plotting.lesson.encoding import cosines, unit_rows
+from nmt.plotting.lesson.label_places import Places
+from nmt.plotting.lesson.panels import token_label
+from nmt.plotting.lesson.trained import Vocabulary
+from nmt.plotting.style import (
+    BLUE,
+    COLORS,
+    FAINT_INK,
+    INK,
+    MARKERS,
+    POINTS,
+    SMALL,
+    TEXT,
+    add_title,
+    fonts,
+    missing_characters_as_boxes,
+    readable,
+)
+from nmt.storage.names import did_you_mean
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK
+
+MOST_GIVEN = 12  # words with neighbours in a figure
+FEWEST = 3  # words of a map
+GAP = 4.0  # between a point and its label, in points
+MAP_FONT = 8.0
+
+
+class Neighbor(NamedTuple):
+    """A word near another one."""
+
+    id: int
+    cosine: float
+
+
+def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> list[Neighbor]:
+    """Return the nearest words by cosine, nearest first, equally near ones in the order of ``among``.
+
+    Args:
+        vectors: word embedding, float32 [V, D].
+        id_: word whose neighbours are asked for.
+        among: ids of possible neighbours; the word itself is none.
+        count: most neighbours.
+    """
+    ids = np.array([other for other in among if other != id_], int)
+    similar = unit_rows(vectors[ids]) @ unit_rows(vectors[[id_]])[0]
+    order = np.argsort(-similar, kind="stable")[:count]
+    return [Neighbor(int(ids[place]), float(similar[place])) for place in order]
+
+
+class Projection(NamedTuple):
+    """Vectors on the plane of their two principal components."""
+
+    points: np.ndarray
+    """Coordinates, float [K, 2]."""
+    shares: tuple[float, float]
+    """Share of the variance of each component."""
+
+
+def project(vectors: np.ndarray) -> Projection:
+    """Return vectors of length 1 on their two principal components, by the singular value decomposition (PCA).
+
+    Args:
+        vectors: float [K, D], K > 1. They are divided by their length, so that distances on the map follow cosines.
+    """
+    rows = unit_rows(vectors).astype(np.float64)
+    rows -= rows.mean(axis=0)
+    left, values, _ = np.linalg.svd(rows, full_matrices=False)
+    values = np.append(values, [0.0, 0.0])
+    points = np.zeros((len(rows), 2))
+    count = min(2, left.shape[1])
+    points[:, :count] = left[:, :count] * values[:count]
+    # The sign of a component is arbitrary: here its largest coordinate is positive.
+    points *= np.where(points[np.abs(points).argmax(axis=0), [0, 1]] < 0, -1, 1)
+    total = float((values**2).sum()) or 1.0
+    return Projection(points, (float(values[0] ** 2) / total, float(values[1] ** 2) / total))
+
+
+def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[int]:
+    """Return the id of each word of the user.
+
+    Raises:
+        NotFoundError: for a word that is no token of the vocabulary; says what it consists of, or a similar token.
+        DataError: for more words than a figure shows.
+    """
+    if len(words) > MOST_GIVEN:
+        raise DataError(f"A map shows the neighbours of {MOST_GIVEN} words at most; received {len(words)}. Give fewer.")
+    found = []
+    for word in words:
+        ids = vocabulary.tokenizer.encode(word)
+        if len(ids) == 1 and ids[0] >= FIRST_WORD:
+            found.append(ids[0])
+        elif word in vocabulary.pieces[FIRST_WORD:]:
+            found.append(vocabulary.pieces.index(word, FIRST_WORD))
+        else:
+            raise NotFoundError(_unknown(vocabulary, word, ids, side))
+    return list(dict.fromkeys(found))
+
+
+def _unknown(vocabulary: Vocabulary, word: str, ids: Sequence[int], side: str) -> str:
+    name = f"{word[:60]!r} is no token of the {side} vocabulary"
+    if len(ids) > 1 and min(ids) >= FIRST_WORD:
+        pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
+        return f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
+    known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
+    return f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word."
+
+
+def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
+    """Draw the map of the K most frequent words. Lines join words that are nearest to each other.
+
+    Args:
+        figure: empty figure. Its size changes.
+        vocabulary: tokens with their vectors.
+        count: K.
+        details: line below the title.
+
+    Raises:
+        DataError: for a vocabulary with too few words.
+    """
+    ids = vocabulary.words()[:count]
+    _check_count(ids)
+    figure.set_size_inches(10, 8)
+    add_title(figure, f"Word embeddings: the {len(ids):,} most frequent tokens", details)
+    projection = project(vocabulary.vectors[ids])
+    axes = _axes(figure, projection)
+    axes.plot(*projection.points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0, label="tokens")
+    for first, second in mutual_neighbors(vocabulary.vectors[ids]):
+        axes.plot(*projection.points[[first, second]].T, color="0.6", linewidth=0.9, zorder=0.9)
+    drawn = _label(axes, projection.points, [vocabulary.pieces[id_] for id_ in ids], [INK] * len(ids))
+    hidden = f"; {len(ids) - drawn} labels have no space" if drawn < len(ids) else ""
+    figure.text(
+        0.99, 0.008, f"lines join tokens that are nearest to each other by cosine{hidden}", fontsize=SMALL,
+        color=FAINT_INK, horizontalalignment="right",
+    ).set_in_layout(False)  # fmt: skip
+
+
+def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
+    """Return the pairs of rows (i, j), i < j, each of which is the nearest to the other by cosine."""
+    similar = cosines(vectors)
+    np.fill_diagonal(similar, -np.inf)
+    nearest = similar.argmax(axis=1)
+    return [(first, int(second)) for first, second in enumerate(nearest) if nearest[second] == first < second]
+
+
+def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], count: int, details: str) -> None:
+    """Draw the map of words and their N nearest neighbours, and list the neighbours with their cosines.
+
+    Args:
+        figure: empty figure. Its size changes.
+        vocabulary: tokens with their vectors.
+        given: ids of the words.
+        count: N.
+        details: line below the title.
+
+    Raises:
+        DataError: for a vocabulary with too few words.
+    """
+    among = vocabulary.words()
+    near = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
+    ids = list(dict.fromkeys([*given, *(neighbor.id for found in near.values() for neighbor in found)]))
+    _check_count(ids)
+    place = {id_: number for number, id_ in enumerate(ids)}
+    figure.set_size_inches(11, 7.5)
+    add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
+    projection = project(vocabulary.vectors[ids])
+    axes = _axes(figure, projection, width_ratio=True)
+    colors = [INK] * len(ids)
+    for number, (id_, found) in enumerate(near.items()):
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        for neighbor in found:
+            ends = projection.points[[place[id_], place[neighbor.id]]]
+            axes.plot(*ends.T, color=color, linewidth=0.8, alpha=0.6, zorder=0.9)
+            if neighbor.id not in near:
+                axes.plot(*ends[1:].T, marker, color=color, markersize=4, markeredgewidth=0)
+                colors[place[neighbor.id]] = readable(color)
+        axes.plot(
+            *projection.points[[place[id_]]].T, marker, color=color, markersize=9, markeredgecolor=INK, zorder=3,
+            label=vocabulary.pieces[id_],
+        )  # fmt: skip
+    _list_neighbors(figure.axes[1], vocabulary, near)
+    _label(axes, projection.points, [vocabulary.pieces[id_] for id_ in ids], colors, bold=len(given))
+
+
+def _check_count(ids: Sequence[int]) -> None:
+    if len(ids) < FEWEST:
+        raise DataError(f"A map needs {FEWEST} words at least; received {len(ids)}. Give more words or --neighbors.")
+
+
+def _axes(figure: Figure, projection: Projection, *, width_ratio: bool = False) -> Axes:
+    """Return axes for a map; with a ratio, axes for a list are at the right."""
+    if width_ratio:
+        axes, beside = figure.subplots(1, 2, width_ratios=[3, 1])
+        beside.set_axis_off()
+    else:
+        axes = figure.add_subplot()
+    for name, share, set_label in (
+        ("first", projection.shares[0], axes.set_xlabel),
+        ("second", projection.shares[1], axes.set_ylabel),
+    ):
+        set_label(f"{name} principal component ({share:.0%} of variance)", fontsize=SMALL, color=FAINT_INK)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.margins(0.08)
+    axes.spines[:].set_color("0.8")
+    return axes
+
+
+def _label(axes: Axes, points: np.ndarray, pieces: Sequence[str], colors: Sequence[str], bold: int = 0) -> int:
+    """Write labels beside points where no label covers another. The first ``bold`` labels are bold and larger.
+
+    Lays the figure out: the places of labels depend on its final form.
+
+    Returns:
+        Number of labels with a place.
+    """
+    figure = axes.get_figure(root=True)
+    if figure is None:
+        return 0
+    with missing_characters_as_boxes():
+        figure.draw_without_rendering()
+        pixels = axes.transData.transform(points)
+        box = axes.get_window_extent()
+        places = Places(pixels, (box.x0, box.y0, box.x1, box.y1), GAP * figure.dpi / POINTS)
+        drawn = 0
+        for number, (piece, pixel, color) in enumerate(zip(pieces, pixels, colors, strict=True)):
+            text = axes.annotate(
+                token_label(piece).replace(SPACE_MARK, " ").strip() or SPACE_MARK, points[number], xytext=(0, 0),
+                textcoords="offset points", fontsize=TEXT if number < bold else MAP_FONT, color=color,
+                fontweight="bold" if number < bold else "normal", fontfamily=fonts(), parse_math=False,
+                annotation_clip=False,
+            )  # fmt: skip
+            text.set_in_layout(False)
+            extent = text.get_window_extent()
+            corner = places.place(pixel, (extent.width, extent.height))
+            if corner is None:
+                text.remove()
+                continue
+            offset = (np.array(corner) - [extent.x0, extent.y0]) * POINTS / figure.dpi
+            text.set_position((float(offset[0]), float(offset[1])))
+            drawn += 1
+    return drawn
+
+
+def _list_neighbors(axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Neighbor]]) -> None:
+    """Write each word with its neighbours and their cosines."""
+    lines = sum(len(found) + 1.6 for found in near.values())
+    size = float(np.clip(420 / lines, 4.5, TEXT))
+    row = size * 1.3
+    top = 0.0
+    for number, (id_, found) in enumerate(near.items()):
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        axes.plot(
+            [0.03], [1 - top / 540], marker, color=color, markeredgecolor=INK, markersize=min(8.0, size),
+            transform=axes.transAxes, clip_on=False,
+        )  # fmt: skip
+        for line, (text, weight) in enumerate(
+            [
+                (token_label(vocabulary.pieces[id_]), "bold"),
+                *(
+                    (f"{neighbor.cosine:.2f}  {token_label(vocabulary.pieces[neighbor.id])}", "normal")
+                    for neighbor in found
+                ),
+            ]
+        ):
+            axes.annotate(
+                text, (0.08, 1), xycoords="axes fraction", xytext=(0, -top), textcoords="offset points", fontsize=size,
+                fontweight=weight, verticalalignment="center", color=INK, fontfamily=fonts(), parse_math=False,
+                annotation_clip=False,
+            )  # fmt: skip
+            top += row * (1.0 if line < len(found) else 1.6)
