@@ -49,11 +49,12 @@ def embeddings(
         nmt plot embeddings --run base "im thirsty" "i am hungry"
     """
     from nmt.plotting.figures import empty_figure
+    from nmt.plotting.lesson.encoding import number
     from nmt.plotting.lesson.phrases import draw_embeddings, fixed_embeddings
 
     given = [phrase, *(phrases or [])]
     rows = [("fixed", fixed_embeddings(given, length, width, base))]
-    details = f"fixed: width {width}, base {base:g}"
+    details = f"fixed: width {width:,} · base {number(base)}"
     chosen = None
     if run is not None:
         from nmt.plotting.lesson.learned_phrases import learned_embeddings
@@ -94,7 +95,8 @@ def words(
     """Draw a two-dimensional map of word embeddings.
 
     Without words, the map shows the most frequent tokens. With words, it shows each with its nearest neighbours by
-    cosine, and lists them. The axes are the principal components. Prints the path of the figure.
+    cosine, and lists them. The axes are the principal components. A hyphen marks a subword within a word. Prints the
+    path of the figure.
 
     Examples:
         nmt plot words

@@ -34,7 +34,7 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
         f"sinusoids: the wavelength of each pair of columns\nis {ratio:.3g} times that of the pair to its left",
         loc="left", fontsize=TEXT,
     )  # fmt: skip
-    add_bar(figure, encoded, right, "value", ticks=[-1, -0.5, 0, 0.5, 1])
+    add_bar(figure, encoded, right, "value")
     if encoding.width <= WRITTEN_COLUMNS:
         names = [f"{encoding.function(column)}\n{encoding.wavelength(column):.3g}" for column in range(encoding.width)]
         right.set_xticks(range(encoding.width), names, fontsize=SMALL)

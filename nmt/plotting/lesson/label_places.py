@@ -4,12 +4,23 @@ Lengths are in pixels.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 # Directions from a point to its label, best first: right, left, above, below, then the diagonals.
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 DISTANCES = (1.0, 2.2, 3.6, 5.5, 8.0)  # in units of the gap
+COST_OF_DISTANCE = 0.75  # of the next distance, where a covered point costs 1
+
+
+class Place(NamedTuple):
+    """Place of a label."""
+
+    left: float
+    bottom: float
+    is_near: bool
+    """Whether it is at the least distance, so that nobody doubts whose label it is."""
 
 
 class Places:
@@ -20,27 +31,30 @@ class Places:
         self.points, self.bounds, self.gap = points, bounds, gap
         self.boxes = np.empty((0, 4))
 
-    def place(self, point: Sequence[float], size: tuple[float, float]) -> tuple[float, float] | None:
-        """Return the lower left corner of a label of a size for a point; None if no place is free.
+    def place(self, point: Sequence[float], size: tuple[float, float], radius: float = 0) -> Place | None:
+        """Take the best free place for the label of a point, or return None if no place is free.
 
-        Among free places near the point, it is the one that covers the fewest points, then the nearest.
+        Args:
+            point: x and y of the point.
+            size: width and height of the label.
+            radius: radius of a large point.
         """
         candidates = [
-            (self._covered(box), number, box)
-            for number, box in enumerate(self._boxes_around(point, size))
+            (self._covered(box) + COST_OF_DISTANCE * (number // len(DIRECTIONS)), number, box)
+            for number, box in enumerate(self._boxes_around(point, size, radius))
             if self._is_free(box)
         ]
         if not candidates:
             return None
-        _, _, box = min(candidates, key=lambda candidate: candidate[:2])
+        _, number, box = min(candidates, key=lambda candidate: candidate[:2])
         self.boxes = np.vstack([self.boxes, box])
-        return float(box[0]), float(box[1])
+        return Place(float(box[0]), float(box[1]), number < len(DIRECTIONS))
 
-    def _boxes_around(self, point: Sequence[float], size: tuple[float, float]) -> list[np.ndarray]:
+    def _boxes_around(self, point: Sequence[float], size: tuple[float, float], radius: float) -> list[np.ndarray]:
         (x, y), (width, height) = point, size
         found = []
         for distance in DISTANCES:
-            gap = distance * self.gap
+            gap = distance * self.gap + radius
             for across, up in DIRECTIONS:
                 left = x + across * gap - width * (1 - across) / 2
                 bottom = y + up * gap - height * (1 - up) / 2

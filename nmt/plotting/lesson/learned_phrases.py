@@ -32,5 +32,5 @@ def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Voc
                 f"Phrase {phrase[:60]!r} has {len(ids)} tokens, and run {weights.run.name!r} learned {len(positions)} "
                 "positions. Give a shorter phrase."
             )
-        found.append(Embedded(vocabulary.tokenizer.pieces(ids), vocabulary.vectors[ids] * factor + positions))
+        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), vocabulary.vectors[ids] * factor + positions))
     return found

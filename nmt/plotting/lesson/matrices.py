@@ -20,7 +20,7 @@ def draw_matrix(figure: Figure, encoding: Encoding) -> None:
         xlabel="dimension (even: sine, odd: cosine; wavelengths rise to the right)", ylabel="position k"
     )
     image = show_matrix(axes, encoding.matrix(), (-1, 1))
-    add_bar(figure, image, axes, "value", ticks=[-1, -0.5, 0, 0.5, 1])
+    add_bar(figure, image, axes, "value")
 
 
 def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]) -> None:
@@ -39,10 +39,10 @@ def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]
     figure.set_size_inches(10, 4.9)
     add_title(figure, "Similarity of positions: cosine of their encodings", f"{encoding.parameters} · {FORMULA}")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
-    image = show_matrix(left, similarity, (low, 1), SIMILARITIES, aspect="equal")
+    image = show_matrix(left, similarity, (low, 1), SIMILARITIES)
     left.set_xlabel("position")
     left.set_ylabel("position")
-    add_bar(figure, image, left, "cosine", location="bottom", shrink=0.8, aspect=30)
+    add_bar(figure, image, left, "cosine")
     for number, position in enumerate(positions):
         style = {**curve(number), "markevery": [position], "markersize": 8, "clip_on": False}
         right.plot(range(encoding.length), similarity[position], **style)

@@ -43,7 +43,7 @@ def show_matrix(
 
 def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options: Any) -> None:
     """Add the colour bar of an image beside its axes; ``options`` are those of ``Figure.colorbar``."""
-    bar = figure.colorbar(image, ax=axes, **options)
+    bar = figure.colorbar(image, ax=axes, ticks=MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]), **options)
     bar.set_label(label, fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, labelcolor=INK)
 

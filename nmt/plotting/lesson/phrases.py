@@ -15,19 +15,21 @@ from matplotlib.figure import Figure
 from nmt.errors import DataError
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting.lesson.encoding import Encoding
-from nmt.plotting.lesson.panels import add_bar, label_rows, show_matrix, token_label
-from nmt.plotting.style import TEXT, add_title, as_written
+from nmt.plotting.lesson.panels import add_bar, label_rows, show_matrix
+from nmt.plotting.style import TEXT, add_title, as_written, shortened
 
 MOST_TOKENS = 256  # of a phrase
 MOST_LABELS = 60  # rows with space for a label
 FIRST_ID = 2  # of a word, as in the TextVectorization layer of Keras: 0 is padding, 1 unknown
 PADDING = "(pad)"
+LONGEST = 48  # characters of a phrase above its panel
 PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
 class Embedded(NamedTuple):
     """Word plus position embedding of a phrase."""
 
+    phrase: str
     tokens: list[str]
     """Token of each row [L]."""
     values: np.ndarray
@@ -70,10 +72,10 @@ def fixed_embeddings(phrases: Sequence[str], length: int | None, width: int, bas
     positions = Encoding(rows, width, base).matrix()
     table = sinusoidal_encoding(FIRST_ID + len(ids), width, base)
     found = []
-    for words in cut:
+    for phrase, words in zip(phrases, cut, strict=True):
         padding = rows - len(words)
         row_ids = [ids[word] for word in words] + [0] * padding
-        found.append(Embedded([*words, *[PADDING] * padding], table[row_ids] + positions))
+        found.append(Embedded(phrase, [*words, *[PADDING] * padding], table[row_ids] + positions))
     return found
 
 
@@ -107,16 +109,10 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
         bound = max(float(np.abs(embedded.values).max()) for embedded in row)
         for axes, embedded in zip(line, row, strict=True):
             image = show_matrix(axes, embedded.values, (-bound, bound))
-            first = next(token for token in embedded.tokens if token != PADDING)
-            as_written(axes.set_title(f"{kind}: {_excerpt(embedded.tokens)}", loc="left", fontsize=TEXT))
+            as_written(axes.set_title(f"{kind}: {shortened(embedded.phrase, LONGEST)}", loc="left", fontsize=TEXT))
             axes.set_xlabel("dimension", fontsize=TEXT)
             if len(embedded.tokens) <= MOST_LABELS:
                 label_rows(axes, embedded.tokens, size=float(np.clip(420 / len(embedded.tokens), 5, 9)))
             else:
-                axes.set_ylabel(f"position, 0 is {token_label(first)!r}", fontsize=TEXT)
+                axes.set_ylabel("position", fontsize=TEXT)
         add_bar(figure, image, line[-1], "value")
-
-
-def _excerpt(tokens: Sequence[str]) -> str:
-    words = [token_label(token) for token in tokens if token != PADDING]
-    return " ".join(words[:4]) + (" …" if len(words) > 4 else "")

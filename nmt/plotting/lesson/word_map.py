@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.transforms import ScaledTranslation
 
 from nmt.errors import DataError, NotFoundError
 from nmt.plotting.lesson.encoding import cosines, unit_rows
@@ -36,6 +38,7 @@ MOST_GIVEN = 12  # words with neighbours in a figure
 FEWEST = 3  # words of a map
 GAP = 4.0  # between a point and its label, in points
 MAP_FONT = 8.0
+HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
 class Neighbor(NamedTuple):
@@ -118,6 +121,14 @@ def _unknown(vocabulary: Vocabulary, word: str, ids: Sequence[int], side: str) -
     return f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word."
 
 
+def token_name(vocabulary: Vocabulary, id_: int) -> str:
+    """Return a token as a label: without its mark of a space, and with a hyphen before a subword within a word."""
+    piece = vocabulary.pieces[id_]
+    if vocabulary.tokenizer.unit == "subwords" and piece[0].isalpha():
+        return f"-{token_label(piece)}"
+    return token_label(piece.replace(SPACE_MARK, " ").strip() or SPACE_MARK)
+
+
 def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
     """Draw the map of the K most frequent words. Lines join words that are nearest to each other.
 
@@ -133,18 +144,14 @@ def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: s
     ids = vocabulary.words()[:count]
     _check_count(ids)
     figure.set_size_inches(10, 8)
-    add_title(figure, f"Word embeddings: the {len(ids):,} most frequent tokens", details)
+    heading = f"Word embeddings: the {len(ids):,} most frequent tokens"
+    add_title(figure, heading, f"{details} · thick lines join tokens that are nearest to each other by cosine")
     projection = project(vocabulary.vectors[ids])
     axes = _axes(figure, projection)
     axes.plot(*projection.points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0, label="tokens")
     for first, second in mutual_neighbors(vocabulary.vectors[ids]):
-        axes.plot(*projection.points[[first, second]].T, color="0.6", linewidth=0.9, zorder=0.9)
-    drawn = _label(axes, projection.points, [vocabulary.pieces[id_] for id_ in ids], [INK] * len(ids))
-    hidden = f"; {len(ids) - drawn} labels have no space" if drawn < len(ids) else ""
-    figure.text(
-        0.99, 0.008, f"lines join tokens that are nearest to each other by cosine{hidden}", fontsize=SMALL,
-        color=FAINT_INK, horizontalalignment="right",
-    ).set_in_layout(False)  # fmt: skip
+        axes.plot(*projection.points[[first, second]].T, color="0.65", linewidth=1.4, zorder=0.9)
+    _label(axes, projection.points, [token_name(vocabulary, id_) for id_ in ids], [INK] * len(ids))
 
 
 def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
@@ -188,10 +195,10 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
                 colors[place[neighbor.id]] = readable(color)
         axes.plot(
             *projection.points[[place[id_]]].T, marker, color=color, markersize=9, markeredgecolor=INK, zorder=3,
-            label=vocabulary.pieces[id_],
+            label=token_name(vocabulary, id_),
         )  # fmt: skip
-    _list_neighbors(figure.axes[1], vocabulary, near)
-    _label(axes, projection.points, [vocabulary.pieces[id_] for id_ in ids], colors, bold=len(given))
+    _list_neighbors(figure, figure.axes[1], vocabulary, near)
+    _label(axes, projection.points, [token_name(vocabulary, id_) for id_ in ids], colors, bold=len(given))
 
 
 def _check_count(ids: Sequence[int]) -> None:
@@ -219,43 +226,44 @@ def _axes(figure: Figure, projection: Projection, *, width_ratio: bool = False) 
     return axes
 
 
-def _label(axes: Axes, points: np.ndarray, pieces: Sequence[str], colors: Sequence[str], bold: int = 0) -> int:
+def _label(axes: Axes, points: np.ndarray, names: Sequence[str], colors: Sequence[str], bold: int = 0) -> None:
     """Write labels beside points where no label covers another. The first ``bold`` labels are bold and larger.
 
-    Lays the figure out: the places of labels depend on its final form.
-
-    Returns:
-        Number of labels with a place.
+    A thin line leads from a point to a label at some distance. A label without a free place is left out. Lays the
+    figure out: the places of labels depend on its final form.
     """
     figure = axes.get_figure(root=True)
     if figure is None:
-        return 0
+        return
     with missing_characters_as_boxes():
         figure.draw_without_rendering()
         pixels = axes.transData.transform(points)
         box = axes.get_window_extent()
         places = Places(pixels, (box.x0, box.y0, box.x1, box.y1), GAP * figure.dpi / POINTS)
-        drawn = 0
-        for number, (piece, pixel, color) in enumerate(zip(pieces, pixels, colors, strict=True)):
+        for number, (name, pixel, color) in enumerate(zip(names, pixels, colors, strict=True)):
             text = axes.annotate(
-                token_label(piece).replace(SPACE_MARK, " ").strip() or SPACE_MARK, points[number], xytext=(0, 0),
-                textcoords="offset points", fontsize=TEXT if number < bold else MAP_FONT, color=color,
-                fontweight="bold" if number < bold else "normal", fontfamily=fonts(), parse_math=False,
-                annotation_clip=False,
+                name, tuple(points[number]), xytext=(0, 0), textcoords="offset points", color=color,
+                fontsize=TEXT if number < bold else MAP_FONT, fontweight="bold" if number < bold else "normal",
+                fontfamily=fonts(), parse_math=False, annotation_clip=False, path_effects=[HALO],
             )  # fmt: skip
             text.set_in_layout(False)
             extent = text.get_window_extent()
-            corner = places.place(pixel, (extent.width, extent.height))
-            if corner is None:
+            place = places.place(
+                pixel, (extent.width, extent.height), figure.dpi / POINTS * GAP if number < bold else 0
+            )
+            if place is None:
                 text.remove()
                 continue
-            offset = (np.array(corner) - [extent.x0, extent.y0]) * POINTS / figure.dpi
-            text.set_position((float(offset[0]), float(offset[1])))
-            drawn += 1
-    return drawn
+            scale = POINTS / figure.dpi
+            text.set_position(((place.left - extent.x0) * scale, (place.bottom - extent.y0) * scale))
+            if not place.is_near:
+                corner = np.array([place.left, place.bottom])
+                end = np.clip(pixel, corner, corner + extent.size)
+                leader = axes.transData.inverted().transform([pixel, end])
+                axes.plot(*leader.T, color=FAINT_INK, linewidth=0.5, zorder=0.8, scalex=False, scaley=False)
 
 
-def _list_neighbors(axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Neighbor]]) -> None:
+def _list_neighbors(figure: Figure, axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Neighbor]]) -> None:
     """Write each word with its neighbours and their cosines."""
     lines = sum(len(found) + 1.6 for found in near.values())
     size = float(np.clip(420 / lines, 4.5, TEXT))
@@ -263,17 +271,15 @@ def _list_neighbors(axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Nei
     top = 0.0
     for number, (id_, found) in enumerate(near.items()):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        down = ScaledTranslation(0, -top / POINTS, figure.dpi_scale_trans)
         axes.plot(
-            [0.03], [1 - top / 540], marker, color=color, markeredgecolor=INK, markersize=min(8.0, size),
-            transform=axes.transAxes, clip_on=False,
+            [0.03], [1], marker, color=color, markeredgecolor=INK, markersize=min(8.0, size),
+            transform=axes.transAxes + down, clip_on=False,
         )  # fmt: skip
         for line, (text, weight) in enumerate(
             [
-                (token_label(vocabulary.pieces[id_]), "bold"),
-                *(
-                    (f"{neighbor.cosine:.2f}  {token_label(vocabulary.pieces[neighbor.id])}", "normal")
-                    for neighbor in found
-                ),
+                (token_name(vocabulary, id_), "bold"),
+                *((f"{neighbor.cosine:.2f}  {token_name(vocabulary, neighbor.id)}", "normal") for neighbor in found),
             ]
         ):
             axes.annotate(
