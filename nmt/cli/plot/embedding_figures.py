@@ -83,10 +83,10 @@ def words(
         Literal["source", "target"], typer.Option("--side", metavar="SIDE", help="Vocabulary: source or target.")
     ] = "source",
     count: Annotated[
-        int, typer.Option("--count", min=3, max=2_000, metavar="K", help="Tokens of the map without words.")
+        int, typer.Option("--count", min=3, max=500, metavar="K", help="Tokens of the map without words.")
     ] = 150,
     neighbors: Annotated[
-        int, typer.Option("--neighbors", min=1, max=50, metavar="N", help="Nearest neighbours of each given word.")
+        int, typer.Option("--neighbors", min=1, max=20, metavar="N", help="Nearest neighbours of each given word.")
     ] = 6,
     output: OutputOption = None,
     *,

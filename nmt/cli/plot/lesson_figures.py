@@ -201,7 +201,7 @@ def position_table(
 def masks(
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Words with white space between them.")],
     pad: Annotated[
-        int, typer.Option("--pad", min=0, max=64, metavar="N", help="Tokens of padding after the sentence.")
+        int, typer.Option("--pad", min=0, max=39, metavar="N", help="Tokens of padding after the sentence.")
     ] = 2,
     output: FileOption = None,
     *,

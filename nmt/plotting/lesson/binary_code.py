@@ -25,7 +25,8 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1, 1.6])
     image = show_matrix(left, code, (0, 1))
     left.set_title("binary: each bit flips half as often\nas the bit to its left", loc="left", fontsize=TEXT)
-    left.set_xticks(range(code.shape[1]), [str(2**bit) for bit in range(code.shape[1])], fontsize=SMALL)
+    count = code.shape[1]
+    left.set_xticks(range(count), [f"{2**bit:,}" for bit in range(count)], fontsize=SMALL, rotation=_turned(count, 8))
     left.set_xlabel("bit (its value)")
     left.set_ylabel("position")
     encoded = show_matrix(right, matrix, (-1, 1))
@@ -36,8 +37,12 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     )  # fmt: skip
     add_bar(figure, encoded, right, "value")
     if encoding.width <= WRITTEN_COLUMNS:
-        names = [f"{encoding.function(column)}\n{encoding.wavelength(column):.3g}" for column in range(encoding.width)]
-        right.set_xticks(range(encoding.width), names, fontsize=SMALL)
+        turned = _turned(encoding.width, 10)
+        names = [
+            f"{encoding.function(column)}{' ' if turned else chr(10)}{encoding.wavelength(column):,.4g}"
+            for column in range(encoding.width)
+        ]
+        right.set_xticks(range(encoding.width), names, fontsize=SMALL, rotation=turned)
         right.set_xlabel("dimension (function and wavelength in positions)")
     else:
         right.set_xlabel("dimension")
@@ -46,3 +51,8 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
         write_values(left, image, [[str(bit) for bit in row] for row in code], size=SMALL)
         if encoding.width <= WRITTEN_COLUMNS:
             write_values(right, encoded, [[f"{value:.2f}" for value in row] for row in matrix], size=8)
+
+
+def _turned(count: int, upright: int) -> float:
+    """Return the rotation of N labels, of which ``upright`` fit side by side."""
+    return 0 if count <= upright else 90

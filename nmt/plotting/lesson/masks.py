@@ -17,7 +17,7 @@ from nmt.plotting.lesson.panels import label_columns, label_rows, token_label, w
 from nmt.plotting.style import INK, POINTS, SMALL, TEXT, add_title
 
 MASKED, READ = "#3b3b3b", "#f2e8c9"
-MOST_TOKENS, MOST_WRITTEN = 64, 16
+MOST_TOKENS, MOST_WRITTEN = 40, 16
 PADDING = "(pad)"
 
 
@@ -64,11 +64,11 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
         "look-ahead mask": found.look_ahead,
         "both: the decoder's mask": found.both,
     }
-    side = float(np.clip(0.42 * length, 2.6, 7.5))
+    side = float(np.clip(0.42 * length, 2.6, 8.0))
     size = float(np.clip(0.42 * side * POINTS / length, 3, 10))
     label = max(len(token_label(token)) for token in tokens) * size / POINTS  # width, at 0.6 an em
     figure.set_size_inches(3 * side + 1.2 + 0.6 * label, side + 1.7 + 0.45 * label)
-    add_title(figure, "Masks of attention", f"{len(words)} words, {padding} of padding")
+    add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
     for number, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), names.items(), strict=True)):
         image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:

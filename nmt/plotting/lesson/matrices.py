@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NmtError
 from nmt.plotting.lesson.encoding import Encoding
-from nmt.plotting.lesson.panels import FORMULA, SIMILARITIES, add_bar, show_matrix
+from nmt.plotting.lesson.panels import FORMULA, SIMILARITIES, add_bar, set_integer_ticks, show_matrix
 from nmt.plotting.style import TEXT, add_legend, add_title, curve, style_curves
 
 LEAST_RANGE = 0.1  # of cosines in the image, also where all of them are close to 1
@@ -49,6 +49,7 @@ def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]
     right.set_xlabel("position")
     right.set_ylabel("cosine")
     right.set_title(f"dot product = cosine x {encoding.width // 2:,}", loc="left", fontsize=TEXT)
+    set_integer_ticks(right.xaxis, encoding.length)
     style_curves(right)
     add_legend(figure, right.get_lines(), [f"position {position:,}" for position in positions])
 

@@ -3,11 +3,13 @@
 Maps run from dark to light, so that they can be read in grey and by colour-blind readers.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
@@ -16,7 +18,8 @@ from nmt.errors import printable
 from nmt.plotting.style import INK, SMALL, TEXT, fonts, luminance, shortened
 
 VALUES, SIMILARITIES = "cividis", "gray"
-PIXELS = 300  # rows or columns from which on cells may be narrower than pixels
+DENSE = 300  # rows or columns from which on cells may be narrower than pixels
+FEW_TICKS = 8
 LONGEST_LABEL = 24  # characters
 EQUAL_CONTRAST = 0.18  # luminance with the same contrast to black and to white
 
@@ -25,20 +28,38 @@ FORMULA = "sinusoids of Vaswani et al. 2017, section 3.5"
 """Where the values of a figure without a run come from, for its title."""
 
 
-def show_matrix(
-    axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: str = VALUES, **options: Any
-) -> AxesImage:
-    """Draw a matrix as an image with integer ticks, row 0 at the top; ``options`` are those of ``Axes.imshow``."""
-    # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have.
-    interpolation = "nearest" if max(matrix.shape) < PIXELS else "auto"
-    low, high = limits
+def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: str = VALUES) -> AxesImage:
+    """Draw a matrix as an image with integer ticks, row 0 at the top; its cells are not square.
+
+    Args:
+        axes: empty axes.
+        matrix: float [R, C].
+        limits: values of the darkest and of the lightest colour.
+        colors: name of a colour map.
+    """
+    (rows, columns), (low, high), interpolation = matrix.shape, limits, "nearest"
+    if max(rows, columns) >= DENSE:
+        # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have. The average
+        # goes over the cells of both axes, so those of the other axis are drawn as several equal ones.
+        matrix = np.repeat(matrix, math.ceil(DENSE / rows), axis=0)
+        matrix = np.repeat(matrix, math.ceil(DENSE / columns), axis=1)
+        interpolation = "auto"
     image = axes.imshow(
-        matrix, cmap=colors, vmin=low, vmax=high, interpolation=interpolation, **{"aspect": "auto", **options}
-    )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(integer=True, nbins=8, steps=[1, 2, 2.5, 5, 10]))
+        matrix, cmap=colors, vmin=low, vmax=high, interpolation=interpolation, aspect="auto",
+        extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
+    )  # fmt: skip
+    set_integer_ticks(axes.xaxis, columns)
+    set_integer_ticks(axes.yaxis, rows)
     axes.tick_params(labelsize=SMALL, labelcolor=INK)
     return image
+
+
+def set_integer_ticks(axis: Axis, count: int) -> None:
+    """Give an axis of the numbers 0 .. N - 1 ticks at some of them."""
+    if count <= FEW_TICKS:
+        axis.set_ticks(range(count))
+    else:
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=FEW_TICKS, steps=[1, 2, 2.5, 5, 10]))
 
 
 def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options: Any) -> None:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NmtError
 from nmt.plotting.lesson.encoding import Encoding, number
-from nmt.plotting.lesson.panels import FORMULA
+from nmt.plotting.lesson.panels import FORMULA, set_integer_ticks
 from nmt.plotting.style import BLUE, MARKERS, SMALL, TEXT, VERMILLION, add_legend, add_title, style_curves
 
 PANEL_HEIGHT, HEAD = 1.35, 1.2  # inches
@@ -37,6 +37,7 @@ def draw_sinusoids(figure: Figure, width: int, base: float, positions: Sequence[
         axes.set_ylabel(f"k = {position:,}", rotation=0, ha="right", va="center", fontsize=TEXT)
         axes.set_xlabel("i, the number of the sine-cosine pair of dimensions")
         axes.label_outer()
+    set_integer_ticks(panels[0].xaxis, len(rates))
 
 
 def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], positions: Sequence[int]) -> None:
@@ -83,6 +84,7 @@ def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], pos
         )
         axes.set_xlabel("position k")
         axes.label_outer()
+    set_integer_ticks(panels[0].xaxis, encoding.length)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     if handles:
         add_legend(figure, handles, labels)

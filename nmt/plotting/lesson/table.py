@@ -12,6 +12,7 @@ from nmt.plotting.style import SMALL, add_title
 MOST_WORDS, MOST_COLUMNS = 32, 16
 CELL_WIDTH, CELL_HEIGHT = 1.15, 0.5  # inches
 MARGINS = (2.6, 1.5)
+LEAST_WIDTH = 6.5  # of the title in a line
 
 
 def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) -> None:
@@ -39,7 +40,7 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
             "wider encodings."
         )
     matrix = encoding.matrix()
-    figure.set_size_inches(MARGINS[0] + CELL_WIDTH * width, MARGINS[1] + CELL_HEIGHT * len(words))
+    figure.set_size_inches(max(LEAST_WIDTH, MARGINS[0] + CELL_WIDTH * width), MARGINS[1] + CELL_HEIGHT * len(words))
     add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {number(base)} · {FORMULA}")
     axes = figure.add_subplot()
     image = show_matrix(axes, matrix, (-1, 1))

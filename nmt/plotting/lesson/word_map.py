@@ -38,6 +38,11 @@ MOST_GIVEN = 12  # words with neighbours in a figure
 FEWEST = 3  # words of a map
 GAP = 4.0  # between a point and its label, in points
 MAP_FONT = 8.0
+MAP_SIZE = (8.4, 7.6)  # inches
+COLUMN_WIDTH = 1.75  # inches of the list
+LINE_HEIGHT = 11.5  # points
+BREAK = 0.6  # lines between two words of the list
+COLUMN_LINES = 40
 HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
@@ -180,10 +185,11 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
     ids = list(dict.fromkeys([*given, *(neighbor.id for found in near.values() for neighbor in found)]))
     _check_count(ids)
     place = {id_: number for number, id_ in enumerate(ids)}
-    figure.set_size_inches(11, 7.5)
+    columns = len(_list_columns(near))
+    figure.set_size_inches(MAP_SIZE[0] + COLUMN_WIDTH * columns, MAP_SIZE[1])
     add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
     projection = project(vocabulary.vectors[ids])
-    axes = _axes(figure, projection, width_ratio=True)
+    axes = _axes(figure, projection, list_width=COLUMN_WIDTH * columns)
     colors = [INK] * len(ids)
     for number, (id_, found) in enumerate(near.items()):
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
@@ -206,10 +212,10 @@ def _check_count(ids: Sequence[int]) -> None:
         raise DataError(f"A map needs {FEWEST} words at least; received {len(ids)}. Give more words or --neighbors.")
 
 
-def _axes(figure: Figure, projection: Projection, *, width_ratio: bool = False) -> Axes:
-    """Return axes for a map; with a ratio, axes for a list are at the right."""
-    if width_ratio:
-        axes, beside = figure.subplots(1, 2, width_ratios=[3, 1])
+def _axes(figure: Figure, projection: Projection, *, list_width: float = 0) -> Axes:
+    """Return axes for a map; at the right of it are axes for a list of some width in inches."""
+    if list_width:
+        axes, beside = figure.subplots(1, 2, width_ratios=[MAP_SIZE[0] - 0.3, list_width])
         beside.set_axis_off()
     else:
         axes = figure.add_subplot()
@@ -263,28 +269,43 @@ def _label(axes: Axes, points: np.ndarray, names: Sequence[str], colors: Sequenc
                 axes.plot(*leader.T, color=FAINT_INK, linewidth=0.5, zorder=0.8, scalex=False, scaley=False)
 
 
+def _list_columns(near: dict[int, list[Neighbor]]) -> list[list[int]]:
+    """Return the words of each column of the list: a word and its neighbours stay together."""
+    columns: list[list[int]] = [[]]
+    lines = 0.0
+    for id_, found in near.items():
+        needed = len(found) + 1 + BREAK
+        if columns[-1] and lines + needed > COLUMN_LINES:
+            columns.append([])
+            lines = 0
+        columns[-1].append(id_)
+        lines += needed
+    return columns
+
+
 def _list_neighbors(figure: Figure, axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Neighbor]]) -> None:
-    """Write each word with its neighbours and their cosines."""
-    lines = sum(len(found) + 1.6 for found in near.values())
-    size = float(np.clip(420 / lines, 4.5, TEXT))
-    row = size * 1.3
-    top = 0.0
-    for number, (id_, found) in enumerate(near.items()):
-        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
-        down = ScaledTranslation(0, -top / POINTS, figure.dpi_scale_trans)
-        axes.plot(
-            [0.03], [1], marker, color=color, markeredgecolor=INK, markersize=min(8.0, size),
-            transform=axes.transAxes + down, clip_on=False,
-        )  # fmt: skip
-        for line, (text, weight) in enumerate(
-            [
-                (token_name(vocabulary, id_), "bold"),
-                *((f"{neighbor.cosine:.2f}  {token_name(vocabulary, neighbor.id)}", "normal") for neighbor in found),
-            ]
-        ):
-            axes.annotate(
-                text, (0.08, 1), xycoords="axes fraction", xytext=(0, -top), textcoords="offset points", fontsize=size,
-                fontweight=weight, verticalalignment="center", color=INK, fontfamily=fonts(), parse_math=False,
-                annotation_clip=False,
+    """Write each word with its neighbours and their cosines, in columns at the right of the map."""
+
+    def write(text: str, right: float, down: float, weight: str) -> None:
+        axes.annotate(
+            text, (0, 1), xycoords="axes fraction", xytext=(right, -down), textcoords="offset points", fontsize=SMALL,
+            fontweight=weight, verticalalignment="center", color=INK, fontfamily=fonts(), parse_math=False,
+            annotation_clip=False,
+        ).set_in_layout(False)  # fmt: skip
+
+    numbers = {id_: number for number, id_ in enumerate(near)}
+    for column, ids in enumerate(_list_columns(near)):
+        right, down = column * COLUMN_WIDTH * POINTS, SMALL
+        for id_ in ids:
+            color, marker = COLORS[numbers[id_] % len(COLORS)], MARKERS[numbers[id_] % len(MARKERS)]
+            place = ScaledTranslation((right + 4) / POINTS, -down / POINTS, figure.dpi_scale_trans)
+            [point] = axes.plot(
+                [0], [1], marker, color=color, markeredgecolor=INK, markersize=7, transform=axes.transAxes + place,
+                clip_on=False,
             )  # fmt: skip
-            top += row * (1.0 if line < len(found) else 1.6)
+            point.set_in_layout(False)
+            write(token_name(vocabulary, id_), right + 13, down, "bold")
+            for neighbor in near[id_]:
+                down += LINE_HEIGHT
+                write(f"{neighbor.cosine:.2f}  {token_name(vocabulary, neighbor.id)}", right + 13, down, "normal")
+            down += (1 + BREAK) * LINE_HEIGHT
