@@ -140,7 +140,7 @@ def run_title(run: "Run") -> str:
     return " · ".join([f"run {run.name}", *([f"data {dataset}"] if dataset else []), last_training(run)])
 
 
-def last_training(run: Run) -> str:
+def last_training(run: "Run") -> str:
     """Return the date at which a run last wrote metrics, such as 2026-01-31; without metrics, its configuration."""
     path = run.metrics_path if run.metrics_path.exists() else run.config_path
     return datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()

@@ -20,7 +20,6 @@ from nmt.errors import NmtError, NotFoundError
 from nmt.plotting import figures as plots
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
-from nmt.storage.arrays import write_arrays
 
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
@@ -226,53 +225,6 @@ def test_a_fall_of_given_length_is_drawn_to_its_end(run: Run) -> None:
     run.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)}))
     _, steps, rates = schedule_of(run)
     assert (steps[-1], rates[-1]) == (300, 0)
-
-
-# --- positions
-
-
-def test_sinusoidal_positions_are_those_of_the_paper(run: Run) -> None:
-    above, below, *_ = plots.draw("positions", run).axes
-    image = np.asarray(above.get_images()[0].get_array())
-    assert image.shape == (100, 64)
-    for position, dimension in [(0, 0), (0, 1), (1, 0), (7, 20), (50, 33), (99, 63)]:
-        angle = position / 10_000 ** (dimension // 2 * 2 / 64)
-        expected = math.cos(angle) if dimension % 2 else math.sin(angle)
-        assert image[position, dimension] == pytest.approx(expected, abs=1e-4)
-    for label, (positions, values) in lines(below).items():
-        assert positions == list(range(100))
-        assert values == image[:, int(label.removeprefix("dimension "))].tolist()
-    assert above.get_title(loc="left") == "Sinusoidal position embedding of run first"
-
-
-@pytest.mark.parametrize("d_model", [2, 4, 8, 512])
-def test_no_dimension_is_drawn_twice(run: Run, d_model: int) -> None:
-    run.write_config(Config(model=TransformerConfig(d_model=d_model, heads=1)))
-    below = plots.draw("positions", run).axes[1]
-    labels = [line.get_label() for line in below.get_lines()]
-    assert len(labels) == len(set(labels))
-
-
-def test_learned_positions_need_weights(run: Run) -> None:
-    run.write_config(Config(model=TransformerConfig(positions="learned")))
-    with pytest.raises(NotFoundError) as caught:
-        plots.draw("positions", run)
-    assert str(caught.value) == (
-        "Run 'first' has no weights. Learned positions are drawn from the weights of its best epoch. Continue with: "
-        "nmt train --run first"
-    )
-
-
-@pytest.mark.parametrize("is_readable", [False, True])
-def test_learned_positions_of_a_damaged_file_are_refused_in_words(trained: Run, is_readable: bool) -> None:
-    trained.write_config(Config(model=TransformerConfig(positions="learned")))
-    path = trained.weights_path(2)
-    path.parent.mkdir()
-    path.write_bytes(b"no weights")
-    if is_readable:
-        write_arrays(path, {"weight": np.zeros(3)})
-    with pytest.raises(NmtError):
-        plots.draw("positions", trained)
 
 
 # --- saving

@@ -8,8 +8,8 @@ from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.plot.alignment import alignment
 from nmt.cli.plot.by_length import by_length
 from nmt.cli.plot.compare import compare
-from nmt.cli.plot.lengths import lengths
 from nmt.cli.plot.embedding_figures import embeddings, words
+from nmt.cli.plot.lengths import lengths
 from nmt.cli.plot.lesson_figures import (
     binary_code,
     masks,

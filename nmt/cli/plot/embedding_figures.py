@@ -1,5 +1,6 @@
 """``nmt plot embeddings`` and ``nmt plot words``: embeddings of phrases, maps of words."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -34,7 +35,16 @@ def embeddings(
         ),
     ] = None,
     epoch: EpochOption = None,
-    output: OutputOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Figure file, in the format of its suffix: .png, .svg, .pdf and others. Default: embeddings.png in "
+            "plots/ of the run, without a run in the current folder.",
+        ),
+    ] = None,
     *,
     show: ShowOption = False,
 ) -> None:

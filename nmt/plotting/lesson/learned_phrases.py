@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from nmt.errors import DataError
 from nmt.plotting.lesson.phrases import Embedded, check_length
 from nmt.plotting.lesson.trained import Vocabulary, Weights, position_matrix, transformer
 from nmt.tokenizers.base import BOS, EOS
@@ -20,17 +19,13 @@ def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Voc
         DataError: for a phrase without tokens, or with more than fit.
     """
     model = transformer(weights.run, weights.config)
+    longest = None if model.limits.source is None else model.limits.source - 1 - int(model.reads_bos)
     factor = model.d_model**0.5 if model.scale_embeddings else 1.0
     found = []
     for phrase in phrases:
         ids = vocabulary.tokenizer.encode(phrase)
-        check_length(phrase, len(ids), model.limits.source)
+        check_length(phrase, len(ids), longest)
         ids = [*([BOS] if model.reads_bos else []), *ids, EOS]
         positions = position_matrix(weights, "source", len(ids))
-        if len(positions) < len(ids):
-            raise DataError(
-                f"Phrase {phrase[:60]!r} has {len(ids)} tokens, and run {weights.run.name!r} learned {len(positions)} "
-                "positions. Give a shorter phrase."
-            )
         found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), vocabulary.vectors[ids] * factor + positions))
     return found

@@ -15,7 +15,7 @@ from matplotlib.image import AxesImage
 from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import printable
-from nmt.plotting.style import INK, SMALL, TEXT, fonts, luminance, shortened
+from nmt.plotting.style import INK, SMALL, TEXT, count, fonts, luminance, shortened
 
 VALUES, SIMILARITIES = "cividis", "gray"
 DENSE = 300  # rows or columns from which on cells may be narrower than pixels
@@ -54,12 +54,12 @@ def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], col
     return image
 
 
-def set_integer_ticks(axis: Axis, count: int) -> None:
+def set_integer_ticks(axis: Axis, numbers: int) -> None:
     """Give an axis of the numbers 0 .. N - 1 ticks at some of them."""
-    if count <= FEW_TICKS:
-        axis.set_ticks(range(count))
+    if numbers <= FEW_TICKS:
+        axis.set_ticks(range(numbers))
     else:
-        axis.set_major_locator(MaxNLocator(integer=True, nbins=FEW_TICKS, steps=[1, 2, 2.5, 5, 10]))
+        count(axis, FEW_TICKS)
 
 
 def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options: Any) -> None:

@@ -88,7 +88,7 @@ def check_length(phrase: str, tokens: int, length: int | None) -> None:
     most = min(MOST_TOKENS, length or MOST_TOKENS)
     if not 1 <= tokens <= most:
         raise DataError(
-            f"Phrase {phrase[:60]!r} has {tokens} words. Phrases of 1 to {most} words are drawn here. Give another "
+            f"Phrase {phrase[:60]!r} has {tokens} tokens. Phrases of 1 to {most} tokens are drawn here. Give another "
             "phrase, or another --length."
         )
 

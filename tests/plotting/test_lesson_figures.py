@@ -1,0 +1,368 @@
+"""Figures of the lesson show what the formulas say, the masks of the model, and the embeddings of a run."""
+
+import math
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.text import Annotation
+
+from nmt.errors import DataError, NmtError
+from nmt.models.layers.attention import causal_mask, padding_mask
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.lesson.binary_code import draw_binary_code
+from nmt.plotting.lesson.encoding import MAX_VALUES, Encoding, number
+from nmt.plotting.lesson.label_places import Places
+from nmt.plotting.lesson.masks import draw_masks, masks
+from nmt.plotting.lesson.matrices import draw_matrix, draw_similarity, spread
+from nmt.plotting.lesson.phrases import draw_embeddings, fixed_embeddings, word_ids, words_of
+from nmt.plotting.lesson.sinusoids import column_choice, draw_columns, draw_sinusoids
+from nmt.plotting.lesson.table import draw_table
+from nmt.plotting.lesson.trained import Vocabulary
+from nmt.plotting.lesson.word_map import (
+    Neighbor,
+    draw_frequent,
+    draw_given,
+    find_words,
+    mutual_neighbors,
+    neighbors,
+    project,
+)
+from nmt.runtime import keras
+from nmt.tokenizers.base import FIRST_WORD, SPECIAL_PIECES
+from nmt.tokenizers.word import WordTokenizer
+
+ROBOT = ["I", "am", "a", "robot"]
+SIZES = [(1, 2, 10_000.0), (7, 6, 2.5), (100, 512, 10_000.0), (2_000, 16, 100.0)]
+
+
+def formula(length: int, width: int, base: float) -> np.ndarray:
+    """Return the encoding of Vaswani et al. 2017, section 3.5, in float64."""
+    found = np.empty((length, width))
+    for i in range(width // 2):
+        angle = np.arange(length) / base ** (2 * i / width)
+        found[:, 2 * i], found[:, 2 * i + 1] = np.sin(angle), np.cos(angle)
+    return found
+
+
+def image_of(axes: Axes) -> AxesImage:
+    [image] = axes.get_images()
+    return image
+
+
+def values_of(axes: Axes, shape: tuple[int, int]) -> np.ndarray:
+    """Return the matrix of an image, in which a cell may be drawn as several equal ones."""
+    drawn = np.asarray(image_of(axes).get_array())
+    down, right = drawn.shape[0] // shape[0], drawn.shape[1] // shape[1]
+    assert drawn.shape == (down * shape[0], right * shape[1])
+    values = drawn[::down, ::right]
+    np.testing.assert_array_equal(np.repeat(np.repeat(values, down, axis=0), right, axis=1), drawn)
+    assert image_of(axes).get_extent() == [-0.5, shape[1] - 0.5, shape[0] - 0.5, -0.5]
+    return values
+
+
+def texts_in(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def all_text(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.texts)
+
+
+# --- position encodings
+
+
+@pytest.mark.parametrize(("length", "width", "base"), SIZES)
+def test_the_position_matrix_is_the_formula(length: int, width: int, base: float) -> None:
+    figure = empty_figure()
+    draw_matrix(figure, Encoding(length, width, base))
+    np.testing.assert_allclose(values_of(figure.axes[0], (length, width)), formula(length, width, base), atol=2e-4)
+    for parameter in (f"length {length:,}", f"width {width:,}", f"base {number(base)}"):
+        assert parameter in all_text(figure)
+
+
+def test_a_sinusoid_is_drawn_for_each_position() -> None:
+    figure = empty_figure()
+    draw_sinusoids(figure, 512, 10_000, [0, 4, 8, 12])
+    assert len(figure.axes) == 4
+    for axes, position in zip(figure.axes, [0, 4, 8, 12], strict=True):
+        [line] = axes.get_lines()
+        expected = [math.sin(position / 10_000 ** (2 * i / 512)) for i in range(256)]
+        np.testing.assert_allclose(np.asarray(line.get_ydata()), expected, atol=1e-5)
+        assert np.asarray(line.get_xdata()).tolist() == list(range(256))
+        assert axes.get_ylabel() == f"k = {position}"
+
+
+@pytest.mark.parametrize("length", [60, 300])
+def test_columns_are_those_of_the_formula_and_marks_are_on_them(length: int) -> None:
+    figure = empty_figure()
+    encoding = Encoding(length, 32, 10_000)
+    draw_columns(figure, encoding, [0, 9, 31], [10, 50])
+    expected = formula(length, 32, 10_000)
+    for axes, column in zip(figure.axes, [0, 9, 31], strict=True):
+        lines = {line.get_label(): line for line in axes.get_lines()}
+        np.testing.assert_allclose(np.asarray(lines["_values"].get_ydata()), expected[:, column], atol=1e-4)
+        for position in (10, 50):
+            mark = lines[f"position {position}"]
+            assert np.asarray(mark.get_xdata()).tolist() == [position]
+            assert np.asarray(mark.get_ydata())[0] == pytest.approx(expected[position, column], abs=1e-4)
+        wavelength = 2 * math.pi * 10_000 ** (column // 2 * 2 / 32)
+        assert f"{'cos' if column % 2 else 'sin'}, wavelength {wavelength:,.1f}"[:18] in axes.get_title(loc="left")
+
+
+@pytest.mark.parametrize("width", [2, 4, 6, 8, 512, 4_096])
+def test_no_column_and_no_position_is_chosen_twice(width: int) -> None:
+    columns = column_choice(width, 4)
+    assert len(set(columns)) == len(columns) >= 1
+    assert all(0 <= column < width and column % 2 == 0 for column in columns)
+    assert spread(1, 4) == [0] and spread(2, 4) == [0, 1] and spread(100, 4) == [0, 33, 66, 99]
+
+
+def test_bits_are_the_binary_numbers_and_wavelengths_double_with_them() -> None:
+    figure = empty_figure()
+    encoding = Encoding(16, 8, 16)
+    draw_binary_code(figure, encoding)
+    left, right, _ = figure.axes
+    code = values_of(left, (16, 4))
+    for position, row in enumerate(code):
+        assert "".join(str(bit) for bit in row[::-1]) == f"{position:04b}"
+    assert texts_in(left) == [str(bit) for row in code for bit in row]
+    np.testing.assert_allclose(values_of(right, (16, 8)), formula(16, 8, 16), atol=1e-5)
+    lengths = [encoding.wavelength(column) for column in range(0, 8, 2)]
+    assert lengths == pytest.approx([2 * math.pi * 2**pair for pair in range(4)], rel=1e-6)
+
+
+@pytest.mark.parametrize(("length", "width", "base"), [(1, 2, 100.0), (40, 64, 10_000.0)])
+def test_the_similarity_of_positions_depends_on_their_distance_alone(length: int, width: int, base: float) -> None:
+    figure = empty_figure()
+    draw_similarity(figure, Encoding(length, width, base), spread(length, 4))
+    drawn = values_of(figure.axes[0], (length, length))
+    rates = base ** (-np.arange(0, width, 2) / width)
+    distances = np.arange(length)[:, None] - np.arange(length)
+    np.testing.assert_allclose(drawn, np.cos(distances[..., None] * rates).mean(axis=-1), atol=1e-5)
+    for line, position in zip(figure.axes[1].get_lines(), spread(length, 4), strict=True):
+        np.testing.assert_array_equal(np.asarray(line.get_ydata()), drawn[position])
+
+
+def test_the_table_of_four_words_is_the_one_of_the_lesson() -> None:
+    figure = empty_figure()
+    draw_table(figure, ROBOT, 4, 100)
+    cells = [text.split("\n") for text in texts_in(figure.axes[0])]
+    assert np.array([float(value) for _, value in cells]).reshape(4, 4) == pytest.approx(
+        np.array(
+            [
+                [0, 1, 0, 1],
+                [0.84147098, 0.54030231, 0.09983342, 0.99500417],
+                [0.90929743, -0.41614684, 0.19866933, 0.98006658],
+                [0.14112001, -0.9899925, 0.29552021, 0.95533649],
+            ]
+        ),
+        abs=1e-6,
+    )
+    assert cells[6][0] == "sin(1 / 10)"
+    for formula_, value in cells:
+        assert eval(formula_, {"sin": math.sin, "cos": math.cos}) == pytest.approx(float(value), abs=1e-6)
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert [row.split() for row in rows] == [[word, "k", "=", str(k)] for k, word in enumerate(ROBOT)]
+
+
+@pytest.mark.parametrize(
+    ("length", "width", "base", "message"),
+    [
+        (10, 7, 100, r"^--width must be even; received 7\..* Give --width 8\.$"),
+        (10, 8, 1, r"^--base must be greater than 1"),
+        (10, 8, math.nan, r"^--base must be greater than 1.*received nan"),
+        (10, 8, math.inf, r"^--base must be greater than 1.*received inf"),
+        (MAX_VALUES // 8 + 1, 8, 100, r"values; a figure has at most 16,777,216"),
+    ],
+)
+def test_an_encoding_that_does_not_exist_or_is_too_large_is_refused(
+    length: int, width: int, base: float, message: str
+) -> None:
+    with pytest.raises(NmtError, match=message):
+        Encoding(length, width, base)
+
+
+# --- masks
+
+
+@pytest.mark.parametrize(("words", "padding"), [(1, 0), (4, 2), (3, 5), (6, 0)])
+def test_masks_are_those_of_the_model(words: int, padding: int) -> None:
+    length = words + padding
+    ids = np.array([[FIRST_WORD] * words + [0] * padding])
+    allowed_by_padding = np.broadcast_to(padding_mask(ids).numpy()[0, 0], (length, length))
+    allowed_by_order = causal_mask(length, length).numpy()[0, 0]
+    found = masks(words, padding)
+    np.testing.assert_array_equal(found.padding, ~allowed_by_padding)
+    np.testing.assert_array_equal(found.look_ahead, ~allowed_by_order)
+    np.testing.assert_array_equal(found.both, ~(allowed_by_padding & allowed_by_order))
+    figure = empty_figure()
+    draw_masks(figure, [f"w{n}" for n in range(words)], padding)
+    for axes, mask in zip(figure.axes, found, strict=True):
+        np.testing.assert_array_equal(np.asarray(image_of(axes).get_array()), mask)
+        assert texts_in(axes) == [str(int(cell)) for cell in mask.reshape(-1)]
+        labels = [label.get_text() for label in axes.get_xticklabels()]
+        assert labels == [f"w{n}" for n in range(words)] + ["(pad)"] * padding
+
+
+def test_masks_need_a_word_and_have_an_end() -> None:
+    for words in ([], ["word"] * 41):
+        with pytest.raises(DataError, match=f"^The sentence has {len(words)} words"):
+            draw_masks(empty_figure(), words, 0)
+
+
+# --- embeddings of phrases
+
+
+def test_fixed_embeddings_are_those_of_the_lesson() -> None:
+    robot, too = fixed_embeddings(["I am a robot", "You too, robot!"], 5, 6, 10_000)
+    assert robot.tokens == ["i", "am", "a", "robot", "(pad)"]
+    assert too.tokens == ["you", "too", "robot", "(pad)", "(pad)"]
+    np.testing.assert_allclose(
+        robot.values[0], [-0.9589243, 1.2836622, 0.23000172, 1.9731903, 0.01077196, 1.9999421], atol=1e-6
+    )
+    np.testing.assert_allclose(too.values[4], formula(5, 6, 10_000)[[0, 4]].sum(axis=0), atol=1e-6)
+
+
+def test_word_ids_are_those_of_the_text_layer_of_keras() -> None:
+    phrases = [
+        "To be, or not to be: that's the question!", "the slings & arrows of outrageous fortune",
+        "Or to take arms against a sea of troubles", "and, by opposing, end them",
+    ]  # fmt: skip
+    layer = keras.layers.TextVectorization()
+    layer.adapt(phrases)
+    assert ["", "[UNK]", *word_ids([words_of(phrase) for phrase in phrases])] == layer.get_vocabulary()
+
+
+def test_embeddings_stand_side_by_side_with_their_tokens() -> None:
+    figure = empty_figure()
+    row = fixed_embeddings(["a b", "c"], None, 4, 100)
+    draw_embeddings(figure, [("fixed", row)], "details")
+    panels = figure.axes[:2]
+    for axes, embedded in zip(panels, row, strict=True):
+        np.testing.assert_array_equal(values_of(axes, (2, 4)), embedded.values)
+        assert [label.get_text() for label in axes.get_yticklabels()] == embedded.tokens
+    assert image_of(panels[0]).get_clim() == image_of(panels[1]).get_clim()
+
+
+# --- maps of words
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Vocabulary:
+    random = np.random.default_rng(5)
+    words = [f"word{number}" for number in range(60)]
+    vectors = random.normal(size=(64, 12)).astype(np.float32)
+    return Vocabulary(WordTokenizer(words, "none"), [*SPECIAL_PIECES, *words], vectors)
+
+
+def test_neighbors_are_those_of_a_search_over_all_words(vocabulary: Vocabulary) -> None:
+    among = vocabulary.words()
+    assert among == list(range(4, 64))
+    vectors = vocabulary.vectors.astype(np.float64)
+    for id_ in (4, 17, 63):
+        cosines = {
+            other: float(vectors[other] @ vectors[id_] / math.hypot(*vectors[other]) / math.hypot(*vectors[id_]))
+            for other in among
+            if other != id_
+        }
+        expected = sorted(cosines, key=lambda other: -cosines[other])[:7]
+        found = neighbors(vocabulary.vectors, id_, among, 7)
+        assert [neighbor.id for neighbor in found] == expected
+        assert [neighbor.cosine for neighbor in found] == pytest.approx([cosines[id_] for id_ in expected], abs=1e-5)
+    pairs = mutual_neighbors(vocabulary.vectors[among])
+    nearest = [neighbors(vocabulary.vectors, id_, among, 1)[0].id - 4 for id_ in among]
+    assert pairs == [(a, b) for a, b in combinations(range(60), 2) if nearest[a] == b and nearest[b] == a]
+
+
+def test_a_word_without_vector_is_near_to_none() -> None:
+    vectors = np.array([[0, 0], [1, 0], [1, 1]], np.float32)
+    assert neighbors(vectors, 0, [0, 1, 2], 5) == [Neighbor(1, 0.0), Neighbor(2, 0.0)]
+
+
+def test_the_projection_has_the_largest_variances_of_the_covariance(vocabulary: Vocabulary) -> None:
+    rows = vocabulary.vectors / np.linalg.norm(vocabulary.vectors, axis=1, keepdims=True)
+    variances, directions = np.linalg.eigh(np.cov(rows.T, bias=True))
+    found = project(vocabulary.vectors)
+    np.testing.assert_allclose(found.points.var(axis=0), variances[::-1][:2], rtol=1e-4)
+    assert found.shares == pytest.approx(tuple(variances[::-1][:2] / variances.sum()), rel=1e-4)
+    centred = (rows - rows.mean(axis=0)) @ directions[:, ::-1][:, :2]
+    np.testing.assert_allclose(np.abs(found.points), np.abs(centred), atol=1e-4)
+
+
+@pytest.mark.parametrize("vectors", [np.ones((3, 4)), np.eye(3, 1), np.zeros((4, 2))])
+def test_vectors_without_variance_have_points_all_the_same(vectors: np.ndarray) -> None:
+    found = project(vectors)
+    assert found.points.shape == (len(vectors), 2)
+    assert np.isfinite(found.points).all() and np.isfinite(found.shares).all()
+
+
+def labels_of(axes: Axes) -> list[Annotation]:
+    return [text for text in axes.texts if isinstance(text, Annotation)]
+
+
+@pytest.mark.parametrize("given", [0, 1, 12])
+def test_no_label_of_a_map_covers_another_label_or_leaves_the_figure(vocabulary: Vocabulary, given: int) -> None:
+    figure = empty_figure()
+    if given:
+        ids = find_words(vocabulary, [f"word{number}" for number in range(given)], "source")
+        draw_given(figure, vocabulary, ids, 10, "details")
+        listed = texts_in(figure.axes[1])
+        assert len(listed) == given * 11
+        first = neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1)[0]
+        assert listed[:2] == ["word0", f"{first.cosine:.2f}  {vocabulary.pieces[first.id]}"]
+    else:
+        draw_frequent(figure, vocabulary, 60, "details")
+    figure.draw_without_rendering()
+    names = [label.get_text() for label in labels_of(figure.axes[0])]
+    assert set(names) <= set(vocabulary.pieces) and len(names) >= 10
+    for axes in figure.axes:
+        boxes = [label.get_window_extent() for label in labels_of(axes)]
+        for first_box, second_box in combinations(boxes, 2):
+            width = min(first_box.x1, second_box.x1) - max(first_box.x0, second_box.x0)
+            height = min(first_box.y1, second_box.y1) - max(first_box.y0, second_box.y0)
+            assert min(width, height) <= 1, "pixels, by rounding"
+        width, height = figure.get_size_inches() * figure.dpi
+        assert all(min(box.x0, box.y0) >= 0 and box.x1 <= width and box.y1 <= height for box in boxes)
+
+
+def test_labels_take_free_places_near_their_points() -> None:
+    points = np.array([[50.0, 50.0], [60.0, 50.0]])
+    places = Places(points, (0, 0, 100, 100), gap=4)
+    first = places.place(points[0], (20, 8))
+    assert first is not None and first.is_near
+    assert (first.left, first.bottom) == (26, 46), "at the left, since the other point is at the right"
+    second = places.place(points[1], (20, 8))
+    assert second is not None and (second.left, second.bottom) == (64, 46)
+    assert places.place(points[0], (200, 8)) is None
+
+
+# --- commands
+
+
+def test_figures_without_a_run_load_neither_tensorflow_nor_the_configuration(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from nmt.cli import app\n"
+        "for words in (['position-matrix'], ['masks', 'a b'], ['embeddings', 'a b', 'c'], ['position-table']):\n"
+        "    sys.argv = ['nmt', 'plot', *words]\n"
+        "    try: app.main()\n"
+        "    except SystemExit as ended: assert not ended.code\n"
+        "print([name for name in ('tensorflow', 'keras', 'nmt.config', 'sentencepiece') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "HOME": str(Path.home())},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    names = ["position-matrix.png", "masks.png", "embeddings.png", "position-table.png"]
+    assert done.stdout.splitlines() == [*names, "[]"]
+    assert not re.search("Warning", done.stderr)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
