@@ -1087,12 +1087,73 @@ nmt: A dataset's manifest is missing: checkpoints/base/dataset.json does not exi
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml && rm -r checkpoints/base/weights
 $ nmt plot positions
-nmt: Run 'base' has no weights. Learned positions are drawn from the weights of its best epoch. Continue with: nmt
-     train --run base
+nmt: Run 'base' has not finished an epoch yet. Continue with: nmt train --run base
 
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt plot positions
-nmt: checkpoints/base/weights/epoch-0002.safetensors holds no learned positions. Train that epoch again.
+nmt: checkpoints/base/weights/epoch-0002.safetensors holds no source_positions/matrix, which the configuration of run
+     'base' asks for. Restore a copy of it, or train that epoch again.
+
+# Figures of the lesson
+
+$ nmt plot position-matrix --width 7
+nmt: --width must be even; received 7. Each sine of the encoding has its cosine. Give --width 8.
+
+$ nmt plot position-matrix --length 0
+nmt: --length must be greater than or equal to 1; received '0'. See nmt plot position-matrix --help
+
+$ nmt plot sinusoids --base nan
+nmt: --base must be greater than 1 and at most 1,000,000,000,000; received nan. The paper has 10000. Give another base.
+
+$ nmt plot position-matrix --length 100000 --width 512
+nmt: --length 100000 times --width 512 is 51,200,000 values; a figure has at most 16,777,216. Give a smaller length or
+     width.
+
+$ nmt plot position-similarity --length 5000 --width 8
+nmt: --length must be at most 4096 where positions are compared with each other; received 5000. Give a smaller length.
+
+$ nmt plot position-columns --length 50 --position 50
+nmt: --position 50 is not among the 50 positions from 0 to 49. Give a smaller one, or a greater --length.
+
+$ nmt plot position-columns --width 8 --column 8
+nmt: --column 8 is not among the 8 dimensions from 0 to 7. Give a smaller one, or a greater --width.
+
+$ nmt plot sinusoids --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1 --position 1
+nmt: A figure has room for 16 curves; received 17. Give fewer.
+
+$ nmt plot position-table ' '
+nmt: The sentence has 0 words. A table has from 1 to 32 rows, one a word. Give another sentence.
+
+$ nmt plot position-table --width 18
+nmt: --width must be at most 16 in a table; received 18. nmt plot position-matrix draws wider encodings.
+
+$ nmt plot masks ''
+nmt: The sentence has 0 words and 2 of padding. Masks are drawn of a word at least and of 40 tokens at most. Give another
+     sentence, or less --pad.
+
+$ nmt plot embeddings --length 3 'I am a robot'
+nmt: Phrase 'I am a robot' has 4 tokens. Phrases of 1 to 3 tokens are drawn here. Give another phrase, or another
+     --length.
+
+$ nmt plot words a b c d e f g h i j k l m
+nmt: A map shows the neighbours of 12 words at most; received 13. Give fewer.
+
+$ nmt plot words thirst
+nmt: 'thirst' is no token of the source vocabulary (did you mean 'thirsty'?). Training has not seen it. Give another
+     word.
+
+$ nmt plot words --neighbors 1 thirsty
+nmt: A map needs 3 words at least; received 2. Give more words or --neighbors.
+
+$ sed -i 's/word_embedding: trained/word_embedding: sinusoidal/; s/tie_embeddings: output/tie_embeddings: none/' checkpoints/base/config.yaml
+$ nmt plot words
+nmt: Run 'base' has fixed word embeddings (model.word_embedding: sinusoidal), which training leaves as they are. Choose a
+     run with trained ones.
+
+$ cp checkpoints/base/tokenizer.target.json checkpoints/base/tokenizer.source.json
+$ nmt plot words
+nmt: checkpoints/base/weights/epoch-0002.safetensors has 13 word embeddings, and checkpoints/base/tokenizer.source.json
+     has 14 ids. Restore a copy of the one that is not of run 'base'.
 
 # An alignment
 
