@@ -6,6 +6,7 @@ import typer
 
 from nmt.cli.plot.saving import FileOption, ShowOption, finish, path_of
 
+LESSON_SENTENCE = "I am a robot"
 LengthOption = Annotated[int, typer.Option("--length", min=1, max=100_000, metavar="L", help="Number of positions.")]
 WidthOption = Annotated[
     int, typer.Option("--width", min=2, max=65_536, metavar="D", help="Dimensions of an encoding, an even number.")
@@ -173,8 +174,9 @@ def position_similarity(
 
 def position_table(
     sentence: Annotated[
-        str, typer.Argument(metavar="[SENTENCE]", help="Words with white space between them.")
-    ] = "I am a robot",
+        str | None,
+        typer.Argument(metavar="[SENTENCE]", help="Words with white space between them. Default: I am a robot."),
+    ] = None,
     width: WidthOption = 4,
     base: BaseOption = 100,
     output: FileOption = None,
@@ -194,7 +196,7 @@ def position_table(
     from nmt.plotting.lesson.table import draw_table
 
     figure = empty_figure()
-    draw_table(figure, sentence.split(), width, base)
+    draw_table(figure, (LESSON_SENTENCE if sentence is None else sentence).split(), width, base)
     finish(figure, path, show=show)
 
 
