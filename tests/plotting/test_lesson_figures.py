@@ -101,6 +101,12 @@ def test_a_sinusoid_is_drawn_for_each_position() -> None:
         assert axes.get_ylabel() == f"k = {position}"
 
 
+def test_a_figure_has_an_end() -> None:
+    draw_sinusoids(empty_figure(), 8, 100, range(16))
+    with pytest.raises(NmtError, match=r"^A figure has room for 16 curves; received 17"):
+        draw_sinusoids(empty_figure(), 8, 100, range(17))
+
+
 @pytest.mark.parametrize("length", [60, 300])
 def test_columns_are_those_of_the_formula_and_marks_are_on_them(length: int) -> None:
     figure = empty_figure()
