@@ -1142,7 +1142,7 @@ nmt: 'thirst' is no token of the source vocabulary (did you mean 'thirsty'?). Tr
 $ nmt plot words --neighbors 1 thirsty
 nmt: A map needs 3 words at least; received 2. Give more words or --neighbors.
 
-$ sed -i 's/word_embedding: trained/word_embedding: sinusoidal//' checkpoints/base/config.yaml
+$ sed -i 's/word_embedding: trained/word_embedding: sinusoidal/' checkpoints/base/config.yaml
 $ sed -i 's/tie_embeddings: output/tie_embeddings: none/' checkpoints/base/config.yaml
 $ nmt plot words
 nmt: Run 'base' has fixed word embeddings (model.word_embedding: sinusoidal), which training leaves as they are. Choose

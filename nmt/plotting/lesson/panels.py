@@ -75,7 +75,8 @@ def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], s
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
             color = "black" if luminance(colors[row, column]) > EQUAL_CONTRAST else "white"
-            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
+            written = axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
+            written.set_in_layout(False)  # it is inside the axes; the layout would measure it several times
 
 
 def token_label(token: str) -> str:
