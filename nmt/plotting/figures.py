@@ -6,6 +6,7 @@ To add a figure of a run, write a function of (Figure, Run) and give it a line i
 import importlib
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.backend_bases import FigureCanvasBase
@@ -15,9 +16,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting.registry import FIGURES
 from nmt.plotting.style import DPI, HEIGHT, WIDTH, missing_characters_as_boxes
-from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
+
+if TYPE_CHECKING:
+    from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports
 
 PADDING = 0.1  # inches around axes
 # What a file says of itself. Dates are left out, so that equal figures are equal files.
@@ -40,7 +43,7 @@ def empty_figure(height: float = HEIGHT) -> Figure:
     return Figure(figsize=(WIDTH, height), layout=layout, dpi=DPI)
 
 
-def draw(name: str, run: Run) -> Figure:
+def draw(name: str, run: "Run") -> Figure:
     """Return the figure of that name for a run.
 
     Raises:
