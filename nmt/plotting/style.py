@@ -52,7 +52,7 @@ WIDTH, HEIGHT, DPI = 8.0, 5.0, 120  # inches, inches, pixels to the inch
 HEADING, TEXT, SMALL = 13.0, 10.0, 9.0  # points
 POINTS = 72  # to the inch
 MARGIN = 0.12  # inches around the title
-MOST_TITLE_LINES = 2
+MOST_TITLE_LINES, MOST_CHARACTERS = 2, 300  # lines; characters that a line of the narrowest can have
 HANDLE, LEGEND_ROW = 3.5 * SMALL, 1.75 * SMALL  # points: the line before a name in a legend, the height of a row
 LEGEND: dict[str, Any] = {
     "frameon": False, "fontsize": SMALL, "handlelength": 3.5, "labelcolor": INK, "labelspacing": 0.65,
@@ -193,14 +193,24 @@ def add_title(figure: Figure, heading: str, details: str) -> None:
 
 def fit(text: Text, width: float, lines: int = MOST_TITLE_LINES) -> None:
     """Wrap a text to a width in pixels, and shorten it with an ellipsis to a number of lines."""
-    whole = text.get_text()
-    for columns in range(len(whole), 0, -1):
-        kept = textwrap.wrap(whole, columns, break_on_hyphens=False)
-        if len(kept) > lines:
-            kept = [*kept[: lines - 1], shortened(" ".join(kept[lines - 1 :]), columns)]
-        text.set_text("\n".join(kept))
+    whole = shortened(text.get_text(), lines * MOST_CHARACTERS)
+    low, high = 0, len(whole)  # columns: the greatest number whose lines are known to fit; the greatest to try
+    while low < high:
+        columns = (low + high + 1) // 2 if low else high  # most texts fit as they are
+        text.set_text(_wrapped(whole, columns, lines))
         if text.get_window_extent().width <= width:
-            return
+            low = columns
+        else:
+            low, high = max(1, low), columns - 1
+    text.set_text(_wrapped(whole, low, lines))
+
+
+def _wrapped(text: str, columns: int, lines: int) -> str:
+    """Return a text in at most ``lines`` lines of at most ``columns`` characters."""
+    kept = textwrap.wrap(text, columns, break_on_hyphens=False)
+    if len(kept) > lines:
+        kept = [*kept[: lines - 1], shortened(" ".join(kept[lines - 1 :]), columns)]
+    return "\n".join(kept)
 
 
 def shortened(text: str, longest: int) -> str:
@@ -304,7 +314,7 @@ def _legend_columns(figure: Figure, names: Sequence[str]) -> tuple[list[str], in
     shown, widest = list[str](), 0.0
     with missing_characters_as_boxes():
         for name in names:
-            text.set_text(shortened(name, 1000))
+            text.set_text(name)
             fit(text, room - around, lines=1)
             shown.append(text.get_text())
             widest = max(widest, text.get_window_extent().width)
