@@ -96,7 +96,9 @@ def draw_lengths(
         places = np.arange(longest + 1)
         share = np.cumsum(np.bincount(counts, minlength=longest + 1)) / len(counts)
         quantiles = [int(np.quantile(counts, quantile, method="inverted_cdf")) for quantile in QUANTILES]
-        panels["cumulative"].plot(places, share, **style | {"markevery": quantiles, "markersize": 8})
+        panels["cumulative"].plot(
+            places, share, drawstyle="steps-post", **style | {"markevery": quantiles, "markersize": 8}
+        )
         middle, *upper = quantiles
         ends = ", ".join(
             f"{quantile:.0%} up to {length:,}" for quantile, length in zip(QUANTILES[1:], upper, strict=True)
@@ -104,7 +106,7 @@ def draw_lengths(
         names.append(f"{side}: median {middle:,}, {ends}, longest {int(counts.max()):,}")
     for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
         axes = panels[name]
-        axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.5)
+        axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(f"length in {unit}", fontsize=SMALL, color=INK)
         axes.set_title(label, loc="left", fontsize=TEXT, color=INK)

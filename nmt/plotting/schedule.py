@@ -32,7 +32,7 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     rates = [rate(int(step)) for step in steps]
     add_title(figure, f"Learning rate by step ({training.schedule} schedule)", run_title(run))
     axes = add_axes(figure, "step", "learning rate")
-    axes.plot(steps, rates, **curve(0, len(steps)) | {"marker": "none"})
+    axes.plot(steps, rates, **curve(0) | {"marker": "none"})
     marks: dict[str, Artist] = {}
     if warmup <= last:
         name = f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}"

@@ -52,9 +52,11 @@ WIDTH, HEIGHT, DPI = 8.0, 5.0, 120  # inches, inches, pixels to the inch
 HEADING, TEXT, SMALL = 13.0, 10.0, 9.0  # points
 POINTS = 72  # to the inch
 MARGIN = 0.12  # inches around the title
-MOST_TITLE_LINES = 2
-LEGEND_WIDTH, HANDLE_WIDTH = 112, 9  # in characters: a row of a legend of size SMALL, the line before a name
-LEGEND: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "handlelength": 3.5, "labelcolor": INK}
+MOST_TITLE_LINES, MOST_CHARACTERS = 2, 300  # lines; characters that a line of the narrowest can have
+HANDLE, LEGEND_ROW = 3.5 * SMALL, 1.75 * SMALL  # points: the line before a name in a legend, the height of a row
+LEGEND: dict[str, Any] = {
+    "frameon": False, "fontsize": SMALL, "handlelength": 3.5, "labelcolor": INK, "labelspacing": 0.65,
+}  # fmt: skip
 USUAL_ROWS = 3  # of a legend
 LONGEST_NAME = 34  # characters of a name beside the axes
 
@@ -191,25 +193,24 @@ def add_title(figure: Figure, heading: str, details: str) -> None:
 
 def fit(text: Text, width: float, lines: int = MOST_TITLE_LINES) -> None:
     """Wrap a text to a width in pixels, and shorten it with an ellipsis to a number of lines."""
-    whole = text.get_text()
-    if _fits(text, whole, width):
-        return
-    columns = next(
-        (count for count in range(len(whole), 1, -1) if _fits(text, "\n".join(_wrapped(whole, count)), width)), 1
-    )
-    kept = _wrapped(whole, columns)
+    whole = shortened(text.get_text(), lines * MOST_CHARACTERS)
+    low, high = 0, len(whole)  # columns: the greatest number whose lines are known to fit; the greatest to try
+    while low < high:
+        columns = (low + high + 1) // 2 if low else high  # most texts fit as they are
+        text.set_text(_wrapped(whole, columns, lines))
+        if text.get_window_extent().width <= width:
+            low = columns
+        else:
+            low, high = max(1, low), columns - 1
+    text.set_text(_wrapped(whole, low, lines))
+
+
+def _wrapped(text: str, columns: int, lines: int) -> str:
+    """Return a text in at most ``lines`` lines of at most ``columns`` characters."""
+    kept = textwrap.wrap(text, columns, break_on_hyphens=False)
     if len(kept) > lines:
         kept = [*kept[: lines - 1], shortened(" ".join(kept[lines - 1 :]), columns)]
-    text.set_text("\n".join(kept))
-
-
-def _fits(text: Text, content: str, width: float) -> bool:
-    text.set_text(content)
-    return text.get_window_extent().width <= width
-
-
-def _wrapped(text: str, columns: int) -> list[str]:
-    return textwrap.wrap(text, columns, break_on_hyphens=False)
+    return "\n".join(kept)
 
 
 def shortened(text: str, longest: int) -> str:
@@ -281,9 +282,9 @@ def _start(group: Sequence[float], distance: float) -> float:
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> Legend:
-    """Write a legend below the axes, with as many columns as its names allow."""
-    shown = [shortened(name, LEGEND_WIDTH - HANDLE_WIDTH) for name in names]
-    legend = figure.legend(handles, shown, loc="outside lower left", ncols=_columns(shown), **LEGEND)
+    """Write a legend below the axes, with as many columns as its names allow; a name wider than the figure is cut."""
+    shown, columns = _legend_columns(figure, names)
+    legend = figure.legend(handles, shown, loc="outside lower left", ncols=columns, **LEGEND)
     as_written(*legend.get_texts())
     return legend
 
@@ -298,12 +299,27 @@ def add_legend_beside(axes: Axes, handles: Sequence[Artist], names: Sequence[str
 
 def make_room_for_legend(figure: Figure, names: Sequence[str]) -> None:
     """Make an empty figure higher, by the rows of a legend beyond ``USUAL_ROWS``. Call it before ``add_title``."""
-    rows = -(-len(names) // _columns([shortened(name, LEGEND_WIDTH - HANDLE_WIDTH) for name in names]))
-    figure.set_figheight(figure.get_figheight() + max(0, rows - USUAL_ROWS) * 1.7 * SMALL / POINTS)
+    shown, columns = _legend_columns(figure, names)
+    rows = -(-len(shown) // columns)
+    figure.set_figheight(figure.get_figheight() + max(0, rows - USUAL_ROWS) * LEGEND_ROW / POINTS)
 
 
-def _columns(names: Sequence[str]) -> int:
-    return min(len(names), max(1, LEGEND_WIDTH // (HANDLE_WIDTH + max(map(len, names)))))
+def _legend_columns(figure: Figure, names: Sequence[str]) -> tuple[list[str], int]:
+    """Return the names of a legend, cut to the width of the figure, and the number of its columns."""
+    pixels = figure.dpi / POINTS
+    around = (HANDLE + 2.8 * SMALL) * pixels  # the line, the gap after it, the gap between columns
+    room = figure.bbox.width - 2 * MARGIN * figure.dpi
+    text = figure.text(0, 0, "", fontsize=SMALL)
+    as_written(text)
+    shown, widest = list[str](), 0.0
+    with missing_characters_as_boxes():
+        for name in names:
+            text.set_text(name)
+            fit(text, room - around, lines=1)
+            shown.append(text.get_text())
+            widest = max(widest, text.get_window_extent().width)
+    text.remove()
+    return shown, max(1, min(len(shown), int(room // (widest + around))))
 
 
 # --- characters

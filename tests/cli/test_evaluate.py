@@ -128,7 +128,7 @@ def test_systems_are_scored_by_source_length_in_a_table_and_a_figure(project: Pa
 def test_the_figure_names_test_split_and_date(project: Path) -> None:
     nmt("evaluate", "--resamples", "0", "--by-length", "--figure", "lengths.svg", cwd=project)
     text = (project / "lengths.svg").read_text()
-    assert f"Test split of english-german-both, 30 sentences, {date.today().isoformat()}" in text
+    assert f"test split of english-german-both · 30 sentences · {date.today().isoformat()}" in text
 
 
 def test_a_single_sentence_can_be_scored(project: Path) -> None:

@@ -23,6 +23,7 @@ from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
 
 PNG = b"\x89PNG\r\n\x1a\n"
 VALIDATION_LOSSES = [3.0, 2.0, 2.5]
+TRAINING = "training\n(with dropout)"
 SMALL = Config(
     model=TransformerConfig(d_model=64, heads=4),
     training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
@@ -65,6 +66,19 @@ def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
+def marks(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+    """Return x and y of each mark of the legend below the axes, by its text."""
+    (legend,) = axes.figure.legends  # type: ignore[union-attr]
+    found = {}
+    for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True):
+        [line, *_] = [
+            line for line in axes.get_lines()
+            if (line.get_marker(), line.get_linestyle()) == (handle.get_marker(), handle.get_linestyle())
+        ]  # fmt: skip
+        found[text.get_text()] = (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist())
+    return found
+
+
 def vertical_lines(axes: Axes) -> list[float]:
     """Return the x of each vertical line."""
     found = (np.asarray(line.get_xdata()).tolist() for line in axes.get_lines())
@@ -76,7 +90,7 @@ def test_an_unknown_figure_is_refused_with_the_known_names(trained: Run, name: s
     with pytest.raises(NotFoundError) as caught:
         plots.draw(name, trained)
     assert str(caught.value) == (
-        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, positions."
+        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, speed, positions."
     )
 
 
@@ -86,17 +100,16 @@ def test_an_unknown_figure_is_refused_with_the_known_names(trained: Run, name: s
 def test_losses_are_those_of_the_epochs(trained: Run) -> None:
     (axes,) = plots.draw("losses", trained).axes
     drawn = lines(axes)
-    assert drawn["training (with dropout)"] == ([1, 2, 3], [3.0, 2.0, 1.0])
+    assert drawn[TRAINING] == ([1, 2, 3], [3.0, 2.0, 1.0])
     assert drawn["validation"] == ([1, 2, 3], VALIDATION_LOSSES)
     assert axes.get_xlabel() == "epoch"
     assert axes.get_ylabel() == "cross-entropy of a target token (nats)"
-    assert "first" in axes.get_title(loc="left")
 
 
 def test_accuracies_are_those_of_the_epochs(trained: Run) -> None:
     (axes,) = plots.draw("accuracy", trained).axes
     drawn = lines(axes)
-    assert drawn["training (with dropout)"] == ([1, 2, 3], pytest.approx([0.2, 0.4, 0.6]))
+    assert drawn[TRAINING] == ([1, 2, 3], pytest.approx([0.2, 0.4, 0.6]))
     assert drawn["validation"] == ([1, 2, 3], ACCURACIES)
     assert axes.get_ylabel() == "target tokens predicted right"
 
@@ -116,12 +129,9 @@ def test_bleu_is_drawn_against_minutes_of_training(trained: Run) -> None:
 @pytest.mark.parametrize(("name", "height"), [("losses", 2.0), ("accuracy", 0.4)])
 def test_the_best_epoch_is_marked_and_named(trained: Run, name: str, height: float) -> None:
     (axes,) = plots.draw(name, trained).axes
-    label = "best epoch: 2 (validation accuracy 0.400, loss 2.000)"
-    assert lines(axes)[label] == ([2], [height])
+    assert marks(axes) == {"best epoch: 2 (validation accuracy 0.400, loss 2.000)": ([2], [height])}
     assert vertical_lines(axes) == [2]
-    legend = axes.get_legend()
-    assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["training (with dropout)", "validation", label]
+    assert {text.get_text() for text in axes.texts} == {TRAINING, "validation"}, "names stand at the curves"
 
 
 @pytest.mark.parametrize(("name", "height"), [("losses", 1.5), ("accuracy", 0.7)])
@@ -130,7 +140,7 @@ def test_the_average_of_epochs_is_marked_beside_them(trained: Run, name: str, he
     trained.weights_path("average").parent.mkdir(exist_ok=True)
     trained.weights_path("average").touch()
     (axes,) = plots.draw(name, trained).axes
-    assert lines(axes)["average of epochs 2-3 (validation accuracy 0.700, loss 1.500)"] == ([3], [height])
+    assert marks(axes)["average of epochs 2-3 (validation accuracy 0.700, loss 1.500)"] == ([3], [height])
 
 
 def test_one_epoch_is_enough_for_curves(run: Run) -> None:
@@ -175,20 +185,20 @@ def test_the_schedule_is_drawn_over_the_steps_that_the_run_will_take(trained: Ru
     assert rates == pytest.approx([rate(step) for step in steps], rel=1e-12)
     assert max(rates) == rates[steps.index(50)]
     assert vertical_lines(axes) == [50, 200]
-    assert lines(axes)["warm-up ends: step 50"][0] == [50, 50]
-    assert lines(axes)["the run's last epoch ends: step 200"][0] == [200, 200]
+    assert marks(axes)[f"warm-up ends: step 50, rate {rate(50):.3g}"][0] == [50, 50]
+    assert marks(axes)["the run's last epoch ends: step 200"][0] == [200, 200]
 
 
 def test_the_schedule_shows_how_far_the_run_has_come(trained: Run) -> None:
     axes, _, _ = schedule_of(trained)
-    assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([rate(30)]))
+    assert marks(axes)[f"trained so far: 30 steps, rate {rate(30):.3g}"] == ([30], pytest.approx([rate(30)]))
 
 
 def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall(run: Run) -> None:
     axes, steps, rates = schedule_of(run)
     assert steps == list(range(1, 101))
     assert rates == pytest.approx([rate(step) for step in steps], rel=1e-12)
-    assert list(lines(axes)) == ["warm-up ends: step 50"]
+    assert list(marks(axes)) == [f"warm-up ends: step 50, rate {rate(50):.3g}"]
 
 
 def test_a_run_that_ends_within_the_warm_up_is_drawn_beyond_its_end(trained: Run) -> None:
@@ -198,7 +208,7 @@ def test_a_run_that_ends_within_the_warm_up_is_drawn_beyond_its_end(trained: Run
     assert (steps[0], steps[-1]) == (1, 8000)
     assert rates == pytest.approx([rate(step, long) for step in steps], rel=1e-12)
     assert vertical_lines(axes) == [4000, 200]
-    assert "warm-up ends: step 4,000" in lines(axes)
+    assert f"warm-up ends: step 4,000, rate {rate(4000, long):.3g}" in marks(axes)
 
 
 def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_known(trained: Run) -> None:
@@ -214,7 +224,7 @@ def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_know
     assert (steps[0], steps[-1], steps[49]) == (1, 200, 50)
     assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))
     np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
-    assert lines(axes)["trained so far: 30 steps"] == ([30], pytest.approx([2e-3 * 30 / 50]))
+    assert marks(axes)["trained so far: 30 steps, rate 0.0012"] == ([30], pytest.approx([2e-3 * 30 / 50]))
     trained.metrics_path.unlink()
     with pytest.raises(NotFoundError, match="Run 'first' has not finished an epoch"):
         plots.draw("schedule", trained)

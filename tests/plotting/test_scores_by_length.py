@@ -1,14 +1,17 @@
 """The figure of scores by source length shows every number, and tells systems apart without colour."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.errors import NmtError
-from nmt.plotting.by_length import LINES, MARKERS, draw_by_length
+from nmt.plotting.by_length import draw_by_length
 from nmt.plotting.figures import check_format, empty_figure, save
+from nmt.plotting.style import DIFFERENT_CURVES
 
 LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
 
@@ -20,13 +23,14 @@ def drawn(systems: list[str]) -> tuple[Figure, dict[str, dict[str, list[float]]]
         for metric, top in (("BLEU", 40.0), ("chrF2", 70.0))
     }
     figure = empty_figure()
-    draw_by_length(figure, "Test split of pairs, 2,000 sentences, 2026-01-31", LENGTHS, SENTENCES, scores)
+    draw_by_length(figure, "test split of pairs · 2,000 sentences · 2026-01-31", LENGTHS, SENTENCES, scores)
     return figure, scores
 
 
 def test_each_panel_has_the_scores_of_a_metric_over_the_buckets() -> None:
     figure, scores = drawn(["base", "wide"])
-    assert figure.get_suptitle() == "Test split of pairs, 2,000 sentences, 2026-01-31"
+    title = ["Scores by source length", "test split of pairs · 2,000 sentences · 2026-01-31"]
+    assert [text.get_text() for text in figure.texts] == title
     for axes, (metric, by_system) in zip(figure.axes, scores.items(), strict=True):
         assert axes.get_title(loc="left") == metric
         assert "source length in words" in axes.get_xlabel()
@@ -35,10 +39,10 @@ def test_each_panel_has_the_scores_of_a_metric_over_the_buckets() -> None:
 
 
 def test_up_to_36_systems_differ_by_marker_and_line_alone() -> None:
-    figure, _ = drawn([f"run-{number}" for number in range(36)])
+    figure, _ = drawn([f"run-{number}" for number in range(DIFFERENT_CURVES)])
     for axes in figure.axes:
-        assert len({(line.get_marker(), line.get_linestyle()) for line in axes.get_lines()}) == 36
-    assert len(MARKERS) * len(LINES) == 36
+        assert len({(line.get_marker(), line.get_linestyle()) for line in axes.get_lines()}) == DIFFERENT_CURVES == 36
+    assert problems(figure) == []
 
 
 def test_the_legend_has_every_name_as_it_is(tmp_path: Path) -> None:
@@ -46,10 +50,17 @@ def test_the_legend_has_every_name_as_it_is(tmp_path: Path) -> None:
     figure, _ = drawn(names)
     save(figure, tmp_path / "a.svg")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == names
-    figure.draw_without_rendering()
+    assert problems(figure) == []
     box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
     assert all(axes.get_tightbbox().y0 >= box.y1 for axes in figure.axes)  # type: ignore[union-attr]
+
+
+def test_a_name_wider_than_the_figure_is_cut_in_its_middle() -> None:
+    figure, _ = drawn(["W" * 200 + ".de", "b.de"])
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert re.fullmatch("W{20,}…W{20,}.de", shown[0])
+    assert shown[1] == "b.de"
+    assert problems(figure) == []
 
 
 def test_a_suffix_is_checked_before_there_is_a_figure() -> None:

@@ -1,0 +1,67 @@
+"""Lengths and padding are those of the dataset and of the batches that training makes of it."""
+
+import numpy as np
+import pytest
+from appearance import problems
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.batch_plan import length_batches, pad_rows, plan_epoch
+from nmt.data.token_arrays import Sequences, Split
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.lengths import draw_lengths, padding_of
+from nmt.tokenizers.base import PAD
+
+LENGTHS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40)
+
+
+def split_of(pairs: list[tuple[int, int]]) -> Split:
+    source, target = (Sequences.from_rows([[7] * pair[side] for pair in pairs], 10) for side in (0, 1))
+    return Split(source, target)
+
+
+@settings(max_examples=40)
+@given(LENGTHS, st.integers(1, 9), st.booleans(), st.booleans())
+def test_the_padding_is_that_of_the_padded_arrays(
+    pairs: list[tuple[int, int]], size: int, by_length: bool, to_longest: bool
+) -> None:
+    split = split_of(pairs)
+    plan = plan_epoch(split, size, seed=1, epoch=1, sort_by_length=by_length)
+    lengths = {"source": split.source.lengths, "target": split.target.lengths}
+    found = padding_of("plan", plan, lengths, {"source": 2, "target": 1}, to_longest=to_longest)
+    assert found.batches == len(plan)
+    for side, sequences, bos in (("source", split.source, True), ("target", split.target, False)):
+        width = int(sequences.lengths.max()) + 1 + bos if to_longest else None
+        rows = [pad_rows(sequences, batch, bos=bos, length=width) for batch in plan]
+        assert found.padded[side] == sum(array.size for array in rows)
+        assert found.real[side] == sum(int((array != PAD).sum()) for array in rows)
+        assert found.share(side) == 1 - found.real[side] / found.padded[side]
+
+
+@pytest.mark.parametrize("longest", [1, 900])
+def test_histogram_and_cumulative_share_are_those_of_the_lengths(longest: int) -> None:
+    random = np.random.default_rng(longest)
+    lengths = {"source (en)": random.integers(1, longest + 1, 500), "target (de)": random.integers(0, longest + 1, 500)}
+    plan = length_batches(lengths["source (en)"], 32)
+    padding = [padding_of(name, plan, lengths, dict.fromkeys(lengths, 1)) for name in ("64 pairs, random order", "b")]
+    figure = empty_figure(6.4)
+    draw_lengths(figure, "data pairs · 500 pairs", lengths, "words", padding)
+    histogram, cumulative, bars = figure.axes
+    for counts, patch, line in zip(lengths.values(), histogram.patches, cumulative.get_lines(), strict=True):
+        values, edges, _ = patch.get_data()  # type: ignore[attr-defined]
+        assert values.sum() == pytest.approx(1)
+        np.testing.assert_allclose(values, np.histogram(counts, edges)[0] / 500)
+        assert len(values) <= 70
+        for place, share in zip(*line.get_data(), strict=True):
+            assert share == pytest.approx((counts <= place).mean())
+        chosen = [int(np.asarray(line.get_xdata())[index]) for index in line.get_markevery()]  # type: ignore[union-attr]
+        for quantile, length in zip((0.5, 0.9, 0.99), chosen, strict=True):
+            assert (counts <= length).mean() >= quantile > (counts <= length - 1).mean()
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts[0].startswith("source (en): median ") and texts[0].endswith(
+        f", longest {max(lengths['source (en)']):,}"
+    )
+    assert [text.get_text() for text in bars.texts if "source" in text.get_text()] == [
+        f"source (en) {plan.share('source (en)'):.1%}" for plan in padding
+    ]
+    assert problems(figure) == []
