@@ -821,7 +821,7 @@ nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla and 
      training.remove_padding=false.
 
 $ nmt train --set training.xla=true --set training.remove_padding=false --set training.eager=true
-nmt: configs/base.yaml, line 3, with --set training.xla=true, --set training.remove_padding=false, --set
+nmt: configs/base.yaml, line 3, with --set training.xla=true --set training.remove_padding=false --set
      training.eager=true: training: xla and eager are both true. XLA compiles a traced step. Set training.eager=false,
      or training.xla=false.
 
