@@ -69,6 +69,8 @@ class StepTimes(NamedTuple):
 def trace(step: Callable[[], None], steps: int) -> StepTimes | None:
     """Run ``step`` N = ``steps`` times under the profiler; return None where its trace cannot be read.
 
+    The trace of an eager step holds no operations, and None is returned too.
+
     Args:
         step: runs a step and waits for the end of its work; its graph has been built by an earlier call.
         steps: number of steps.
@@ -85,6 +87,8 @@ def trace(step: Callable[[], None], steps: int) -> StepTimes | None:
             tf.profiler.experimental.stop()
         (path,) = Path(folder).rglob("*.xplane.pb")
         spans, operations = read_trace(path)
+    if not operations:
+        return None
     shares, idle = share_out(spans, operations)
     seconds = 1e-12 / steps
 

@@ -43,6 +43,9 @@ class TrainingConfig(Section):
     xla: bool = False
     """Compile the training step with XLA, once per shape of batch: for GPUs, with ``remove_padding: false``. On a CPU
     it is slower, since XLA does not use the matrix units."""
+    eager: bool = False
+    """Run each operation of the training step by itself, from Python, instead of tracing the step into a graph. Slower;
+    for debugging and comparisons."""
     pad_to_longest: bool = False
     """Pad each batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
     reshuffle: bool = True
@@ -132,6 +135,11 @@ class TrainingConfig(Section):
             raise ValueError(
                 "xla and remove_padding are both true. XLA needs shapes that do not depend on the data, and removal of "
                 "padding makes them depend on it. Set training.remove_padding=false"
+            )
+        if self.xla and self.eager:
+            raise ValueError(
+                "xla and eager are both true. XLA compiles a traced step. Set training.eager=false, or "
+                "training.xla=false"
             )
         self._check_schedule()
         return self

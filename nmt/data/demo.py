@@ -1,4 +1,4 @@
-"""The demonstration's corpus file and configuration."""
+"""Corpora and configurations of the demonstrations: the bundled chain, and the lesson's second experiment."""
 
 from pathlib import Path
 
@@ -9,6 +9,15 @@ from nmt.data.demo_corpus import sentence_pairs
 from nmt.storage.atomic import write_text
 
 NAME = "demo"
+
+LESSON_CORPUS = "english-german-both"
+"""Public corpus of the lesson."""
+LESSON_CONFIG = "book-curves.yaml"
+"""Configuration of its second experiment."""
+LESSON_SENTENCES = {"im thirsty": "ich bin durstig", "are we done": "sind wir dann durch"}
+"""Sentences that the lesson translates, with their references."""
+LESSON_EPOCHS = (4, 16)
+"""Epochs with whose weights it does."""
 
 
 def write_corpus() -> Path:
@@ -22,3 +31,9 @@ def write_corpus() -> Path:
 def demo_config() -> Config:
     """Return the configuration of the demonstration."""
     return load_config(find_config("tiny.yaml"))
+
+
+def lesson_corpus() -> Path | None:
+    """Return the file of the lesson's corpus, here or in ``data/``; None if it is in neither."""
+    name = f"{LESSON_CORPUS}.pkl"
+    return next((path for path in (Path(name), DATASETS / name) if path.is_file()), None)

@@ -820,6 +820,11 @@ nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla and 
      needs shapes that do not depend on the data, and removal of padding makes them depend on it. Set
      training.remove_padding=false.
 
+$ nmt train --set training.xla=true --set training.remove_padding=false --set training.eager=true
+nmt: configs/base.yaml, line 3, with --set training.xla=true --set training.remove_padding=false --set
+     training.eager=true: training: xla and eager are both true. XLA compiles a traced step. Set training.eager=false,
+     or training.xla=false.
+
 $ nmt train --set training.peak_learning_rate=0.001
 nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule is noam and
      peak_learning_rate is 0.001. noam computes its peak from d_model and warmup_steps. Set schedule to inverse_sqrt,

@@ -228,6 +228,13 @@ def peculiarities() -> list[tuple[str, str]]:
     return keys
 
 
+def test_the_second_experiment_differs_from_the_first_in_the_split_alone() -> None:
+    first, second = (load_config(CONFIGS / name) for name in ("book.yaml", "book-curves.yaml"))
+    shares = {"train_share": 0.8, "validation_share": 0.1, "test_share": 0.1}
+    changed = {**shares, "dataset": "english-german-curves"}
+    assert second == first.model_copy(update={"data": first.data.model_copy(update=changed)})
+
+
 def test_base_has_none_of_the_peculiarities_of_the_book() -> None:
     assert [".".join(key) for key in peculiarities()] == [
         "data.split",

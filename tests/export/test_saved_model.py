@@ -63,7 +63,10 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "words, NFKC, sinusoidal embeddings": {
         "data": {**WORDS, "normalization": "nfkc"},
-        "model": {**TRANSFORMER, "word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 50.0},
+        "model": {
+            **TRANSFORMER, "word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 50.0,
+            "encoder_norm": False,
+        },
     },
     "words, no normalization, projection scale": {
         "data": {**WORDS, "normalization": "none"}, "model": {**TRANSFORMER, "attention_scale": "projection"},

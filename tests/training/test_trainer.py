@@ -15,6 +15,7 @@ from conftest import small_pairs, write_pickle
 
 from nmt import runtime
 from nmt.cli.commands.train import run_training
+from nmt.config.model import ModelConfig
 from nmt.config.schema import Config
 from nmt.data.batch_plan import pad_rows, plan_epoch
 from nmt.data.dataset import Dataset
@@ -526,6 +527,31 @@ def test_a_step_compiled_by_xla_is_the_same_step(dataset: Dataset) -> None:
     losses = [[record.loss for record in run.metrics() if record.kind == "step"] for run in runs]
     assert len(losses[0]) == len(losses[1]) == 4
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "training"),
+    [
+        ({}, {"clip_norm": 1.0}),
+        ({}, {"micro_batches": 2, "ema_decay": 0.9}),
+        ({"architecture": "recurrent", "width": 16}, {}),
+    ],
+    ids=["transformer", "micro-batches", "recurrent"],
+)
+def test_an_eager_step_is_the_same_step(dataset: Dataset, model: dict, training: dict) -> None:
+    configs = [tiny({}, precision="float32", epochs=1, log_every=1, eager=eager, **training) for eager in (False, True)]
+    if model:
+        configs = [config.model_copy(update={"model": ModelConfig.model_validate(model)}) for config in configs]
+    runs = [train(str(config.training.eager), config, dataset).run for config in configs]
+    losses = [[record.loss for record in run.metrics() if record.kind == "step"] for run in runs]
+    assert len(losses[0]) == len(losses[1]) > 1
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+def test_xla_needs_a_traced_step() -> None:
+    with pytest.raises(ValueError, match=r"xla and eager are both true\. .* Set training\.eager=false"):
+        tiny(xla=True, remove_padding=False, eager=True)
 
 
 def test_xla_and_packing_exclude_each_other() -> None:

@@ -1,20 +1,44 @@
-"""``nmt demo``: the commands in a row on a bundled corpus."""
+"""``nmt demo``: the commands in a row, on a bundled corpus or as in the lesson."""
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from nmt.runs.directory import Run
 
 SHOWN = 10
 """Number of translations that are printed."""
 
 
-def demo() -> None:
+def demo(
+    lesson: Annotated[
+        bool,
+        typer.Option(
+            "--lesson",
+            help="Repeat the lesson's second experiment instead, about 7 minutes on two free cores: 20 epochs on its "
+            "corpus, the loss curves, and its two sentences with the weights of epochs 4 and 16.",
+        ),
+    ] = False,
+) -> None:
     """Prepare, train, translate and score a bundled corpus in minutes.
 
-    Writes data/demo, data/demo.en-de.tsv and checkpoints/demo.
+    Writes data/demo, data/demo.en-de.tsv and checkpoints/demo. With --lesson, downloads english-german-both.pkl unless
+    it is there, and writes data/english-german-curves and checkpoints/book-curves; a second call goes on where the
+    first one stopped.
 
     Examples:
         nmt demo
         nmt translate --run demo "im thirsty"
+        nmt demo --lesson
     """
+    if lesson:
+        _repeat_lesson()
+    else:
+        _show_chain()
+
+
+def _show_chain() -> None:
     from nmt.cli.commands.prepare import run_prepare
     from nmt.cli.commands.train import run_training
     from nmt.data import demo as chain
@@ -26,7 +50,6 @@ def demo() -> None:
 
     from nmt.decoding.translator import Translator
     from nmt.evaluation.scoring import bleu
-    from nmt.plotting import figures
 
     sources, references = (read_lines(dataset.text("test", side)) for side in ("source", "target"))
     typer.echo(f"\nTranslating the {len(sources)} test sentences, none of which is in training. The first of them:")
@@ -42,6 +65,40 @@ def demo() -> None:
         f"\n{correct} of {len(sources)} translations equal the reference word for word; BLEU {score:.1f} ({signature})"
     )
     typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0].text}")
+    _draw_losses(run)
+
+
+def _repeat_lesson() -> None:
+    from nmt.api import training_configuration
+    from nmt.cli.commands.fetch import fetch
+    from nmt.cli.commands.prepare import run_prepare
+    from nmt.cli.commands.train import run_training
+    from nmt.data import demo as chain
+
+    if chain.lesson_corpus() is None:
+        fetch(chain.LESSON_CORPUS)
+    name, config = training_configuration(chain.LESSON_CONFIG, None, [])
+    dataset = run_prepare([f"{chain.LESSON_CORPUS}.pkl"], config=chain.LESSON_CONFIG)
+    run = run_training(name, config, dataset.name)
+
+    from nmt.decoding.translator import Translator
+
+    losses = {epoch.epoch: epoch for epoch in run.epochs()}
+    for number in (epoch for epoch in chain.LESSON_EPOCHS if epoch in run.weights_epochs):
+        translator = Translator.load(run, str(number))
+        typer.echo(
+            f"\nEpoch {number}: training loss {losses[number].train_loss:.3f}, validation loss "
+            f"{losses[number].validation_loss:.3f}"
+        )
+        sentences = chain.LESSON_SENTENCES
+        for sentence, translation in zip(sentences, translator.translate([*sentences]), strict=True):
+            typer.echo(f"  {sentence}  ->  {translation.text}   (reference: {sentences[sentence]})")
+    _draw_losses(run)
+
+
+def _draw_losses(run: "Run") -> None:
+    from nmt.plotting import figures
+
     curves = run.plots_path / "losses.png"
     figures.save(figures.draw("losses", run), curves)
     typer.echo(f"Loss curves: {curves}")

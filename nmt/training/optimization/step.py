@@ -3,6 +3,9 @@
 Shapes: B batch, S source length, T target length.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from nmt.cluster.summation import Addition
 from nmt.cluster.workers import Workers
 from nmt.config.training import TrainingConfig
@@ -43,11 +46,19 @@ class TrainStep:
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
         if config.micro_batches > 1:
             self.sums = GradientSums(weights, config.micro_batches, workers)
-        # One graph for batches of all shapes. XLA compiles one for each shape, which pays on a GPU alone.
-        self.step = tf.function(self._step, input_signature=(*BATCH, RATE, SEED), jit_compile=config.xla)
-        self._traced_add = tf.function(self._add, input_signature=(*BATCH, SEED, SLOT), jit_compile=config.xla)
-        self._traced_merge = tf.function(self._merge, jit_compile=config.xla)
-        self.apply = tf.function(self._apply, input_signature=(RATE,), jit_compile=config.xla)
+        self.step = self._traced(self._step, (*BATCH, RATE, SEED))
+        self._traced_add = self._traced(self._add, (*BATCH, SEED, SLOT))
+        self._traced_merge = self._traced(self._merge)
+        self.apply = self._traced(self._apply, (RATE,))
+
+    def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
+        """Return a function as one graph for batches of all shapes; itself if the configuration says eager.
+
+        XLA compiles a graph for each shape, which pays on a GPU alone.
+        """
+        if self.config.eager:
+            return function
+        return tf.function(function, input_signature=signature, jit_compile=self.config.xla)
 
     def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Take a step from one batch.

@@ -87,6 +87,22 @@ def test_attention_equals_numpy(b: int, h: int, t: int, k: int, d: int, seed: in
     assert not weights.numpy()[~np.broadcast_to(mask, weights.shape)].any()
 
 
+def test_attention_of_the_lessons_four_words() -> None:
+    """Words and matrices of small integers, and the rows that the lesson prints."""
+    words = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
+    random = np.random.RandomState(42)
+    query, key, value = (words @ random.randint(3, size=(3, 3)) for _ in range(3))
+    as_heads = [part.astype(np.float32)[None, None] for part in (query, key, value)]
+    context, _ = scaled_dot_product_attention(*as_heads, None, 1 / np.sqrt(3))
+    expected = [
+        [0.98522025, 1.74174051, 0.75652026],
+        [0.90965265, 1.40965265, 0.5],
+        [0.99851226, 1.75849334, 0.75998108],
+        [0.99560386, 1.90407309, 0.90846923],
+    ]
+    np.testing.assert_allclose(context[0, 0], expected, rtol=0, atol=1e-6)
+
+
 def test_attention_without_a_mask_looks_everywhere() -> None:
     query, key, value = (normal(seed, 2, 2, 3, 4) for seed in range(3))
     everywhere = np.ones((1, 1, 1, 3), bool)

@@ -16,6 +16,7 @@ from nmt.models.layers.basic import (
     FeedForward,
     LayerNormalization,
     LearnedPositions,
+    SinusoidalPositions,
     SinusoidalTokenEmbedding,
     SublayerConnection,
     TokenEmbedding,
@@ -94,6 +95,13 @@ def test_embedding_with_learned_positions_equals_keras_hub() -> None:
 
 
 # --- the blocks of a layer
+
+
+def test_a_fixed_word_at_a_fixed_position_is_the_row_of_the_lesson() -> None:
+    words = SinusoidalTokenEmbedding(6, scaled=False)(tf.constant([5]))
+    row = SinusoidalPositions()(words, tf.constant([0]))[0]
+    expected = [-0.9589243, 1.2836622, 0.23000172, 1.9731903, 0.01077196, 1.9999421]
+    np.testing.assert_allclose(row, expected, rtol=0, atol=1e-6)
 
 
 def test_feed_forward_equals_numpy() -> None:
