@@ -208,3 +208,9 @@ def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation |
         if best is None or is_better(validation, best, by):
             best = validation
     return best
+
+
+def validations_since_best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> int:
+    """Return the number of validations after the best; 0 without validations."""
+    best = best_of(validations, by)
+    return 0 if best is None else len(validations) - 1 - validations.index(best)

@@ -1025,6 +1025,18 @@ nmt: Training diverged: step 5, batch 5 of epoch 1, after 3 skipped steps; nothi
      weights must stay finite. Start another run with a lower rate, such as --set training.learning_rate_scale=5e+29,
      with more training.warmup_steps or with --set training.clip_norm=1.
 
+# --- nmt runs --------------------------------------------------------------------------------------------------------
+
+$ rm -r checkpoints
+$ nmt runs
+nmt: No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml
+
+$ nmt runs --sort scor
+nmt: --sort is 'scor' (did you mean 'score'?). Orders are name, date, score.
+
+$ nmt runs --dataset english
+nmt: No run was trained on a dataset 'english' (did you mean 'english-german-both'?). Runs are on: english-german-both.
+
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
 $ nmt plot loss
