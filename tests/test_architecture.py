@@ -25,11 +25,12 @@ WINGS: dict[str, str] = {
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config models runs training",
+    "tracking": "errors extras storage config runs runtime training plotting",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "api": "errors config runs data decoding evaluation training",
+    "api": "errors config runs data decoding evaluation training tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
-    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting "
+    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting tracking "
     "benchmark export api serving",
 }
 PACKAGE = ROOT / "nmt"
@@ -72,6 +73,7 @@ WITHOUT_TENSORFLOW = [
     "plotting.alignment",
     "plotting.figures",
     "runs.directory",
+    "runs.overview",
     "runs.weights",
     "serving.app",
     "serving.models",
