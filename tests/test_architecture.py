@@ -30,8 +30,8 @@ WINGS: dict[str, str] = {
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
-    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting tracking "
-    "benchmark export api serving",
+    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting "
+    "tracking benchmark export api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))

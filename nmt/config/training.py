@@ -114,7 +114,7 @@ class TrainingConfig(Section):
     paper). Translation uses the average. 1: no average, translation uses the best epoch."""
     log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and between two lines of output without a terminal."""
-    trackers: list[Tracker] = []
+    trackers: list[Tracker] = Field([])
     """Programs that record the run: ``tensorboard`` (event files in ``events/`` of the run) and ``trackio`` (a database
     in ``checkpoints/trackio``). They get scalars, samples, pictures of attention, and the configuration."""
 

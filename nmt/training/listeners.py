@@ -57,6 +57,12 @@ class Listener:
     def on_step(self, event: StepEvent) -> None:
         """A step was taken."""
 
+    def on_validation_start(self, batches: int) -> None:
+        """A validation of N ``batches`` begins; batches that are translated come on top."""
+
+    def on_validation_batch(self) -> None:
+        """A batch was validated or translated."""
+
     def on_validation(self, event: ValidationEvent) -> None:
         """A validation within an epoch was made."""
 

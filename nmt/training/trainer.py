@@ -239,7 +239,17 @@ class Trainer:
 
     def _validate(self) -> tuple[Arrays, ValidationResult]:
         weights = self._finite(self.state.weights)
-        return weights, self.validator.validate(weights, self.check, own=not self.state.has_averages)
+        return weights, self._quality(weights, own=not self.state.has_averages)
+
+    def _quality(self, weights: Arrays, *, own: bool = False) -> ValidationResult:
+        """Validate weights; ``own``: those that the model has now."""
+
+        def after_batch() -> None:
+            self._tell(lambda listener: listener.on_validation_batch())
+            self.check()
+
+        self._tell(lambda listener: listener.on_validation_start(self.validator.rounds))
+        return self.validator.validate(weights, after_batch, own=own)
 
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
@@ -248,7 +258,7 @@ class Trainer:
 
     def _average(self) -> AverageMetrics:
         weights = self.workers.broadcast(self.saver.average(self.epochs_to_average, weights_of(self.state.model)))
-        result = self.validator.validate(weights, self.check)
+        result = self._quality(weights)
         self.saver.save_weights(weights, "average")
         return AverageMetrics(epochs=self.epochs_to_average, step=self.state.position.step, **result.fields())
 

@@ -188,7 +188,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
     from nmt.cluster.workers import WorkerLostError, check_together
-    from nmt.tracking.registry import tracking, viewers
+    from nmt.tracking.registry import tracking
     from nmt.training.console import Console
     from nmt.training.estimate import estimate
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -214,7 +214,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     trackers = config.training.trackers if session.team.is_chief else []
     listeners = [*([console] if console else []), *([tracking(run, trackers, _say_aside)] if trackers else [])]
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
-    with GracefulShutdown(notice) as shutdown:
+    with GracefulShutdown(notice, console.announce if console else None) as shutdown:
         try:
             with trainer.workers.exchanging():
                 if not trainer.is_trained:
@@ -224,10 +224,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                     say("A dry run: nothing was written.")
                     return
                 session.begin()
-                if not session.resumed:
-                    say(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
-                if trackers:
-                    say(f"To watch: {' or '.join(viewers(trackers))}")
+                _say_beginning(session, say)
                 trainer.train(listeners, shutdown.check)
         except StopRequested:
             if console:
@@ -241,6 +238,15 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                 console.close()
     if console:
         say(_finished(trainer))
+
+
+def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
+    from nmt.tracking.registry import viewers
+
+    if not session.resumed:
+        say(f"New run {session.run.name} in {session.run.folder}, on dataset {session.dataset.name}")
+    if trackers := session.config.training.trackers:
+        say(f"To watch: {' or '.join(viewers(trackers))}")
 
 
 def _nothing_to_do(trainer: "Trainer") -> str:
