@@ -5,8 +5,8 @@ new record. So its record has no step twice, however often the run was killed. A
 not wait.
 """
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
@@ -28,7 +28,6 @@ class Tracking(Listener):
         self._run, self._openers, self._warn = run, dict(openers), warn
         self._trackers: dict[str, Tracker] = {}
         self._thread: ThreadPoolExecutor | None = None
-        self._last: Future[None] | None = None
 
     def on_start(self) -> None:
         """Open the trackers, and record the metrics file."""
@@ -43,7 +42,9 @@ class Tracking(Listener):
         config = self._run.config()
         self._series = Series(config.training.best_by)
         self._each(lambda tracker: tracker.hyperparameters(hyperparameters(config)))
-        self._submit(self._replay)
+        # Read now: the metrics file grows as soon as training goes on.
+        records = self._run.metrics()
+        self._submit(lambda: self._replay(records))
 
     def on_step(self, event: StepEvent) -> None:
         """Record steps, every ``training.log_every`` steps."""
@@ -96,11 +97,10 @@ class Tracking(Listener):
                     self._fail(name, error)
 
         if self._thread is not None:
-            self._last = self._thread.submit(guarded)
+            self._thread.submit(guarded)
 
-    def _replay(self) -> None:
-        """Record the metrics file and the pictures of its epochs."""
-        records = self._run.metrics()
+    def _replay(self, records: Sequence[Metrics]) -> None:
+        """Record what the metrics file holds, and the pictures of its epochs."""
         attention.remove_all_but(self._run, {record.step for record in records if isinstance(record, EpochMetrics)})
         for record in records:
             self._record(record)

@@ -1,5 +1,6 @@
 """Records of the metrics file as series of numbers, texts and hyper-parameters."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,10 +76,10 @@ def _cell(text: str) -> str:
 
 
 def hyperparameters(config: Config) -> dict[str, Value]:
-    """Return the configuration by full keys; a value that is no number, text or truth value becomes text."""
+    """Return the configuration by full keys; null and lists become text."""
     sections: Mapping[str, Mapping[str, Any]] = config.model_dump(mode="json")
     return {
-        f"{section}.{key}": value if isinstance(value, bool | int | float | str) else str(value)
+        f"{section}.{key}": value if isinstance(value, bool | int | float | str) else json.dumps(value)
         for section, keys in sections.items()
         for key, value in keys.items()
     }

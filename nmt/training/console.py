@@ -199,7 +199,7 @@ class Console(Listener):
             return ""
         loss, accuracy, rate = recent
         memory = resident_bytes()
-        curve = sparkline(self.pace.losses, CURVE) if self._is_unicode else ""
+        curve = sparkline(self.pace.losses[len(self.pace.losses) // 3 :], CURVE) if self._is_unicode else ""
         return joined([
             (0, f"loss {loss:.3f}"), (3, curve), (1, f"accuracy {accuracy:.3f}"), (2, f"{rate:,.0f} tokens/s"),
             (5, f"lr {self._rate:.1e}" if self._rate is not None else ""),

