@@ -3,7 +3,9 @@
 import contextlib
 import io
 import os
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from PIL import Image
 
@@ -25,9 +27,11 @@ class TrackioTracker:
     def __init__(self, run: Run) -> None:
         """Delete the run of that name from the database, if it is there."""
         self._name = run.name
-        for recorded in trackio.Api().runs(PROJECT):
-            if recorded.name == run.name:
-                recorded.delete()
+        with contextlib.suppress(ValueError):  # no project yet
+            for recorded in trackio.Api().runs(PROJECT):
+                if recorded.name == run.name:
+                    recorded.delete()
+        shutil.rmtree(Path(os.environ[FOLDER]) / "media" / PROJECT / run.name, ignore_errors=True)
         self._run: trackio.Run | None = None
 
     def hyperparameters(self, values: Mapping[str, Value]) -> None:
@@ -57,7 +61,7 @@ class TrackioTracker:
         """Write the rest."""
         if self._run is not None:
             with _silence():
-                self._run.finish()
+                trackio.finish()
 
     def _log(self, step: int, values: Mapping[str, object]) -> None:
         if self._run is not None:
