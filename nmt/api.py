@@ -15,6 +15,7 @@ Example::
 """
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,13 +139,16 @@ def train(
     name, settings = training_configuration(config, run, _overrides(set))
 
     from nmt.evaluation.validation_decoder import ValidationDecoder
+    from nmt.tracking.registry import check_trackers, tracking
     from nmt.training.session import TrainingSession
 
+    trackers = settings.training.trackers
+    check_trackers(trackers)
     with TrainingSession(name, settings, dataset or settings.data.dataset) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)
         if not session.trainer.is_finished:
             session.begin()
-            session.trainer.train(listeners)
+            session.trainer.train([*listeners, *([tracking(session.run, trackers, warnings.warn)] if trackers else [])])
     return session.run
 
 

@@ -25,12 +25,13 @@ WINGS: dict[str, str] = {
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "plotting": "errors storage config tokenizers models runs training",
+    "tracking": "errors extras storage config runs runtime training plotting",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "api": "errors config runs data decoding evaluation training",
+    "api": "errors config runs data decoding evaluation training tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "plotting benchmark export api serving",
+    "plotting tracking benchmark export api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -81,6 +82,7 @@ WITHOUT_TENSORFLOW = [
     "plotting.lesson.word_map",
     "plotting.positions",
     "runs.directory",
+    "runs.overview",
     "runs.weights",
     "serving.app",
     "serving.models",

@@ -28,6 +28,7 @@ SMALL_RECURRENT_MODEL = {"width": 16}
 ABBREVIATED = {
     "--epochs 24-42": "--epochs 3-4",
     "--seconds 60": "--seconds 0",
+    "tensorboard --logdir checkpoints": "tensorboard --logdir checkpoints --inspect",  # ends
     "NMT_FUZZ_MINUTES=10": "NMT_FUZZ_MINUTES=0",  # the same files in every run
     "tests/test_fuzz.py": "tests/test_fuzz.py -k yaml",
     "tests/training/test_interrupts.py": "tests/training/test_interrupts.py --collect-only",  # they run anyway

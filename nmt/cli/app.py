@@ -21,6 +21,7 @@ from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
+from nmt.cli.inspection.runs import runs
 from nmt.cli.inspection.samples import samples
 from nmt.cli.inspection.tokens import tokens
 from nmt.cli.plot.app import plot
@@ -32,7 +33,7 @@ COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
     "Quality": [evaluate, samples, average],
     "Use elsewhere": [export, serve],
-    "Run and machine": [info, tokens, bench],
+    "Run and machine": [runs, info, tokens, bench],
     "Corpora": [fetch, demo],
 }
 

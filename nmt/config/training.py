@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from nmt.config.record import Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
+Tracker = Literal["tensorboard", "trackio"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
@@ -116,6 +117,9 @@ class TrainingConfig(Section):
     paper). Translation uses the average. 1: no average, translation uses the best epoch."""
     log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and between two lines of output without a terminal."""
+    trackers: list[Tracker] = Field([])
+    """Programs that record the run: ``tensorboard`` (event files in ``events/`` of the run) and ``trackio`` (a database
+    in ``checkpoints/trackio``). They get scalars, samples, pictures of attention, and the configuration."""
 
     @model_validator(mode="before")
     @classmethod

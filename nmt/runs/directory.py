@@ -105,6 +105,16 @@ class Run:
         """Folder of figures."""
         return self.folder / "plots"
 
+    @property
+    def events_path(self) -> Path:
+        """Folder of TensorBoard's event files."""
+        return self.folder / "events"
+
+    @property
+    def attention_path(self) -> Path:
+        """Folder of pictures of attention, for trackers."""
+        return self.folder / "attention"
+
     def config(self) -> Config:
         """Return the configuration with which training last started or resumed."""
         return load_config(self.config_path)
@@ -220,7 +230,7 @@ def find_run(name: str | None) -> Run:
     if not runs:
         raise NotFoundError(f"No run is in {RUNS}/ yet. Train first, for example: nmt train --config base.yaml")
     if name is None:
-        return max(runs, key=_last_written)
+        return max(runs, key=last_written)
     by_name = {run.name: run for run in runs}
     if name not in by_name:
         raise NotFoundError(
@@ -229,6 +239,7 @@ def find_run(name: str | None) -> Run:
     return by_name[name]
 
 
-def _last_written(run: Run) -> int:
+def last_written(run: Run) -> int:
+    """Return the time at which training last wrote to a run, in nanoseconds since 1970."""
     files = [path for path in (run.metrics_path, run.config_path) if path.exists()]
     return max(path.stat().st_mtime_ns for path in files)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
@@ -107,6 +108,17 @@ class Sample(Record):
     translation: str
 
 
+class SampleAttention(NamedTuple):
+    """Cross-attention of a sample sentence's translation: mean over the heads of the last layer."""
+
+    source: list[str]
+    """S pieces as the encoder reads them."""
+    target: list[str]
+    """T pieces of the translation, eos included."""
+    weights: np.ndarray
+    """Attention of each target piece to each source piece, float32 [T, S]."""
+
+
 class DecodedValidation(NamedTuple):
     """Translations of validation sentences: scores and samples."""
 
@@ -116,6 +128,8 @@ class DecodedValidation(NamedTuple):
     """ChrF, 0 to 100; None if not asked for."""
     samples: Sequence[Sample] = ()
     """Sample sentences with their translations."""
+    attention: Sequence[SampleAttention] = ()
+    """Attention of the first of them, for trackers."""
 
 
 class SampleMetrics(Record):
@@ -208,3 +222,9 @@ def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation |
         if best is None or is_better(validation, best, by):
             best = validation
     return best
+
+
+def validations_since_best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> int:
+    """Return the number of validations after the best; 0 without validations."""
+    best = best_of(validations, by)
+    return 0 if best is None else len(validations) - 1 - validations.index(best)

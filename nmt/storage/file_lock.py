@@ -46,3 +46,22 @@ def locked(path: Path, what: str) -> Iterator[None]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def holder(path: Path) -> str | None:
+    """Return the process that holds the lock at ``path``, in words; None if no process does.
+
+    The lock is tried only if its file names a process, so that a process that starts meanwhile finds it free.
+    """
+    try:
+        with path.open("rb") as file:
+            name = file.read(1000).decode(errors="replace").strip()
+            if not name or fcntl is None:
+                return name or None
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return name
+    except OSError:
+        return None
+    return None  # a killed process left its name

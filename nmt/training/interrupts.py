@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -17,12 +18,16 @@ def never_stop() -> None:
     """Return: the check of callers whom nobody can ask to stop."""
 
 
+def _write(text: str) -> None:
+    os.write(2, f"\n{text}\n".encode())  # the signal may have interrupted a print
+
+
 class GracefulShutdown:
     """Record of SIGINT and SIGTERM inside a ``with`` block; a second Ctrl-C there ends the process at once."""
 
-    def __init__(self, notice: str) -> None:
-        """Take the text to write to standard error at the first signal."""
-        self.notice = notice
+    def __init__(self, notice: str, announce: Callable[[str], None] | None = None) -> None:
+        """Take the text for the first signal, and what writes it from a signal handler (None: to standard error)."""
+        self.notice, self.announce = notice, announce or _write
         self.requested: int | None = None
         """Number of the signal received; None: none."""
         self._handlers: dict[int, object] = {}
@@ -44,7 +49,7 @@ class GracefulShutdown:
         self.requested = number
         for handled in SIGNALS:
             signal.signal(handled, signal.SIG_DFL)
-        os.write(2, f"\n{self.notice}\n".encode())  # the signal may have interrupted a print
+        self.announce(self.notice)
 
     def check(self) -> None:
         """Raise StopRequested if a signal was received."""

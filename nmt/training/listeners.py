@@ -1,5 +1,6 @@
 """Listeners: observers of training, told of steps, validations and epochs, with no say in them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.runs.directory import Run
@@ -8,6 +9,7 @@ from nmt.runs.metrics import (
     EpochMetrics,
     Metrics,
     Sample,
+    SampleAttention,
     SampleMetrics,
     StepMetrics,
     StepValidation,
@@ -35,10 +37,15 @@ class ValidationEvent(NamedTuple):
     """Translations of sample sentences."""
     best: bool
     """Whether it is the best so far."""
+    attention: Sequence[SampleAttention] = ()
+    """Attention of the first samples, for trackers."""
 
 
 class Listener:
     """Base class of listeners; each method does nothing."""
+
+    def on_start(self) -> None:
+        """Training begins; the metrics file is that of the checkpoint, and the configuration is stored."""
 
     def on_epoch_start(self, epoch: int, steps: int, done: int) -> None:
         """Epoch ``epoch`` of N ``steps`` begins, or goes on after ``done`` of them."""
@@ -50,6 +57,12 @@ class Listener:
     def on_step(self, event: StepEvent) -> None:
         """A step was taken."""
 
+    def on_validation_start(self, batches: int) -> None:
+        """A validation of N ``batches`` begins; batches that are translated come on top."""
+
+    def on_validation_batch(self) -> None:
+        """A batch was validated or translated."""
+
     def on_validation(self, event: ValidationEvent) -> None:
         """A validation within an epoch was made."""
 
@@ -58,6 +71,9 @@ class Listener:
 
     def on_end(self, average: AverageMetrics | None) -> None:
         """Training ended, with the average of the last epochs' weights if there is one."""
+
+    def close(self) -> None:
+        """Training is over, however it ended; may be called more than once."""
 
 
 class MetricsFile(Listener):

@@ -20,6 +20,7 @@ SAFE_TO_CHANGE = {
     ("training", key)
     for key in (
         "epochs", "patience", "samples", "log_every", "save_every", "save_every_minutes", "max_to_keep", "average_last",
+        "trackers",
     )
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nmt.config.training import TrainingConfig
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
+from nmt.runs.metrics import EpochMetrics, StepValidation, validations_since_best
 from nmt.training.state import Position
 
 # Weights of early epochs lie too far apart for a good mean.
@@ -15,10 +15,7 @@ Validations = Sequence[StepValidation | EpochMetrics]
 
 def stopped_early(validations: Validations, config: TrainingConfig) -> bool:
     """Return whether ``training.patience`` has ended training."""
-    best = best_of(validations, config.best_by)
-    if config.patience is None or best is None:
-        return False
-    return len(validations) - 1 - validations.index(best) >= config.patience
+    return config.patience is not None and validations_since_best(validations, config.best_by) >= config.patience
 
 
 def is_trained(position: Position, validations: Validations, config: TrainingConfig) -> bool:

@@ -153,6 +153,7 @@ class Trainer:
             try:
                 if self.saver.saved is None and self.config.training.start_from:
                     self._save()  # the other run may change before this run has a checkpoint
+                self._tell(lambda listener: listener.on_start())
                 while not self.is_trained:
                     self._train_epoch()
                 self.saver.wait()
@@ -163,6 +164,8 @@ class Trainer:
                     self._save()
                 self.saver.wait()
                 raise
+            finally:
+                self._tell(lambda listener: listener.close())
 
     def _train_epoch(self) -> None:
         epoch, position = self.epoch + 1, self.state.position
@@ -236,16 +239,26 @@ class Trainer:
 
     def _validate(self) -> tuple[Arrays, ValidationResult]:
         weights = self._finite(self.state.weights)
-        return weights, self.validator.validate(weights, self.check, own=not self.state.has_averages)
+        return weights, self._quality(weights, own=not self.state.has_averages)
+
+    def _quality(self, weights: Arrays, *, own: bool = False) -> ValidationResult:
+        """Validate weights; ``own``: those that the model has now."""
+
+        def after_batch() -> None:
+            self._tell(lambda listener: listener.on_validation_batch())
+            self.check()
+
+        self._tell(lambda listener: listener.on_validation_start(self.validator.rounds))
+        return self.validator.validate(weights, after_batch, own=own)
 
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
         best = best_of(self.validations, self.config.training.best_by) is metrics
-        return ValidationEvent(metrics, list(result.decoded.samples), best)
+        return ValidationEvent(metrics, list(result.decoded.samples), best, result.decoded.attention)
 
     def _average(self) -> AverageMetrics:
         weights = self.workers.broadcast(self.saver.average(self.epochs_to_average, weights_of(self.state.model)))
-        result = self.validator.validate(weights, self.check)
+        result = self._quality(weights)
         self.saver.save_weights(weights, "average")
         return AverageMetrics(epochs=self.epochs_to_average, step=self.state.position.step, **result.fields())
 

@@ -83,15 +83,19 @@ class Validator:
     def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
         """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""
         self.totals.set(Sums())
-        rounds = -(-len(self.plan) // self.workers.count)
         own = self.batches(self.workers.turns(self.plan))
-        for batch in itertools.islice(itertools.chain(own, itertools.repeat(None)), rounds):
+        for batch in itertools.islice(itertools.chain(own, itertools.repeat(None)), self.rounds):
             if batch is None:
                 self.pass_turn()
             else:
                 self.step(*batch)
             check()
         return self.totals.read().means
+
+    @property
+    def rounds(self) -> int:
+        """Number of batches that a worker validates, or waits for."""
+        return -(-len(self.plan) // self.workers.count)
 
     @property
     def plan(self) -> list[np.ndarray]:

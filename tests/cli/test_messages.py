@@ -1042,6 +1042,18 @@ nmt: A description is that of a run or of a configuration; received --run base a
 $ nmt info --set model.d_model=8
 nmt: --set is for the model of a configuration; received it without --config. Add --config FILE, or leave it out.
 
+# --- nmt runs --------------------------------------------------------------------------------------------------------
+
+$ rm -r checkpoints
+$ nmt runs
+nmt: No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml
+
+$ nmt runs --sort scor
+nmt: --sort is 'scor' (did you mean 'score'?). Orders are name, date, score.
+
+$ nmt runs --dataset english
+nmt: No run was trained on a dataset 'english'. Runs are on: english-german-both.
+
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 
 $ nmt plot loss
@@ -1930,6 +1942,7 @@ OUT_OF_REACH = {
     ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",
     ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
     ("plotting/lesson/sinusoids.py", "has room for"): "test_lesson_figures.py, without a long command line",
+    ("tracking/tensorboard.py", "does not grow any more"): "a warning alone: test_tracking.py removes the folder",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
     ("cli/commands/train.py", "_after_loss"): "a worker that is gone",

@@ -1,7 +1,7 @@
 """``nmt train``: training of a run, new or resumed, from its estimate to its last line."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,6 +73,15 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = False,
+    tensorboard: Annotated[
+        bool,
+        typer.Option(
+            "--tensorboard",
+            help="Write event files for TensorBoard, as training.trackers=[tensorboard] does; those of a finished run "
+            "are written at once.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.", rich_help_panel=RUN),
@@ -97,6 +106,7 @@ def train(
         nmt train --config base.yaml --run wide --set model.d_ff=2048
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
+        nmt train --run base --tensorboard
         nmt train --run shared --set training.micro_batches=2 --workers 2
     """  # fmt: skip
     from nmt.api import training_configuration
@@ -104,12 +114,15 @@ def train(
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     name, settings = training_configuration(config, run, all_overrides)
+    if tensorboard:
+        trackers = list(dict.fromkeys([*settings.training.trackers, "tensorboard"]))
+        settings = settings.model_copy(update={"training": settings.training.model_copy(update={"trackers": trackers})})
     with started(TeamOptions(workers, hosts, index), settings.training.micro_batches) as place:
         from nmt import runtime
         from nmt.cluster.team import Team
 
         runtime.use(threads, place.layout.local_rank if place.layout else None)
-        team = Team(place.layout, wait, stall, _say_waiting, place.check)
+        team = Team(place.layout, wait, stall, _say_aside, place.check)
         run_training(
             name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run, team=team
         )
@@ -126,8 +139,11 @@ def run_training(
 ) -> "Run":
     """Train the run of that name, new or not, to its end, and print what a person wants to know on the way."""
     from nmt.evaluation.validation_decoder import ValidationDecoder
+    from nmt.tracking.registry import check_trackers
     from nmt.training.session import TrainingSession
 
+    if team is None or team.is_chief:
+        check_trackers(config.training.trackers)
     say = _say if team is None or team.is_chief else _say_nothing
     with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team) as session:
         _note_settings_not_in_force(config, session.dataset, say)
@@ -136,6 +152,8 @@ def run_training(
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
             say(_nothing_to_do(session.trainer))
+            if session.team.is_chief and not dry_run:
+                _record_finished(session.run, config.training.trackers, say)
             return session.run
         for change in changes:
             say(f"Changed, as allowed: {change}")
@@ -151,14 +169,26 @@ def _say_nothing(text: str) -> None:
     """Leave the terminal to worker 0."""
 
 
-def _say_waiting(text: str) -> None:
+def _say_aside(text: str) -> None:
     typer.echo(text, err=True)
+
+
+def _record_finished(run: "Run", trackers: Sequence[str], say: Callable[[str], None]) -> None:
+    """Record a run that is trained already."""
+    from nmt.tracking.registry import tracking, viewers
+
+    if trackers:
+        listener = tracking(run, trackers, _say_aside)
+        listener.on_start()
+        listener.close()
+        say(f"Recorded for {' and '.join(trackers)}. To watch: {' or '.join(viewers(trackers))}")
 
 
 def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: bool) -> None:
     """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
     from nmt.cluster.workers import WorkerLostError, check_together
+    from nmt.tracking.registry import tracking
     from nmt.training.console import Console
     from nmt.training.estimate import estimate
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -181,8 +211,10 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     if shared and config.training.reduction == "fastest":
         say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
+    trackers = config.training.trackers if session.team.is_chief else []
+    listeners = [*([console] if console else []), *([tracking(run, trackers, _say_aside)] if trackers else [])]
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
-    with GracefulShutdown(notice) as shutdown:
+    with GracefulShutdown(notice, console.announce if console else None) as shutdown:
         try:
             with trainer.workers.exchanging():
                 if not trainer.is_trained:
@@ -192,9 +224,8 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                     say("A dry run: nothing was written.")
                     return
                 session.begin()
-                if not session.resumed:
-                    say(f"New run {run.name} in {run.folder}, on dataset {session.dataset.name}")
-                trainer.train([console] if console else [], shutdown.check)
+                _say_beginning(session, say)
+                trainer.train(listeners, shutdown.check)
         except StopRequested:
             if console:
                 console.close()
@@ -207,6 +238,15 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                 console.close()
     if console:
         say(_finished(trainer))
+
+
+def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
+    from nmt.tracking.registry import viewers
+
+    if not session.resumed:
+        say(f"New run {session.run.name} in {session.run.folder}, on dataset {session.dataset.name}")
+    if trackers := session.config.training.trackers:
+        say(f"To watch: {' or '.join(viewers(trackers))}")
 
 
 def _nothing_to_do(trainer: "Trainer") -> str:

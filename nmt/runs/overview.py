@@ -1,0 +1,296 @@
+"""Overview of runs: what each was trained on, how far it came, how good it is, and in what the runs differ.
+
+It reads configurations, metrics files and names of files; weights and checkpoints are not opened.
+"""
+
+import datetime
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from nmt.config.schema import Config
+from nmt.config.training import BestBy
+from nmt.errors import NmtError
+from nmt.models.accounting import count_weights
+from nmt.models.registry import parts_of
+from nmt.runs.directory import RUNS, Run, last_written
+from nmt.runs.metrics import (
+    EpochMetrics,
+    Metrics,
+    StepMetrics,
+    StepValidation,
+    WeightsId,
+    best_of,
+    validations_since_best,
+    weights_id,
+)
+from nmt.storage.file_lock import holder
+
+State = Literal["training", "finished", "stopped", "ended early", "new", "damaged"]
+"""``training``: a process holds the run's lock. ``stopped``: epochs are left to train. ``ended early``: by
+``training.patience``. ``new``: before the first checkpoint. ``damaged``: a file is missing or cannot be read."""
+
+ReadVocabulary = Callable[[Path], dict[Any, int]]
+"""Returns the vocabulary sizes by side in a dataset's manifest; raises NmtError if it is damaged."""
+
+Order = Literal["name", "date", "score"]
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True)
+class Best:
+    """Best validation of a run."""
+
+    weights: WeightsId
+    """Weights that were validated: number of an epoch, or such as "step-1500"."""
+    by: BestBy
+    """Measure that decides, ``training.best_by``."""
+    score: float | None
+    """Value of the measure."""
+    scores: dict[str, float]
+    """All validation results, by the names of the metrics file."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A run at a glance. What a damaged file hides is None."""
+
+    run: Run
+    state: State
+    problems: list[str]
+    """What is damaged, in words."""
+    held_by: str | None
+    """Process that holds the lock, in words; None if no process does."""
+    config: Config | None
+    """Configuration."""
+    weights: int | None
+    """Number of weights of the model."""
+    epochs: int | None
+    """Number of finished epochs."""
+    step: int
+    """Number of training steps, by the newest checkpoint and the metrics file."""
+    best: Best | None
+    """Best validation; None before the first."""
+    seconds: float | None
+    """Training time, without validation and saving."""
+    size: int
+    """Bytes on disk."""
+    trained: float
+    """Time at which training last wrote to the run, in seconds since 1970."""
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.run.name
+
+    @property
+    def dataset(self) -> str | None:
+        """Name of the dataset."""
+        return self.config.data.dataset if self.config else None
+
+
+def run_folders() -> list[Run]:
+    """Return all runs in ``checkpoints/``, also those without a readable configuration, by name."""
+    marks = ("config.yaml", "metrics.jsonl", "weights")
+    folders = {path.parent for mark in marks for path in RUNS.glob(f"*/{mark}") if not path.parent.name.startswith(".")}
+    return [Run(folder) for folder in sorted(folders)]
+
+
+def overview(run: Run, read_vocabulary: ReadVocabulary) -> Overview:
+    """Return the overview of a run; damage is part of it and raises nothing."""
+    problems: list[str] = []
+
+    def attempt(read: Callable[[], Read]) -> Read | None:
+        try:
+            return read()
+        except NmtError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{error.filename or run.folder} cannot be read: {error.strerror or error}.")
+        return None
+
+    config = attempt(run.config)
+    vocabulary = attempt(lambda: read_vocabulary(run.dataset_path))
+    weights = count_weights(parts_of(config.model, vocabulary)) if config and vocabulary else None
+    readable = attempt(run.metrics)
+    records = readable or []
+    problems += _missing_files(run, records)
+    validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
+    best = _best(validations, config.training.best_by) if config else None
+    held_by = holder(run.lock_path)
+    steps = [record.step for record in records]
+    return Overview(
+        run=run,
+        state="training" if held_by else "damaged" if problems else _state(validations, config, run),
+        problems=problems,
+        held_by=held_by,
+        config=config,
+        weights=weights,
+        epochs=None if readable is None else sum(isinstance(record, EpochMetrics) for record in records),
+        step=max([*steps, *run.state_steps], default=0),
+        best=best,
+        seconds=None if readable is None else _training_seconds(records),
+        size=_size(run.folder),
+        trained=_last_trained(run),
+    )
+
+
+def _missing_files(run: Run, records: Sequence[Metrics]) -> list[str]:
+    """Return in words what a run needs to translate and does not have."""
+    missing = [
+        f"{run.tokenizer_path(side)} is missing." for side in ("source", "target")
+        if not run.tokenizer_path(side).exists()
+    ]  # fmt: skip
+    trained = any(isinstance(record, EpochMetrics) for record in records)
+    if trained and not run.weights_epochs and not run.step_weights:
+        missing.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
+    return missing
+
+
+def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config | None, run: Run) -> State:
+    epochs = sum(isinstance(record, EpochMetrics) for record in validations)
+    if config is None or (not validations and not run.state_steps):
+        return "new"
+    if epochs >= config.training.epochs:
+        return "finished"
+    patience = config.training.patience
+    if patience is not None and validations_since_best(validations, config.training.best_by) >= patience:
+        return "ended early"
+    return "stopped"
+
+
+def _best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> Best | None:
+    found = best_of(validations, by)
+    if found is None:
+        return None
+    values = found.model_dump(exclude_none=True)
+    scores = {name: value for name, value in values.items() if name.startswith("validation_")}
+    return Best(weights_id(found), by, getattr(found, f"validation_{by}"), scores)
+
+
+def _training_seconds(records: Sequence[Metrics]) -> float:
+    """Return the time of all finished epochs and of the steps after them."""
+    last: dict[int, float] = {}
+    for record in records:
+        if isinstance(record, EpochMetrics | StepMetrics) and record.seconds is not None:
+            last[record.epoch] = record.seconds
+    return sum(last.values())
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of a folder's files; a file with two names counts once."""
+    sizes: dict[tuple[int, int], int] = {}
+
+    def add(path: str) -> None:
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        add(entry.path)
+                    else:
+                        status = entry.stat(follow_symlinks=False)
+                        sizes[status.st_dev, status.st_ino] = status.st_size
+        except OSError:  # training deletes files meanwhile
+            return
+
+    add(str(folder))
+    return sum(sizes.values())
+
+
+def _last_trained(run: Run) -> float:
+    try:
+        return last_written(run) / 1e9
+    except (OSError, ValueError):  # neither configuration nor metrics
+        return run.folder.stat().st_mtime
+
+
+# --- differences of configurations
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """Return a configuration as values by full key, such as "training.epochs"."""
+    sections = config.model_dump(mode="json")
+    return {f"{section}.{key}": value for section, keys in sections.items() for key, value in keys.items()}
+
+
+def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any]]:
+    """Return by run the keys, with values, in which the configurations of the runs differ from each other.
+
+    A key that some architectures lack is compared among those that have it.
+    """
+    values = {name: flat(config) for name, config in configs.items() if config is not None}
+    keys = dict.fromkeys(itertools.chain.from_iterable(values.values()))
+    differing = [key for key in keys if not _equal([of_run[key] for of_run in values.values() if key in of_run])]
+    return {
+        name: {key: values[name][key] for key in differing if name in values and key in values[name]}
+        for name in configs
+    }  # fmt: skip
+
+
+def _equal(values: Sequence[Any]) -> bool:
+    return all(value == values[0] for value in values)
+
+
+def usual_values(differing: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the value of each differing key that more than half of the runs with this key share.
+
+    Args:
+        differing: differences by run, see ``differences``.
+    """
+    keys = dict.fromkeys(itertools.chain.from_iterable(differing.values()))
+    usual = {}
+    for key in keys:
+        values = [of_run[key] for of_run in differing.values() if key in of_run]
+        most = max(values, key=values.count)
+        if 2 * values.count(most) > len(values):
+            usual[key] = most
+    return usual
+
+
+# --- order
+
+
+def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
+    """Return overviews by name, by date with the latest first, or by score with the best first.
+
+    Scores are compared within a dataset and a measure; runs without a score are last.
+    """
+    if by == "name":
+        return sorted(overviews, key=lambda shown: shown.name)
+    if by == "date":
+        return sorted(overviews, key=lambda shown: -shown.trained)
+    return sorted(overviews, key=_rank)
+
+
+def _rank(shown: Overview) -> tuple[Any, ...]:
+    best = shown.best
+    if best is None or best.score is None:
+        return True, "", "", 0.0
+    return False, shown.dataset or "", best.by, best.score if best.by == "loss" else -best.score
+
+
+def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all of an overview as JSON values; ``differing``: keys in which the run differs from the listed runs."""
+    best, config = shown.best, shown.config
+    return {
+        "run": shown.name,
+        "folder": str(shown.run.folder),
+        "state": shown.state,
+        "problems": shown.problems,
+        "held_by": shown.held_by,
+        "dataset": shown.dataset,
+        "architecture": config.model.architecture if config else None,
+        "weights": shown.weights,
+        "epochs": shown.epochs,
+        "planned_epochs": config.training.epochs if config else None,
+        "step": shown.step,
+        "best": {"weights": best.weights, "by": best.by, "score": best.score, **best.scores} if best else None,
+        "training_seconds": shown.seconds,
+        "bytes": shown.size,
+        "last_trained": datetime.datetime.fromtimestamp(shown.trained).astimezone().isoformat(timespec="seconds"),
+        "differences": dict(differing),
+        "configuration": flat(config) if config else None,
+    }

@@ -1,0 +1,1 @@
+"""Display of training on a terminal."""

@@ -1,0 +1,199 @@
+"""The overview of runs: states, scores, times, sizes, differences; damage hides nothing else."""
+
+import json
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from nmt.cli.app import app
+from nmt.config.schema import Config
+from nmt.data.manifest import read_manifest
+from nmt.runs.directory import Run, create_run
+from nmt.runs.metrics import EpochMetrics, StepMetrics
+from nmt.runs.overview import Overview, differences, in_order, overview, run_folders, usual_values
+from nmt.storage.file_lock import holder, locked
+
+
+@pytest.fixture
+def here(trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose runs are like "base" in all but configuration and metrics."""
+    monkeypatch.chdir(tmp_path)
+    return trained_project / "checkpoints" / "base"
+
+
+def look(run: Run) -> Overview:
+    return overview(run, lambda path: read_manifest(path).vocabulary)
+
+
+def make(base: Path, name: str, accuracies: list[float], **training: Any) -> Run:
+    """Return a new run with an epoch of 10 steps in 2 seconds for each accuracy, and a file for its weights."""
+    config = Config.model_validate({"data": {"dataset": "pairs"}, "training": {"epochs": 3, **training}})
+    run = create_run(name, config, [base / "dataset.json", *base.glob("tokenizer.*")])
+    for epoch, accuracy in enumerate(accuracies, start=1):
+        run.append_metrics(
+            EpochMetrics(
+                epoch=epoch, step=10 * epoch, train_loss=1.0, train_accuracy=0.5, target_tokens=100, seconds=2.0,
+                validation_loss=3.0 - accuracy, validation_accuracy=accuracy,
+            )
+        )  # fmt: skip
+        run.weights_path(epoch).parent.mkdir(exist_ok=True)
+        run.weights_path(epoch).write_bytes(b"w" * 1000)
+    return run
+
+
+def hold(path: Path, ready: Any, done: Any) -> None:
+    with locked(path, "Run"):
+        ready.set()
+        done.wait(60)
+
+
+def test_states(here: Path) -> None:
+    assert look(make(here, "new", [])).state == "new"
+    assert look(make(here, "stopped", [0.1, 0.2])).state == "stopped"
+    assert look(make(here, "finished", [0.1, 0.2, 0.3])).state == "finished"
+    assert look(make(here, "early", [0.2, 0.1], patience=1)).state == "ended early"
+    assert look(make(here, "patient", [0.1, 0.2], patience=1)).state == "stopped"
+    saved = make(here, "within", [])
+    saved.state_path(7).mkdir(parents=True)
+    assert (look(saved).state, look(saved).step) == ("stopped", 7)
+
+
+def test_a_run_in_training_is_one_whose_lock_is_held_and_looking_leaves_it_alone(here: Path) -> None:
+    run = make(here, "base", [0.1])
+    context = multiprocessing.get_context("fork")
+    ready, done = context.Event(), context.Event()
+    process = context.Process(target=hold, args=(run.lock_path, ready, done))
+    process.start()
+    try:
+        assert ready.wait(60)
+        name = run.lock_path.read_bytes()
+        shown = look(run)
+        assert shown.state == "training"
+        assert f"process {process.pid} " in str(shown.held_by)
+        assert run.lock_path.read_bytes() == name
+    finally:
+        done.set()
+        process.join()
+    assert look(run).state == "stopped"
+    run.lock_path.write_bytes(name)  # as a killed process leaves it
+    assert holder(run.lock_path) is None
+    assert look(run).state == "stopped"
+
+
+def test_figures_are_those_of_the_files(here: Path) -> None:
+    run = make(here, "base", [0.1, 0.4, 0.3], best_by="accuracy")
+    run.append_metrics(
+        StepMetrics(epoch=4, step=35, loss=1.0, accuracy=0.5, learning_rate=1e-3, target_tokens=50, seconds=1.25)
+    )
+    os.link(run.weights_path(1), run.folder / "linked")  # counts once
+    shown = look(run)
+    assert (shown.epochs, shown.step, shown.seconds) == (3, 35, 7.25)
+    assert shown.best is not None
+    assert (shown.best.weights, shown.best.score) == (2, 0.4)
+    assert shown.best.scores == {"validation_loss": 2.6, "validation_accuracy": 0.4}
+    files = [path for path in run.folder.rglob("*") if path.is_file() and path.name != "linked"]
+    assert shown.size == sum(path.stat().st_size for path in files)
+    assert abs(shown.trained - run.metrics_path.stat().st_mtime) < 1e-3
+    assert look(make(here, "by-loss", [0.1, 0.4], best_by="loss")).best.score == 2.6  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("file", "content", "hidden"), [
+    ("config.yaml", "model: {d_modl: 3}", "config"), ("config.yaml", None, "config"),
+    ("metrics.jsonl", "x\ny\n", "epochs"), ("metrics.jsonl", '{"kind": "header", "format": 99}\nx\n', "epochs"),
+    ("dataset.json", "{", "weights"), ("dataset.json", None, "weights"),
+    ("tokenizer.source.json", None, None), ("weights", None, None),
+])  # fmt: skip
+def test_a_damaged_run_says_why_and_hides_no_other(
+    file: str, content: str | None, hidden: str | None, here: Path
+) -> None:
+    damaged = make(here, "damaged", [0.1, 0.2, 0.3])
+    make(here, "whole", [0.1, 0.2, 0.3])
+    path = damaged.folder / file
+    if content is not None:
+        path.write_text(content)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    first, second = (look(run) for run in run_folders())
+    assert first.state == "damaged"
+    [problem] = first.problems
+    assert str(path) in problem
+    unknown = {name for name in ("config", "epochs", "weights") if getattr(first, name) is None}
+    assert unknown == ({"config", "weights"} if hidden == "config" else {hidden} - {None})
+    assert (second.state, second.problems) == ("finished", [])
+
+
+def test_differences_are_those_between_the_runs_alone() -> None:
+    wide = {"model": {"d_model": 512, "heads": 8}}
+    configs = {
+        "a": Config.model_validate(wide | {"training": {"seed": 2}}), "b": Config.model_validate(wide),
+        "c": Config.model_validate({"model": {"d_model": 256}}), "d": None,
+    }  # fmt: skip
+    found = differences(configs)
+    assert found == {
+        "a": {"model.d_model": 512, "training.seed": 2}, "b": {"model.d_model": 512, "training.seed": 1},
+        "c": {"model.d_model": 256, "training.seed": 1}, "d": {},
+    }  # fmt: skip
+    assert usual_values(found) == {"model.d_model": 512, "training.seed": 1}
+    assert usual_values({"a": {"k": 1}, "b": {"k": 2}}) == {}
+    recurrent = Config.model_validate({"model": {"architecture": "recurrent"}})
+    both = differences({"a": Config.model_validate(wide), "b": recurrent})
+    assert "model.cell" not in both["b"] and both["a"]["model.architecture"] == "transformer"
+
+
+def test_orders(here: Path) -> None:
+    found = [look(make(here, *made)) for made in (("c", [0.1]), ("a", [0.3]), ("b", []))]
+    for number, shown in enumerate(found):
+        os.utime(shown.run.metrics_path if shown.epochs else shown.run.config_path, (number, number))
+    os.utime(found[0].run.config_path, (0, 0))
+    os.utime(found[1].run.config_path, (0, 0))
+    again = [look(shown.run) for shown in found]
+    orders = {by: [shown.name for shown in in_order(again, by)] for by in ("name", "date", "score")}  # type: ignore[arg-type]
+    assert orders == {"name": ["a", "b", "c"], "date": ["b", "a", "c"], "score": ["a", "c", "b"]}
+
+
+# --- the command
+
+
+def nmt_runs(*arguments: str, columns: int = 80) -> list[str]:
+    done = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["runs", *arguments], catch_exceptions=False)
+    return done.output.splitlines()
+
+
+def test_the_table_has_a_row_for_each_run_and_fits_its_width(here: Path) -> None:
+    for name, rate in (("short", 0.1), ("a-run-with-a-name-that-is-longer-than-its-column", 0.2), ("third", 0.2)):
+        make(here, name, [0.25], label_smoothing=rate)
+    Run(Path("checkpoints/third")).metrics_path.write_text("x\ny\n")
+    lines = nmt_runs()
+    assert lines[0].split() == ["run", "state", "epochs", "best", "time", "size", "trained"]
+    rows = [line for line in lines[1:] if not line.startswith("  ")]
+    assert [row.split()[0] for row in rows] == [
+        "a-run-with-a-name-that-is-longer-than-its-column",
+        "short",
+        "third",
+        "most",
+    ]
+    assert rows[1].split()[1:6] == ["stopped", "1/3", "accuracy", "0.250", "2"]
+    assert any("damaged: checkpoints/third/metrics.jsonl, line" in line for line in lines)
+    assert "  pairs: transformer of" in lines[lines.index(rows[1]) + 1]
+    assert "label_smoothing=0.1" in " ".join(lines) and lines[-1] == "  label_smoothing=0.2"
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_has_all_of_it(here: Path) -> None:
+    make(here, "a", [0.25], label_smoothing=0.2)
+    make(here, "b", [0.5, 0.75, 0.5])
+    first, second = json.loads("\n".join(nmt_runs("--json", "--dataset", "pairs", "--sort", "score")))
+    assert (first["run"], first["state"], first["epochs"], first["planned_epochs"]) == ("b", "finished", 3, 3)
+    assert first["best"] == {
+        "weights": 2, "by": "accuracy", "score": 0.75, "validation_loss": 2.25, "validation_accuracy": 0.75,
+    }  # fmt: skip
+    assert second["differences"] == {"training.label_smoothing": 0.2}
+    assert second["configuration"]["training.label_smoothing"] == 0.2
+    assert {"folder", "held_by", "problems", "step", "training_seconds", "bytes", "last_trained"} < second.keys()
