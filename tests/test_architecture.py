@@ -27,10 +27,11 @@ WINGS: dict[str, str] = {
     "plotting": "errors storage config models runs training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
+    "reporting": "errors storage config runtime models runs data decoding evaluation training",
     "api": "errors config runs data decoding evaluation training",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting "
-    "benchmark export api serving",
+    "benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -71,6 +72,7 @@ WITHOUT_TENSORFLOW = [
     "models.transformer.accounting",
     "plotting.alignment",
     "plotting.figures",
+    "reporting.report",
     "runs.directory",
     "runs.weights",
     "serving.app",
