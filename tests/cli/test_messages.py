@@ -1864,6 +1864,7 @@ OUT_OF_REACH = {
     ("export/verification.py", "The export is not equal"): "test_export.py, with an exporter that is wrong",
     ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",
     ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
+    ("reporting/scores.py", "; the report is of"): "test_report.py, with a result that is quickly made",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
     ("cli/commands/train.py", "_after_loss"): "a worker that is gone",
