@@ -28,10 +28,11 @@ WINGS: dict[str, str] = {
     "tracking": "errors extras storage config runs runtime training plotting",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
+    "reporting": "errors storage config runtime models runs data decoding evaluation training",
     "api": "errors config runs data decoding evaluation training tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "plotting tracking benchmark export api serving",
+    "plotting tracking benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -81,6 +82,7 @@ WITHOUT_TENSORFLOW = [
     "plotting.lesson.table",
     "plotting.lesson.word_map",
     "plotting.positions",
+    "reporting.report",
     "runs.directory",
     "runs.overview",
     "runs.weights",
