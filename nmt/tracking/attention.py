@@ -16,11 +16,11 @@ DOTS_PER_INCH = 72
 FILE = re.compile(r"step-(\d+)\.(\d+)\.png")
 
 
-def draw(attention: SampleAttention, title: str) -> bytes:
+def draw(attention: SampleAttention, heading: str, details: str) -> bytes:
     """Return the picture of the attention of a translation to its source, as PNG."""
     figure = empty_figure()
     figure.set_dpi(DOTS_PER_INCH)
-    draw_alignment(figure, attention.source, attention.target, attention.weights, title)
+    draw_alignment(figure, attention.source, attention.target, attention.weights, heading, details)
     content = io.BytesIO()
     with missing_characters_as_boxes():
         figure.savefig(content, format="png")

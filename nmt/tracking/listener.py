@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from nmt.errors import NmtError
+from nmt.plotting.style import run_title
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, SampleMetrics
 from nmt.tracking import attention
@@ -117,8 +118,8 @@ class Tracking(Listener):
         self._each(lambda tracker: tracker.scalars(record.step, values))
 
     def _draw(self, event: ValidationEvent, epoch: int) -> None:
-        title = f"Run {self._run.name}, epoch {epoch}"
-        pictures = [attention.draw(sample, title) for sample in event.attention]
+        heading, details = f"Cross-attention, epoch {epoch}", run_title(self._run)
+        pictures = [attention.draw(sample, heading, details) for sample in event.attention]
         attention.keep(self._run, event.metrics.step, pictures)
         for number, png in enumerate(pictures, start=1):
             self._image(event.metrics.step, number, png)
