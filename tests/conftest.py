@@ -57,12 +57,12 @@ def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> 
 
 
 def outcome(run: Run) -> dict[str, object]:
-    """Return all that a run has come to, but the time it took."""
+    """Return all that a run has come to, but the time and energy it took."""
     arrays = {
         str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
     }
     lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    metrics = [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    metrics = [{key: line[key] for key in line.keys() - {"seconds", "energy_joules"}} for line in lines]
     return {**arrays, "metrics": metrics}
 
 

@@ -27,10 +27,11 @@ WINGS: dict[str, str] = {
     "plotting": "errors storage config tokenizers models runs training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
+    "reporting": "errors storage config runtime models runs data decoding evaluation training",
     "api": "errors config runs data decoding evaluation training",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "plotting benchmark export api serving",
+    "plotting benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -80,6 +81,7 @@ WITHOUT_TENSORFLOW = [
     "plotting.lesson.table",
     "plotting.lesson.word_map",
     "plotting.positions",
+    "reporting.report",
     "runs.directory",
     "runs.weights",
     "serving.app",

@@ -21,6 +21,7 @@ from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
+from nmt.cli.inspection.report import report
 from nmt.cli.inspection.samples import samples
 from nmt.cli.inspection.tokens import tokens
 from nmt.cli.plot.app import plot
@@ -30,7 +31,7 @@ from nmt.errors import NmtError
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality": [evaluate, samples, average],
+    "Quality": [evaluate, report, samples, average],
     "Use elsewhere": [export, serve],
     "Run and machine": [info, tokens, bench],
     "Corpora": [fetch, demo],

@@ -81,6 +81,9 @@ class EpochMetrics(Validation):
     """Number of target tokens trained on in this epoch."""
     seconds: float
     """Duration of the epoch's training steps, without validation and saving."""
+    energy_joules: float | None = None
+    """Energy of the processors of this machine from the epoch's first step to the end of its validation, in joules,
+    other programs included; None if the processor does not tell, and for an epoch that was interrupted."""
 
 
 class AverageMetrics(Record):

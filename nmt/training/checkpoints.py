@@ -4,6 +4,7 @@ A checkpoint is a folder ``state/step-N`` of a run: weights, optimizer, metrics 
 written last and has the checksums of the others.
 """
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -214,6 +215,14 @@ def _read_manifest(path: Path, step: int) -> CheckpointManifest:
     ):
         raise DataError(f"{path} is damaged: it is not as it was saved.")
     return manifest
+
+
+def newest_environment(run: Run) -> dict[str, str]:
+    """Return versions and processor of the newest checkpoint that can be read; empty without one."""
+    for step in reversed(run.state_steps):
+        with contextlib.suppress(DataError, NotFoundError):
+            return _read_manifest(run.state_path(step) / MANIFEST, step).loop.environment
+    return {}
 
 
 def remove_leftovers(run: Run) -> None:

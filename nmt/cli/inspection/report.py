@@ -1,0 +1,109 @@
+"""``nmt report``: a page about runs."""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.cli.options import OUTPUT, RUN
+from nmt.errors import NmtError
+
+CONTENT = "Content"  # help section
+
+
+def report(
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Run in checkpoints/. Default: the run trained last. Repeat to compare; the first is the baseline.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    sentence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sentence",
+            metavar="TEXT",
+            help="Show the attention of this sentence. Repeatable. Default: the first sample sentences.",
+            rich_help_panel=CONTENT,
+        ),
+    ] = None,
+    scores_of: Annotated[
+        Path | None,
+        typer.Option(
+            "--scores-of",
+            metavar="FILE",
+            help="Show these scores, which nmt evaluate --json printed, instead of computing them.",
+            rich_help_panel=CONTENT,
+        ),
+    ] = None,
+    no_scores: Annotated[
+        bool, typer.Option("--no-scores", help="Leave out scores of the test split.", rich_help_panel=CONTENT)
+    ] = False,
+    no_attention: Annotated[
+        bool, typer.Option("--no-attention", help="Leave out attention.", rich_help_panel=CONTENT)
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write. Default: report.html in the folder of the run, of several runs comparison.html in "
+            "that of the first.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace a file that is no report. An earlier report is replaced without it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+) -> None:
+    """Write a page about a run, or about several compared.
+
+    The page is one file, which fetches nothing: curves, scores, samples from epoch to epoch, attention, configuration,
+    data, machine and versions. Scores are those of nmt evaluate, with the run's settings of decoding; several runs are
+    tested against the first.
+
+    Prints the path of the page. Without scores and attention, it is there at once.
+
+    Examples:
+        nmt report
+        nmt report --run base --run wide --output compared.html
+        nmt report --run base --sentence "im thirsty"
+        nmt report --run base --no-scores --no-attention
+    """
+    if no_scores and scores_of is not None:
+        raise NmtError(f"--scores-of {scores_of} contradicts --no-scores. Leave one of them out.")
+    if no_attention and sentence:
+        raise NmtError(
+            f"--sentence {sentence[0][:60]!r} has no effect with --no-attention: it chooses what attention is shown "
+            "of. Leave one of them out."
+        )
+    from nmt.runs.directory import find_run
+
+    runs = [find_run(name) for name in run or [None]]
+    names = [found.name for found in runs]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise NmtError(
+            f"--run {repeated} was given {names.count(repeated)} times. A report shows each run once. Leave out its "
+            "repeats."
+        )
+    from nmt.cli.commands.evaluate import TerminalProgress
+    from nmt.reporting.report import default_path, write_report
+
+    path = output if output is not None else default_path(runs)
+    with contextlib.closing(TerminalProgress(None)) as progress:
+        write_report(
+            runs, path, scored=not no_scores, scores_of=scores_of, attention=not no_attention,
+            sentences=sentence or (), overwrite=overwrite, progress=progress,
+            warn=lambda problem: typer.echo(f"nmt: {problem}", err=True),
+        )  # fmt: skip
+    typer.echo(path)

@@ -1,0 +1,95 @@
+"""Translations of the sample sentences over training, with the words that changed."""
+
+import difflib
+from itertools import groupby
+from typing import NamedTuple
+
+from nmt.reporting.facts import RunFacts
+from nmt.runs.epoch_ranges import in_ranges
+from nmt.runs.metrics import EpochMetrics, SampleMetrics
+
+KEPT, ADDED, REMOVED = "kept", "added", "removed"
+
+
+class Piece(NamedTuple):
+    """Part of a translation."""
+
+    text: str
+    change: str
+    """``KEPT``, ``ADDED``, or ``REMOVED`` since the translation before."""
+
+
+class Stage(NamedTuple):
+    """A translation, and how long it stayed."""
+
+    when: str
+    """Times of the translation, such as "epochs 3-5"."""
+    pieces: list[Piece]
+    is_reference: bool
+    """Whether the translation is the reference."""
+
+
+class SampleHistory(NamedTuple):
+    """A sample sentence with its translations by each run."""
+
+    source: str
+    reference: str
+    by_run: list[tuple[int, list[Stage]]]
+    """Index of the run, and its stages in order."""
+
+
+def sample_histories(runs: list[RunFacts]) -> list[SampleHistory]:
+    """Return the sample sentences of all runs; runs with the same sentence share an entry."""
+    found: dict[tuple[str, str], list[tuple[int, list[Stage]]]] = {}
+    for number, facts in enumerate(runs):
+        ends = {record.step for record in facts.records if isinstance(record, EpochMetrics)}
+        # Key: source and reference. Value: translations with their times, an epoch or "step 1,500".
+        history: dict[tuple[str, str], list[tuple[int | str, str]]] = {}
+        for record in facts.records:
+            if isinstance(record, SampleMetrics):
+                time = record.epoch if record.step in ends else f"step {record.step:,}"
+                for sample in record.samples:
+                    history.setdefault((sample.source, sample.reference), []).append((time, sample.translation))
+        for sentence, translations in history.items():
+            found.setdefault(sentence, []).append((number, _stages(translations, sentence[1])))
+    return [SampleHistory(*sentence, by_run) for sentence, by_run in found.items()]
+
+
+def _stages(translations: list[tuple[int | str, str]], reference: str) -> list[Stage]:
+    """Return the translations, equal neighbours merged."""
+    stages: list[Stage] = []
+    before: str | None = None
+    for translation, group in groupby(translations, key=lambda entry: entry[1]):
+        times = [time for time, _ in group]
+        stages.append(Stage(_when(times), changes(before, translation), translation.strip() == reference.strip()))
+        before = translation
+    return stages
+
+
+def _when(times: list[int | str]) -> str:
+    epochs = [time for time in times if isinstance(time, int)]
+    if len(epochs) == len(times):
+        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", "–")
+    first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
+    return first if len(times) == 1 else f"{first} to {last}"
+
+
+def changes(before: str | None, after: str) -> list[Piece]:
+    """Return the pieces of ``after``, those that differ from ``before`` marked; without ``before``, none is.
+
+    The pieces are words. A text without spaces, Chinese for example, is compared by characters.
+    """
+    if before is None:
+        return [Piece(after, KEPT)] if after else []
+    by_words = " " in before or " " in after
+    old, new = (text.split(" ") if by_words else [*text] for text in (before, after))
+    glue = " " if by_words else ""
+    pieces = []
+    for change, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        if change == "delete":
+            pieces.append(Piece(glue.join(old[old_start:old_end]), REMOVED))
+        else:
+            pieces.append(Piece(glue.join(new[new_start:new_end]), KEPT if change == "equal" else ADDED))
+    return [Piece(f"{glue if index else ''}{piece.text}", piece.change) for index, piece in enumerate(pieces)]
