@@ -45,6 +45,7 @@ class AttentionReport(NamedTuple):
     """Maps of all runs, and what has none."""
 
     maps: list[AttentionMap]
+    """Maps of the first sentence by all runs, then of the second ..."""
     notes: list[str]
     """Runs without maps, each with the reason in words."""
 
@@ -81,7 +82,8 @@ def draw_attention(runs: Sequence[RunFacts], sentences: Sequence[str], warn: Cal
         maps += of_run
         if not of_run:
             notes.append(f"The model of {facts.name} has no attention: its decoder reads the source as one state.")
-    return AttentionReport(maps, notes)
+    order = [*dict.fromkeys(found.sentence for found in maps)]
+    return AttentionReport(sorted(maps, key=lambda found: order.index(found.sentence)), notes)
 
 
 class SentenceError(DataError):

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from nmt.config.schema import Config
+from nmt.reporting.facts import ABSENT
 
-ABSENT = "–"
 AUTO = "auto"
 
 
@@ -52,7 +52,7 @@ def differences(configs: Sequence[Config]) -> list[tuple[str, list[str]]]:
         for config in configs
     ]  # fmt: skip
     keys = dict.fromkeys(key for values in flat for key in values)
-    rows = [(key, [values[key] if key in values else ABSENT for values in flat]) for key in keys]
+    rows = [(key, [values.get(key, ABSENT) for values in flat]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]
 
 

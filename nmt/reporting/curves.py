@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from nmt.config.record import Record
-from nmt.reporting.facts import Clock, RunFacts
+from nmt.reporting.facts import ABSENT, Clock, RunFacts
 from nmt.runs.metrics import EpochMetrics, StepMetrics
 
 MOST_POINTS = 1000  # of a track; a chart is about as many pixels wide
@@ -196,6 +196,6 @@ def _epoch_cells(record: EpochMetrics, facts: RunFacts, scored: list[str]) -> li
         f"{record.validation_loss:.3f}",
         f"{record.train_accuracy:.1%}",
         f"{record.validation_accuracy:.1%}",
-        *("–" if score is None else f"{score:.1f}" for score in scores),
-        f"{record.target_tokens / record.seconds:,.0f}" if record.seconds else "–",
+        *(ABSENT if score is None else f"{score:.1f}" for score in scores),
+        f"{record.target_tokens / record.seconds:,.0f}" if record.seconds else ABSENT,
     ]

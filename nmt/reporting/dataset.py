@@ -3,9 +3,7 @@
 from typing import NamedTuple
 
 from nmt.data.manifest import SIDES, Manifest
-from nmt.reporting.facts import RunFacts
-
-ABSENT = "–"
+from nmt.reporting.facts import ABSENT, RunFacts
 
 
 class Finding(NamedTuple):
@@ -14,7 +12,7 @@ class Finding(NamedTuple):
     fate: str
     """What became of the pairs."""
     reason: str
-    count: int
+    pairs: int
     places: list[str]
     """First places, with their text."""
 
@@ -45,7 +43,7 @@ def dataset_reports(runs: list[RunFacts]) -> list[DatasetReport]:
 
 def _report(group: list[RunFacts]) -> DatasetReport:
     manifest = group[0].manifest
-    settings = manifest.settings
+    settings, vocabulary = manifest.settings, manifest.vocabulary
     files = [manifest.corpus, *manifest.more_files]
     kept = sum(split.pairs for split in manifest.splits.values())
     source, target = manifest.languages.values()
@@ -58,7 +56,7 @@ def _report(group: list[RunFacts]) -> DatasetReport:
         ("pairs", f"{manifest.read:,} read, {sum(manifest.dropped.values()):,} dropped, {kept:,} kept"),
         ("split", f"{settings.split}, seed {settings.seed}"),
         ("tokens", f"{manifest.unit}, normalization {settings.normalization}, tokenizers {tokenizers}"),
-        ("vocabulary", f"{manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids{both}"),
+        ("vocabulary", f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids{both}"),
     ]  # fmt: skip
     if manifest.report.sources_translated_often:
         lines.append((
@@ -104,7 +102,7 @@ def _findings(manifest: Manifest) -> list[Finding]:
     report = manifest.report
     counts = [("dropped", manifest.dropped), ("kept, but suspicious", report.noticed)]
     return [
-        Finding(fate, reason, count, report.places[reason] if reason in report.places else [])
+        Finding(fate, reason, count, report.places.get(reason, []))
         for fate, of_fate in counts
         for reason, count in of_fate.items()
     ]

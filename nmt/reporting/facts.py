@@ -14,6 +14,7 @@ from nmt.runs.lineage import lineage
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, StepMetrics, StepValidation, best_of
 from nmt.training.checkpoints import newest_environment
 
+ABSENT = EN_DASH = "\N{EN DASH}"  # for a value that there is not; between numbers
 METRIC_NAMES = {"accuracy": "accuracy", "loss": "loss", "bleu": "BLEU", "chrf": "chrF"}
 """Names of the scores of a validation, by the suffix of their fields."""
 

@@ -13,8 +13,11 @@ from markupsafe import Markup
 
 WIDTH, HEIGHT = 400, 232
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 12, 40  # margins around the plot
-MARKS = ("M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z", "M-3-3h6v6h-6z", "M0-4 3.8 3h-7.6z", "M0-4.2 4.2 0 0 4.2-4.2 0z",
-         "M0 4 3.8-3h-7.6z", "M-3.6-1.2h2.4v-2.4h2.4v2.4h2.4v2.4h-2.4v2.4h-2.4v-2.4h-2.4z", "M-4-2.2h8v4.4h-8z")  # fmt: skip
+MARKS = (
+    "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0-6.4 0z", "M-3-3h6v6h-6z", "M0-4 3.8 3h-7.6z",
+    "M0-4.2 4.2 0 0 4.2-4.2 0z", "M0 4 3.8-3h-7.6z", "M-3.6-1.2h2.4v-2.4h2.4v2.4h2.4v2.4h-2.4v2.4h-2.4v-2.4h-2.4z",
+    "M-4-2.2h8v4.4h-8z",
+)  # fmt: skip
 """Marker of each style of the page, around the origin; a further series repeats the first style."""
 CELL = 22  # side of a cell of a heat map
 LEVELS = 24  # of opacity in a heat map: one path for each keeps it small

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -25,7 +25,7 @@ from nmt.reporting.attention import AttentionMap, AttentionReport
 from nmt.reporting.configuration import Setting, differences, settings_by_section
 from nmt.reporting.curves import Chart, Curves, curves_of, epoch_rows
 from nmt.reporting.dataset import dataset_reports
-from nmt.reporting.facts import METRIC_NAMES, RunFacts
+from nmt.reporting.facts import ABSENT, EN_DASH, METRIC_NAMES, RunFacts
 from nmt.reporting.figures import MARKS, Line, heat_map, line_chart
 from nmt.reporting.samples import sample_histories
 from nmt.reporting.scores import ScoreReport
@@ -111,7 +111,7 @@ def render(
         "differences": differences([facts.config for facts in runs]) if len(runs) > 1 else [],
         "datasets": dataset_reports(list(runs)),
         "machines": [_machine(facts) for facts in runs],
-        "machine": [Tile(_PARTS[key] if key in _PARTS else key, value) for key, value in machine.items() if value],
+        "machine": [Tile(_PARTS.get(key, key), value) for key, value in machine.items() if value],
         "marks": MARKS,
         "data": {
             "marks": MARKS,
@@ -170,7 +170,7 @@ def _comparison(runs: Sequence[RunFacts]) -> tuple[list[str], list[list[str]]]:
             facts.name, facts.manifest.settings.dataset or "", facts.trained_on or "not yet",
             f"{facts.config.model.architecture}, {_sizes(facts)}",
             f"{facts.parameters:,}", f"{len(facts.epochs)} of {facts.config.training.epochs}", duration(facts.seconds),
-            value_text(best, "accuracy") if best else "–", value_text(best, "loss") if best else "–",
+            value_text(best, "accuracy") if best else ABSENT, value_text(best, "loss") if best else ABSENT,
         ])  # fmt: skip
     return heads, rows
 
@@ -188,7 +188,7 @@ def _machine(facts: RunFacts) -> list[Tile]:
     return [
         Tile("training steps", f"{duration(facts.seconds)} for {tokens:,} target tokens{speed}"),
         Tile("energy", energy),
-        *(Tile(_PARTS[key] if key in _PARTS else key, value) for key, value in facts.environment.items()),
+        *(Tile(_PARTS.get(key, key), value) for key, value in facts.environment.items()),
     ]
 
 
@@ -213,7 +213,7 @@ def _length_figures(record: EvaluationRecord) -> Iterator[tuple[str, Markup]]:
             )
             for number, system in enumerate(record.systems)
         ]  # fmt: skip
-        names = [bucket.lengths.replace("-", "–") for bucket in buckets]
+        names = [bucket.lengths.replace("-", EN_DASH) for bucket in buckets]
         yield metric, line_chart(lines, "words of the source", f"{metric} by source length", names)
 
 

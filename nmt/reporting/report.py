@@ -82,7 +82,7 @@ def write_report(
         scores = score_runs(trained, progress or EvaluationProgress(), warn) if trained else NO_SCORES
     maps = draw_attention(facts, sentences, warn) if attention else NO_ATTENTION
     machine = {}
-    if scores.records and scores_of is None or maps.maps:
+    if (scores.records and scores_of is None) or maps.maps:
         from nmt.runtime import environment  # noqa: PLC0415 - it loads TensorFlow, which has computed by now
 
         machine = environment()

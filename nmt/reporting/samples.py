@@ -4,7 +4,7 @@ import difflib
 from itertools import groupby
 from typing import NamedTuple
 
-from nmt.reporting.facts import RunFacts
+from nmt.reporting.facts import EN_DASH, RunFacts
 from nmt.runs.epoch_ranges import in_ranges
 from nmt.runs.metrics import EpochMetrics, SampleMetrics
 
@@ -69,7 +69,7 @@ def _stages(translations: list[tuple[int | str, str]], reference: str) -> list[S
 def _when(times: list[int | str]) -> str:
     epochs = [time for time in times if isinstance(time, int)]
     if len(epochs) == len(times):
-        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", "–")
+        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", EN_DASH)
     first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
     return first if len(times) == 1 else f"{first} to {last}"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nmt.evaluation.result import EvaluationRecord
 from nmt.evaluation.scoring import Score
-from nmt.reporting.facts import METRIC_NAMES, Clock, RunFacts
+from nmt.reporting.facts import ABSENT, METRIC_NAMES, Clock, RunFacts
 from nmt.runs.metrics import EpochMetrics, Validation
 
 SIGNIFICANT = 0.05
@@ -60,14 +60,15 @@ def _by_scores(record: EvaluationRecord) -> str:
     first, second = ranked[:2]
     baseline = record.systems[0].name
     p_value = scores[first].p_value if second == baseline else scores[second].p_value if first == baseline else None
+    kind = "runs" if all(system.run and not system.export for system in record.systems) else "systems"
     test = ""
     if p_value is not None:
         verb = "is significant" if p_value < SIGNIFICANT else "may be chance"
         test = f": the difference {verb} (p = {p_value:.3f})"
-    elif len(ranked) > 2:  # noqa: PLR2004 - the two best were not tested against each other
+    elif len(ranked) > 2:  # the two best were not tested against each other
         test = f"; differences are tested from {baseline}"
     return (
-        f"Of {len(ranked)} systems, {first} has the best {metric} on {_test_set(record)}, "
+        f"Of {len(ranked)} {kind}, {first} has the best {metric} on {_test_set(record)}, "
         f"{with_interval(scores[first])}, before {second} with {with_interval(scores[second])}{test}."
     )
 
@@ -94,7 +95,7 @@ def value_text(validation: Validation, by: str) -> str:
     """Return a score of a validation as text."""
     value = getattr(validation, f"validation_{by}")
     if value is None:
-        return "–"
+        return ABSENT
     return f"{value:.1%}" if by == "accuracy" else f"{value:.3f}" if by == "loss" else f"{value:.1f}"
 
 

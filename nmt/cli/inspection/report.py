@@ -89,7 +89,7 @@ def report(
         )
     from nmt.runs.directory import find_run
 
-    runs = [find_run(name) for name in run or [None]]
+    runs = [find_run(name) for name in run] if run else [find_run(None)]
     names = [found.name for found in runs]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise NmtError(

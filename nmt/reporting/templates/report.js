@@ -108,7 +108,7 @@
     draw() {
       this.width = this.plot.clientWidth;
       this.collect();
-      this.plot.querySelector("svg")?.remove();
+      this.plot.querySelector(":scope > svg")?.remove();
       const width = Math.max(this.width || 480, 240), height = Math.min(Math.max(width * 0.54, 200), 300);
       const svg = element(this.plot, "svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
       this.tip.hidden = true;
