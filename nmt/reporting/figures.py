@@ -19,6 +19,7 @@ MARKS = (
     "M-4-2.2h8v4.4h-8z",
 )  # fmt: skip
 """Marker of each style of the page, around the origin; a further series repeats the first style."""
+MOST_MARKS = 60  # of a line; more would hide it
 CELL = 22  # side of a cell of a heat map
 LEVELS = 24  # of opacity in a heat map: one path for each keeps it small
 CHARACTER = 6.6  # estimated width of a character of a label
@@ -122,7 +123,7 @@ def _path(line: Line, place: Callable[[float, float], tuple[float, float]]) -> M
         pen = "L"
     kind = " thin" if line.thin else ""
     drawn = Markup('<path class="line s{}{}" d="{}"/>').format(style, kind, "".join(commands))
-    if line.thin:
+    if line.thin or len(line.points) > MOST_MARKS:
         return drawn
     marks = [
         Markup('<path class="mark s{}" transform="translate({:.1f} {:.1f})" d="{}"/>').format(

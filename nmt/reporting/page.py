@@ -1,12 +1,14 @@
 """The page: its content, its template, and the policy that keeps it from fetching anything."""
 
 import base64
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from jinja2 import Environment
 from markupsafe import Markup
 
 from nmt.evaluation.reports.environment import html_environment
@@ -68,19 +70,8 @@ def render(
         now: date of the report; None: the current one.
     """
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    environment = html_environment("nmt.reporting")
-    environment.filters |= {
-        "duration": duration,
-        "metric_heading": metric_heading,
-        "p_value_text": p_value_text,
-        "system_line": system_line,
-        "overlap_lines": overlap_lines,
-        "score_notes": score_notes,
-        "set_line": set_line,
-        "settings_lines": settings_lines,
-        "without_overlap_heading": without_overlap_heading,
-    }
     curves = curves_of(list(runs))
+    numbers = [_styles(record, runs) for record in scores.records]
     content = {
         "title": ", ".join(facts.name for facts in runs),
         "policy": (
@@ -98,7 +89,10 @@ def render(
         "tiles": _tiles(runs[0]) if len(runs) == 1 else [],
         "comparison": _comparison(runs) if len(runs) > 1 else None,
         "scores": scores,
-        "length_figures": [list(_length_figures(record)) for record in scores.records],
+        "numbers": numbers,
+        "length_figures": [
+            list(_length_figures(record, styles)) for record, styles in zip(scores.records, numbers, strict=True)
+        ],
         "intervals": [_intervals(record) if len(record.systems) > 1 else {} for record in scores.records],
         "charts": [(chart, _static_chart(chart, curves)) for chart in curves.charts],
         "thinned": max((track.every for track in curves.tracks), default=1),
@@ -120,7 +114,25 @@ def render(
             "maps": [found.model_dump(exclude={"sentence", "translation"}) for found in attention.maps],
         },
     }
-    return environment.get_template("report.html").render(content)
+    return _environment().get_template("report.html").render(content)
+
+
+@functools.cache
+def _environment() -> Environment:
+    """Return the environment of the template, with the words that evaluations have elsewhere too."""
+    environment = html_environment("nmt.reporting")
+    environment.filters |= {
+        "duration": duration,
+        "metric_heading": metric_heading,
+        "p_value_text": p_value_text,
+        "system_line": system_line,
+        "overlap_lines": overlap_lines,
+        "score_notes": score_notes,
+        "set_line": set_line,
+        "settings_lines": settings_lines,
+        "without_overlap_heading": without_overlap_heading,
+    }
+    return environment
 
 
 def _hash(text: str) -> str:
@@ -201,17 +213,27 @@ def _static_chart(chart: Chart, curves: Curves) -> Markup:
     return line_chart(lines, "steps", f"{chart.title} by step: {', '.join(line.label for line in lines)}")
 
 
-def _length_figures(record: EvaluationRecord) -> Iterator[tuple[str, Markup]]:
+def _styles(record: EvaluationRecord, runs: Sequence[RunFacts]) -> dict[str, int]:
+    """Return the style of each system of an evaluation: that of its run, or one that nothing else has."""
+    names, styles = [facts.name for facts in runs], dict[str, int]()
+    for system in record.systems:
+        of_run = names.index(system.run) if system.run in names else None
+        further = max([len(runs) - 1, *styles.values()]) + 1
+        styles[system.name] = further if of_run is None or of_run in styles.values() else of_run
+    return styles
+
+
+def _length_figures(record: EvaluationRecord, styles: dict[str, int]) -> Iterator[tuple[str, Markup]]:
     """Yield metric and chart of the scores by source length."""
     buckets = record.by_length
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
         lines = [
             Line(
-                system.name, number,
+                system.name, styles[system.name],
                 [(float(index), bucket.scores.systems[system.name][metric].score)
                  for index, bucket in enumerate(buckets)],
             )
-            for number, system in enumerate(record.systems)
+            for system in record.systems
         ]  # fmt: skip
         names = [bucket.lengths.replace("-", EN_DASH) for bucket in buckets]
         yield metric, line_chart(lines, "words of the source", f"{metric} by source length", names)

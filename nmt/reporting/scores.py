@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.progress import EvaluationProgress
 from nmt.evaluation.result import EvaluationRecord
@@ -63,9 +63,9 @@ def read_scores(path: Path, runs: Sequence[RunFacts]) -> ScoreReport:
         NmtError: if it scores none of the runs.
     """
     if not path.is_file():
-        raise DataError(
-            f"--scores-of {path}: there is no such file. {RESULT} is such a file. Write it first: nmt evaluate --run "
-            f"{runs[0].name} --json > {path}"
+        raise NotFoundError(
+            f"There is no file {path} of scores. Scores of a report are what nmt evaluate --json prints. Write it: nmt "
+            f"evaluate --run {runs[0].name} --json > {path}"
         )
     try:
         record = EvaluationRecord.model_validate(read_json(path, RESULT))

@@ -1530,6 +1530,39 @@ $ nmt evaluate --run base --run other
 nmt: The test split of 'other' (dataset other) differs from that of 'base' (dataset english-german-both). Runs are
      compared on the same sentences. Give sentences for both: --source FILE --reference FILE.
 
+# --- nmt report ------------------------------------------------------------------------------------------------------
+
+$ nmt report --run base --run base
+nmt: --run base was given 2 times. A report shows each run once. Leave out its repeats.
+
+$ nmt report --no-scores --scores-of scores.json
+nmt: --scores-of scores.json contradicts --no-scores. Leave one of them out.
+
+$ nmt report --no-attention --sentence 'im thirsty'
+nmt: --sentence 'im thirsty' has no effect with --no-attention: it chooses what attention is shown of. Leave one of them
+     out.
+
+$ nmt report --output report.pdf
+nmt: The report cannot be written to 'report.pdf': it is a page of HTML. Give a name in .html
+
+$ echo mine > mine.html
+$ nmt report --output mine.html --no-scores --no-attention
+nmt: mine.html exists and is no report of nmt. A report replaces an earlier report alone. Choose another file with
+     --output, or add --overwrite.
+
+$ nmt report --scores-of scores.json
+nmt: There is no file scores.json of scores. Scores of a report are what nmt evaluate --json prints. Write it: nmt
+     evaluate --run base --json > scores.json
+
+$ echo '{}' > scores.json
+$ nmt report --scores-of scores.json --no-attention
+nmt: scores.json is not what nmt evaluate --json prints: nmt: Field required. Write it again: nmt evaluate --run base
+     --json > FILE
+
+$ nmt report --no-scores --sentence '...'
+nmt: Sentence '...' has no words after the normalization of run base. A map of attention needs a word at least. Give
+     another sentence.
+
 # --- nmt fetch -------------------------------------------------------------------------------------------------------
 
 $ nmt fetch english-german

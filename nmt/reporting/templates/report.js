@@ -191,7 +191,8 @@
         const gaps = points.length > 1 ? (points[points.length - 1][0] - points[0][0]) / (points.length - 1) : 0;
         if (Math.abs(point[0] - stop) > gaps * 0.75 && point[0] !== stop) continue;
         const style = series.style % STYLES;
-        const value = FORMATS[this.chart.column](point[1]) + (point[0] === stop ? "" : ` (${POSITIONS[unit](point[0])})`);
+        const place = POSITIONS[unit](point[0]);
+        const value = FORMATS[this.chart.column](point[1]) + (place === heading ? "" : ` (${place})`);
         const row = element(this.tip, "div");
         const swatch = element(row, "svg", { class: "swatch", viewBox: "0 0 36 12" });
         element(swatch, "path", { class: `line s${style}${series.thin ? " thin" : ""}`, d: "M1 6H35" });

@@ -1,0 +1,130 @@
+"""Runs with records of any kind, and readers of the page, for the tests of the report."""
+
+import base64
+import json
+import re
+import tarfile
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from conftest import ROOT
+
+from nmt.config.schema import Config
+from nmt.evaluation.by_length import LengthBucket
+from nmt.evaluation.overlap import TrainingOverlap
+from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
+from nmt.evaluation.scoring import Score, Scores
+from nmt.reporting.attention import AttentionMap
+from nmt.runs.directory import Run, create_run
+from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepMetrics
+
+ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
+VOID = {"meta", "link", "br", "input", "path", "rect", "circle"}
+
+
+def unpack(folder: Path) -> None:
+    """Put a dataset and a trained run into a folder."""
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -> Run:
+    """Return a run with records of N epochs of 20 steps, trained on the unpacked dataset."""
+    config = Config.model_validate({"data": {"dataset": "old"}, "training": {"epochs": max(1, epochs), **settings}})
+    run = create_run(name, config, [Path("data/old/manifest.json")])
+    for epoch in range(1, epochs + 1):
+        for half in (1, 2):
+            run.append_metrics(
+                StepMetrics(
+                    epoch=epoch, step=20 * (epoch - 1) + 10 * half, loss=4 / epoch + 0.1 / half, accuracy=0.1 * epoch,
+                    learning_rate=1e-4 * epoch, target_tokens=500 * half, seconds=2.5 * half,
+                )
+            )  # fmt: skip
+        run.append_metrics(
+            EpochMetrics(
+                epoch=epoch, step=20 * epoch, train_loss=4 / epoch, train_accuracy=0.1 * epoch, target_tokens=1000,
+                seconds=5.0, validation_loss=4.2 / epoch, validation_accuracy=0.1 * epoch + better,
+                validation_bleu=3.0 * epoch, validation_chrf=5.0 * epoch,
+            )
+        )  # fmt: skip
+        run.append_metrics(sampled(epoch, 20 * epoch, f"ein hund {'läuft ' * epoch}hier"))
+    return run
+
+
+def sampled(epoch: int, step: int, translation: str, source: str = "a dog runs", reference: str = "x") -> SampleMetrics:
+    sample = Sample(source=source, reference=reference, translation=translation)
+    return SampleMetrics(epoch=epoch, step=step, samples=[sample])
+
+
+def evaluation(*names: str, p_value: float = 0.01) -> EvaluationRecord:
+    """Return an evaluation of runs, each a point better than the one before it."""
+    scores = {
+        name: {
+            "BLEU": Score(
+                score=30.0 + number, mean=30.1 + number, ci=1.5, p_value=p_value if number else None
+            )
+        }
+        for number, name in enumerate(names)
+    }  # fmt: skip
+    of_set = Scores(sentences=100, signatures={"BLEU": "nrefs:1|case:mixed"}, systems=scores)
+    example = Example(number=7, chrf=12.5, source="a dog", references=["ein Hund"], translation="eine Katze")
+    return EvaluationRecord(
+        nmt="1.0",
+        test_set=EvaluationSetRecord(dataset="old", source="s.txt", references=["t.txt"], sentences=100, sha256={}),
+        resamples=1000,
+        systems=[System(name=name, run=name, epoch=2, dataset="old") for name in names],
+        scores=of_set,
+        overlap=TrainingOverlap(checked={"old": 0}, undecided={}, unchecked=[], numbers=[]),
+        without_overlap=None,
+        examples={names[0]: Examples(worst=[example], best=[example])},
+        by_length=[LengthBucket(shortest=start, longest=start + 3, scores=of_set) for start in (1, 5)],
+    )
+
+
+def attention_map(
+    layers: int = 2, heads: int = 2, source: str = "a dog runs", target: str = "ein hund"
+) -> AttentionMap:
+    words, translated = source.split(), target.split()
+    weights = np.random.default_rng(1).dirichlet(np.ones(len(words)), (layers, heads, len(translated)))
+    return AttentionMap(
+        run=0, sentence=source, translation=target, source=words, target=translated, layers=layers, heads=heads,
+        all_heads=heads, weights=base64.b64encode(np.rint(weights * 255).astype(np.uint8).tobytes()).decode(),
+    )  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Elements and texts of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html, self.elements = html, list[tuple[str, dict[str, str | None]]]()
+        self.texts, self.open, self.headings = list[str](), list[str](), list[int]()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"{tag} closed at {self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def data(self) -> dict[str, Any]:
+        [found] = re.findall(r'<script type="application/json" id="data-of-page">(.*?)</script>', self.html, re.S)
+        return dict(json.loads(found))
