@@ -1,5 +1,6 @@
 """Scores of runs on their test splits: by ``nmt evaluate``, or from a file that it wrote."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +13,7 @@ from nmt.evaluation.progress import EvaluationProgress
 from nmt.evaluation.result import EvaluationRecord
 from nmt.evaluation.test_set import TEST_TEXTS
 from nmt.reporting.facts import RunFacts
-from nmt.storage.json_file import read_json
-
-RESULT = "A result of nmt evaluate --json"
+from nmt.storage.json_file import MAX_JSON
 
 
 class ScoreReport(NamedTuple):
@@ -67,14 +66,18 @@ def read_scores(path: Path, runs: Sequence[RunFacts]) -> ScoreReport:
             f"There is no file {path} of scores. Scores of a report are what nmt evaluate --json prints. Write it: nmt "
             f"evaluate --run {runs[0].name} --json > {path}"
         )
+    with path.open("rb") as file:
+        content = file.read(MAX_JSON + 1)
     try:
-        record = EvaluationRecord.model_validate(read_json(path, RESULT))
-    except ValidationError as error:
-        problem = error.errors()[0]
-        key = ".".join(map(str, problem["loc"]))[:100]
+        record = EvaluationRecord.model_validate(json.loads(content))
+    except (ValueError, RecursionError) as error:
+        problem = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            problem = f"{'.'.join(map(str, first['loc']))[:100]}: {first['msg'][:200]}"
         raise DataError(
-            f"{path} is not what nmt evaluate --json prints: {key}: {problem['msg'][:200]}. Write it again: nmt "
-            f"evaluate --run {runs[0].name} --json > FILE"
+            f"{path} is not what nmt evaluate --json prints: {problem}. Write it again: nmt evaluate --run "
+            f"{runs[0].name} --json > FILE"
         ) from None
     scored, names = {system.run for system in record.systems}, {facts.name for facts in runs}
     if not scored & names:

@@ -1958,6 +1958,7 @@ OUT_OF_REACH = {
     ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",
     ("extras.py", "The Python package"): "the extras are installed where the tests run; test_extras.py hides one",
     ("plotting/lesson/sinusoids.py", "has room for"): "test_lesson_figures.py, without a long command line",
+    ("reporting/scores.py", "; the report is of"): "test_report.py, with a result that is quickly made",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
     ("cli/commands/train.py", "_after_loss"): "a worker that is gone",
