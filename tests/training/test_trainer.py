@@ -22,6 +22,7 @@ from nmt.data.prepare import prepare
 from nmt.errors import ConfigError, ConflictError, DataError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
+from nmt.runs.energy import EnergyMeter
 from nmt.runs.metrics import DecodedValidation, Sample, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum, read_arrays
@@ -114,6 +115,41 @@ def digest(trainer: Trainer) -> str:
 def comparable(run: Run) -> list[dict]:
     records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
     return [{key: record[key] for key in record.keys() - {"seconds", "energy_joules"}} for record in records]
+
+
+@pytest.mark.slow
+def test_epochs_record_the_energy_of_the_processor(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zone = tmp_path / "powercap" / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "name").write_text("package-0")
+
+    class Meter(EnergyMeter):
+        """Each reading finds two joules more."""
+
+        readings = 0
+
+        def __init__(self) -> None:
+            (zone / "energy_uj").write_text(f"{2_000_000 * Meter.readings}")
+            super().__init__(zone.parent)
+
+        def read(self) -> float | None:
+            Meter.readings += 1
+            (zone / "energy_uj").write_text(f"{2_000_000 * Meter.readings}")
+            return super().read()
+
+    monkeypatch.setattr("nmt.training.trainer.EnergyMeter", Meter)
+    trainer = train("whole", tiny(epochs=2, log_every=2), dataset)
+    steps = trainer.state.position.step // 2
+    assert [record.energy_joules for record in trainer.run.epochs()] == [
+        2.0 * (steps // 2 + 1),
+        2.0 * (trainer.state.position.step // 2 - steps // 2 + 1),
+    ]
+    with pytest.raises(StopRequested):
+        train("stopped", tiny(epochs=2), dataset, leave=2)
+    first, second = train("stopped", tiny(epochs=2), dataset).run.epochs()
+    assert first.energy_joules is None and second.energy_joules is not None
 
 
 @pytest.mark.parametrize(
