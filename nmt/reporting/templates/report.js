@@ -126,7 +126,7 @@
         element(svg, "path", { class: "grid", d: `M${box.left} ${this.y(value)}H${box.right}` });
         element(svg, "text", { class: "tick end", x: box.left - 8, y: this.y(value) + 4 }, label);
       }
-      for (const value of ticks(xLow, xHigh, Math.max(3, Math.floor(width / 90))))
+      for (const value of ticks(xLow, xHigh, Math.max(3, Math.floor(width / 70))))
         element(svg, "text", { class: "tick middle", x: this.x(value), y: box.bottom + 17 }, short(value));
       element(svg, "text", { class: "tick middle", x: (box.left + box.right) / 2, y: height - 5 }, AXES[unit]);
       this.cross = element(svg, "path", { class: "cross" });
