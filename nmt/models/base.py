@@ -57,6 +57,21 @@ class TeacherForced(NamedTuple):
     """Token to predict from each state: int32 [N]; with padding kept, [B, T], padding 0."""
 
 
+class AttentionWeights(NamedTuple):
+    """Attention of a model on B sentences and their translations, by layer and head; None: the model has none.
+
+    Weights are float32 and sum to 1 over the last axis. Those of queries at padding have no meaning; the weight of a
+    key at padding is 0.
+    """
+
+    encoder: tf.Tensor | None
+    """Self-attention of the encoder: [layers, heads, B, S, S]."""
+    decoder: tf.Tensor | None
+    """Self-attention of the decoder, 0 above the diagonal: [layers, heads, B, T, T]."""
+    cross: tf.Tensor | None
+    """Attention of the decoder to the source: [layers, heads, B, T, S]."""
+
+
 class Seq2SeqModel(keras.Model, abc.ABC):
     """Base class of architectures: an encoder, a decoder, an output layer."""
 
@@ -132,6 +147,15 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             Weights, float32 [layers, heads, B, T, S]; None for a model without attention.
         """
         return None
+
+    def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
+        """Return all attention weights: those of ``cross_attention`` unless the architecture has self-attention too.
+
+        Args:
+            source: int32 [B, S].
+            target: int32 [B, T], from bos on.
+        """
+        return AttentionWeights(None, None, self.cross_attention(source, target))
 
     def teacher_forcing(
         self,

@@ -45,7 +45,7 @@ class EncoderLayer(Composite):
         attention_mask: tf.Tensor,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Run source positions through the layer.
 
         Args:
@@ -55,15 +55,15 @@ class EncoderLayer(Composite):
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The output, shaped as x.
+            The output, shaped as x; the self-attention weights [B, H, S, S].
         """
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
-        attended, _ = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
+        attended, weights = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.attention_connection(x, attended, dropout_seed)
         if self.feed_forward is None or self.feed_forward_connection is None:
-            return x
+            return x, weights
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
-        return self.feed_forward_connection(x, expanded, dropout_seed)
+        return self.feed_forward_connection(x, expanded, dropout_seed), weights
 
 
 class DecoderLayer(Composite):
@@ -104,7 +104,7 @@ class DecoderLayer(Composite):
         index: tf.Tensor | int = 0,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, KeysValues, tf.Tensor]:
+    ) -> tuple[tf.Tensor, KeysValues, tf.Tensor, tf.Tensor]:
         """Run target positions through the layer.
 
         Args:
@@ -118,16 +118,17 @@ class DecoderLayer(Composite):
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
-            The output, shaped as x; the keys and values, those of x included; the cross-attention weights [B, H, T, S].
+            The output, shaped as x; the keys and values, those of x included; the weights of self-attention, [B, H, T,
+            T] or with a cache [B, H, T, M], and of cross-attention, [B, H, T, S].
         """
         normed = self.self_attention_connection.before(x)
         query, keys_values = self.self_attention.queries_keys_values(normed, layout)
         if cache is not None:
             keys_values = cache.updated(index, keys_values)
-        attended, _ = self.self_attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
+        attended, own_weights = self.self_attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.self_attention_connection(x, attended, dropout_seed)
         normed = self.cross_attention_connection.before(x)
-        attended, weights = self.cross_attention(normed, source, source_mask, layout, dropout_seed)
+        attended, cross_weights = self.cross_attention(normed, source, source_mask, layout, dropout_seed)
         x = self.cross_attention_connection(x, attended, dropout_seed)
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
-        return self.feed_forward_connection(x, expanded, dropout_seed), keys_values, weights
+        return self.feed_forward_connection(x, expanded, dropout_seed), keys_values, own_weights, cross_weights

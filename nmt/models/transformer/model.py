@@ -6,10 +6,11 @@ cache in tokens of each beam, N real tokens.
 
 import contextlib
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.model import TransformerConfig
-from nmt.models.base import Seq2SeqModel, StepOutput
+from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
 from nmt.models.layers.attention import KeysValues, MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
@@ -51,7 +52,9 @@ class _Decoded(NamedTuple):
     """[B, T, D], or with a layout [N, D]."""
     layers: tuple[KeysValues, ...]
     """Keys and values of each layer, those of the new positions included."""
-    attention: tuple[tf.Tensor, ...]
+    self_attention: tuple[tf.Tensor, ...]
+    """Self-attention weights of each layer: [B, H, T, T]; with a cache, [B, H, T, M]."""
+    cross_attention: tuple[tf.Tensor, ...]
     """Cross-attention weights of each layer: [B, H, T, S]."""
 
 
@@ -130,17 +133,25 @@ class Transformer(Seq2SeqModel):
         self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
     ) -> TransformerEncoderOutput:
         """Read source ids, int32 [B, S]; see ``Seq2SeqModel``."""
+        return self._encode(source, remove_padding=remove_padding, dropout_seed=dropout_seed)[0]
+
+    def _encode(
+        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
+    ) -> tuple[TransformerEncoderOutput, list[tf.Tensor]]:
+        """Return what ``encode`` returns, and the self-attention weights of each layer, [B, H, S, S]."""
         mask = padding_mask(source)
         layout = Unpadding.of(source) if remove_padding else None
         source = self.source_word_dropout(source, dropout_seed)
         x = self._embed(self.source_embedding, self.source_positions, source, layout)
         x = self.source_dropout(x, dropout_seed)
+        attention = []
         for layer in self.encoder_layers:
-            x = layer(x, mask, layout=layout, dropout_seed=dropout_seed)
+            x, weights = layer(x, mask, layout=layout, dropout_seed=dropout_seed)
+            attention.append(weights)
         if self.config.norm == "pre" and self.encoder_norm is not None:
             x = self.encoder_norm(x)
         layers = tuple(layer.cross_attention.keys_values(x, layout) for layer in self.decoder_layers)
-        return TransformerEncoderOutput(layers, mask)
+        return TransformerEncoderOutput(layers, mask), attention
 
     def decode_states(
         self,
@@ -177,13 +188,18 @@ class Transformer(Seq2SeqModel):
         decoded = self._decode(tokens, encoded, state, visible, layout=BeamLayout(tokens, state.length))
         logits = self.output_projection().logits(decoded.states)
         logits = tf.reshape(logits, [*sizes(tokens), logits.shape[-1]])
-        weights = tf.reduce_mean(tf.cast(decoded.attention[-1], tf.float32), axis=1) if attention else None
+        weights = tf.reduce_mean(tf.cast(decoded.cross_attention[-1], tf.float32), axis=1) if attention else None
         return StepOutput(logits, weights, TransformerState(decoded.layers, visible, state.length + 1))
 
     def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
         """Return float32 [layers, H, B, T, S] for source [B, S] and target [B, T], int32."""
-        decoded = self._decode(target, self.encode(source))
-        return tf.stack([tf.transpose(tf.cast(part, tf.float32), [1, 0, 2, 3]) for part in decoded.attention])
+        return _by_layer(self._decode(target, self.encode(source)).cross_attention)
+
+    def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
+        """Return the weights of all three kinds of attention; see ``Seq2SeqModel``."""
+        encoded, encoder = self._encode(source)
+        decoded = self._decode(target, encoded)
+        return AttentionWeights(*map(_by_layer, (encoder, decoded.self_attention, decoded.cross_attention)))
 
     def output_projection(self) -> Projection:
         """Return the output layer; with tied embeddings it is the target embedding's matrix."""
@@ -208,9 +224,11 @@ class Transformer(Seq2SeqModel):
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
-        layers, attention = [], []
+        layers: list[KeysValues] = []
+        self_attention: list[tf.Tensor] = []
+        cross_attention: list[tf.Tensor] = []
         for number, layer in enumerate(self.decoder_layers):
-            x, keys_values, weights = layer(
+            x, keys_values, own_weights, cross_weights = layer(
                 x,
                 encoded.layers[number],
                 encoded.mask,
@@ -221,10 +239,11 @@ class Transformer(Seq2SeqModel):
                 dropout_seed=dropout_seed,
             )
             layers.append(keys_values)
-            attention.append(weights)
+            self_attention.append(own_weights)
+            cross_attention.append(cross_weights)
         if self.config.norm == "pre":
             x = self.decoder_norm(x)
-        return _Decoded(x, tuple(layers), tuple(attention))
+        return _Decoded(x, tuple(layers), tuple(self_attention), tuple(cross_attention))
 
     @staticmethod
     def _embed(
@@ -234,6 +253,11 @@ class Transformer(Seq2SeqModel):
         if layout is not None:
             return positions(embedding(layout.flatten(ids)), layout.positions)
         return positions(embedding(ids), tf.range(sizes(ids)[1]))
+
+
+def _by_layer(weights: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Attention weights [B, H, T, S] of each layer -> float32 [layers, H, B, T, S]."""
+    return tf.stack([tf.transpose(tf.cast(part, tf.float32), [1, 0, 2, 3]) for part in weights])
 
 
 def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:

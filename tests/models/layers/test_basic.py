@@ -201,7 +201,7 @@ def test_encoder_layer_equals_keras_hub(placement: str) -> None:
     x = normal(1, *SOURCE.shape, D_MODEL)
 
     def own(x: tf.Tensor) -> tf.Tensor:
-        return ours(x, padding_mask(SOURCE))
+        return ours(x, padding_mask(SOURCE))[0]
 
     own(x)
     randomise(ours)
@@ -243,9 +243,10 @@ def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source
     b, t, s = len(TARGET), TARGET.shape[1], SOURCE.shape[1]
     x, source = normal(1, b, t, D_MODEL), normal(2, b, s, D_MODEL)
     memory = ours.cross_attention.keys_values(source)
-    output, keys_values, alignment = ours(x, memory, padding_mask(SOURCE), causal_mask(t, t))
+    output, keys_values, own, alignment = ours(x, memory, padding_mask(SOURCE), causal_mask(t, t))
     assert output.shape == (b, t, D_MODEL)
     assert keys_values.keys.shape == keys_values.values.shape == (b, HEADS, t, D_MODEL // HEADS)
+    assert own.shape == (b, HEADS, t, t) and not np.triu(own, 1).any()
     assert alignment.shape == (b, HEADS, t, s)
     np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), np.ones((b, HEADS, t)), **CLOSE)
     at_padding = np.broadcast_to(~padding_mask(SOURCE).numpy(), alignment.shape)
