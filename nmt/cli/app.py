@@ -22,6 +22,7 @@ from nmt.cli.commands.translate import translate
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
 from nmt.cli.inspection.samples import samples
+from nmt.cli.inspection.tokens import tokens
 from nmt.cli.plot.app import plot
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
 from nmt.errors import NmtError
@@ -31,7 +32,7 @@ COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
     "Quality": [evaluate, samples, average],
     "Use elsewhere": [export, serve],
-    "Run and machine": [info, bench],
+    "Run and machine": [info, tokens, bench],
     "Corpora": [fetch, demo],
 }
 

@@ -44,6 +44,9 @@ class Tokenizer(Protocol):
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return what each id stands for, special ids included. A piece shows a space as ``SPACE_MARK``."""
 
+    def byte_of(self, id_: int) -> int | None:
+        """Return the byte that an id stands for; None for any other id."""
+
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
 

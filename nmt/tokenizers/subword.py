@@ -134,6 +134,10 @@ class SubwordTokenizer:
         """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
         return [self._pieces.id_to_piece(int(id_)) for id_ in ids]
 
+    def byte_of(self, id_: int) -> int | None:
+        """Return the byte that an id stands for; None for any other id."""
+        return int(self._pieces.id_to_piece(id_)[1:-1], 16) if self._pieces.is_byte(id_) else None
+
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
         pieces = self._pieces.encode(self.normalize(text), out_type=str)

@@ -77,6 +77,10 @@ class WordTokenizer:
             for id_ in ids
         ]
 
+    def byte_of(self, id_: int) -> int | None:
+        """Return None: no id stands for a byte."""
+        return None
+
     def unknown(self, text: str) -> list[str]:
         """Return the words of raw text that become unk, in order."""
         return [word for word in self._split(self.normalize(text)) if word not in self._ids]

@@ -99,7 +99,7 @@ def test_every_parameter_stands_on_the_page_with_its_default(command: str, monke
 def test_commands_are_in_the_order_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NAMES == [
         "prepare", "train", "plot", "translate", "evaluate", "samples", "average", "export", "serve",
-        "info", "bench", "fetch", "demo",
+        "info", "tokens", "bench", "fetch", "demo",
     ]  # fmt: skip
     text = page("", 80, monkeypatch)
     headings = [line.rstrip(":") for line in text.splitlines() if line.endswith(":")]

@@ -151,7 +151,7 @@ def translate(
             f"--workers {workers} shares the lines of a file to translate; received it "
             f"{'with --score' if score else 'without --input'}. Leave it out{'' if score else ', or give --input'}."
         )
-    texts, names = _read(sentences, input_)
+    texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
     if translates_with_export(backend, export, precision):
         translator = load_export(run, epoch, settings, export, workers or 1)
@@ -200,8 +200,12 @@ def _refuse_contradictions(
     refuse_idle_beam_options(settings)
 
 
-def _read(sentences: list[str] | None, path: Path | None) -> tuple[list[str], list[str]]:
-    """Return the sentences, and the name of each in messages."""
+def read_sentences(sentences: list[str] | None, path: Path | None) -> tuple[list[str], list[str]]:
+    """Return the sentences of the command line, of --input or of standard input, and the name of each in messages.
+
+    Raises:
+        NmtError: if sentences come from two places, or a file cannot be read.
+    """
     from nmt.storage.text import read_lines
 
     if sentences and path:
