@@ -29,8 +29,8 @@ WINGS: dict[str, str] = {
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "api": "errors config runs data decoding evaluation training",
     "serving": "errors extras storage config tokenizers runs data decoding api",
-    "cli": "errors extras storage config runtime cluster models runs data decoding evaluation training plotting "
-    "benchmark export api serving",
+    "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
+    "plotting benchmark export api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -70,6 +70,7 @@ WITHOUT_TENSORFLOW = [
     "models.registry",
     "models.transformer.accounting",
     "plotting.alignment",
+    "plotting.attention",
     "plotting.figures",
     "plotting.lesson.binary_code",
     "plotting.lesson.learned_phrases",

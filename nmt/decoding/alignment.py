@@ -1,4 +1,4 @@
-"""Word alignment by cross-attention."""
+"""Attention of a model on a sentence and its translation; word alignment by cross-attention."""
 
 from typing import NamedTuple
 
@@ -27,3 +27,19 @@ class CrossAttention(NamedTuple):
             return []
         aligned = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
         return [(int(i), j) for j, (i, id_) in enumerate(zip(aligned, self.target, strict=True)) if id_ != EOS]
+
+
+class AttentionMaps(NamedTuple):
+    """All attention of a model on a sentence and its translation; None: the model has none of this kind."""
+
+    source: list[int]
+    """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
+    target: list[int]
+    """T ids as the decoder writes them, without bos. It reads bos and the first T - 1 of them."""
+    encoder: np.ndarray | None
+    """Attention of each source token to each source token: float32 [layers, heads, S, S]."""
+    decoder: np.ndarray | None
+    """Attention of each token that the decoder reads to each of them, 0 above the diagonal: float32 [layers, heads, T,
+    T]."""
+    cross: np.ndarray | None
+    """Attention of each target token, as it is written, to each source token: float32 [layers, heads, T, S]."""

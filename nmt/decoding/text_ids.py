@@ -9,7 +9,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.errors import DataError
-from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.base import EOS, Tokenizer
 
 
 def encode_sources(
@@ -66,6 +66,29 @@ def encode_prefix(tokenizer: Tokenizer, prefix: str) -> list[int]:
             "made of words that the model can generate. Leave that word out."
         )
     return tokenizer.encode(prefix)
+
+
+def encode_target(tokenizer: Tokenizer, config: Config, text: str) -> list[int]:
+    """Return the ids of a raw translation, from its first word to eos.
+
+    Args:
+        tokenizer: tokenizer of the target side.
+        config: configuration of the run.
+        text: raw text.
+
+    Raises:
+        DataError: if it has no words, or more than the model writes.
+    """
+    ids = tokenizer.encode(text)
+    if not ids:
+        raise DataError(f"Translation {text[:60]!r} has no words after normalization. Give a translation with a word.")
+    limit = config.model.limits.target
+    if limit is not None and len(ids) + 1 > limit:
+        raise DataError(
+            f"Too long: translation {text[:60]!r} has {len(ids)} tokens. This model writes at most {limit - 1} tokens. "
+            f"Give a shorter one, or train with {config.model.settings_for_length(len(ids) + 1)}."
+        )
+    return [*ids, EOS]
 
 
 def unknown_words(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[str]:

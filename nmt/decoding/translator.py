@@ -12,10 +12,17 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Sequences
-from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.alignment import AttentionMaps, CrossAttention
 from nmt.decoding.model_search import FEW_STEPS, ModelSearch
 from nmt.decoding.search_options import GREEDY, SearchOptions
-from nmt.decoding.text_ids import check_lengths, encode_prefix, encode_sources, max_lengths, unknown_words
+from nmt.decoding.text_ids import (
+    check_lengths,
+    encode_prefix,
+    encode_sources,
+    encode_target,
+    max_lengths,
+    unknown_words,
+)
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.models.accounting import count_weights
@@ -189,6 +196,28 @@ class Translator:
                 ids, length = [id_ for id_ in source[row].tolist() if id_ != PAD], len(targets[index])
                 found[index] = CrossAttention(ids, targets[index], weights.numpy()[:, :, row, :length, : len(ids)])
         return found
+
+    def attention_maps(self, source: str, target: list[int]) -> AttentionMaps:
+        """Return all attention of the model on a raw sentence and the ids of a translation of it.
+
+        Args:
+            source: sentence with a word at least.
+            target: T ids from the first word on, such as ``Translation.ids``, at least one.
+        """
+        read = self._rows([self.source.encode(source)], [0])
+        shifted = tf.constant([[BOS, *target[:-1]]], tf.int32)
+        weights = self.model.attention_weights(tf.constant(read), shifted)
+        return AttentionMaps(
+            read[0].tolist(), target, *(None if part is None else part.numpy()[:, :, 0] for part in weights)
+        )
+
+    def given_translation(self, text: str) -> Translation:
+        """Return a raw translation that a person wrote as one that the model finished; ``unknown`` is empty.
+
+        Raises:
+            DataError: if it has no words, or more than the model writes.
+        """
+        return Translation(text, [], True, encode_target(self.target, self.config, text))
 
     def _translation(self, row: list[int], unknown: list[str], score: float | None) -> Translation:
         ids = [id_ for id_ in row if id_ != PAD]

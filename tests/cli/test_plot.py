@@ -1,4 +1,4 @@
-"""``nmt plot alignment``: a run's attention on a sentence, for every architecture with attention."""
+"""``nmt plot alignment`` and ``nmt plot attention``: a run's attention on a sentence, for every architecture."""
 
 import shutil
 import sys
@@ -12,7 +12,13 @@ from matplotlib.figure import Figure
 
 import nmt
 from nmt.cli.app import main
+from nmt.decoding.alignment import AttentionMaps
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.plotting import figures
+from nmt.runs.directory import find_run
+from nmt.tokenizers.base import EOS
+from nmt.tokenizers.registry import load_tokenizer
 
 RECURRENT = """
 model: {architecture: recurrent, width: 16, attention: general, step: luong}
@@ -35,21 +41,39 @@ def runs(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 Plot = Callable[..., tuple[np.ndarray, Figure]]
+Draw = Callable[..., Figure]
 
 
 @pytest.fixture
-def plot(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Plot:
-    """Return a function that runs ``nmt plot alignment`` with arguments and returns the weights drawn, [T, S]."""
+def draw(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
+    """Return a function that runs ``nmt plot`` with arguments and returns the figure."""
     drawn: list[Figure] = []
     monkeypatch.chdir(runs)
     monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
 
-    def run(*arguments: str) -> tuple[np.ndarray, Figure]:
-        monkeypatch.setattr(sys, "argv", ["nmt", "plot", "alignment", *arguments])
+    def run(*arguments: str) -> Figure:
+        monkeypatch.setattr(sys, "argv", ["nmt", "plot", *arguments])
         with pytest.raises(SystemExit) as left:
             main()
         assert not left.value.code
-        return np.asarray(drawn[-1].axes[0].get_images()[0].get_array()), drawn[-1]
+        return drawn[-1]
+
+    return run
+
+
+def matrices(figure: Figure) -> list[np.ndarray]:
+    """Return the weights drawn, [T, S] each, with NaN where a cell is blank."""
+    images = [axes.get_images()[0].get_array() for axes in figure.axes if axes.get_images()]
+    return [np.ma.filled(image, np.nan) for image in images]  # type: ignore[no-untyped-call]
+
+
+@pytest.fixture
+def plot(draw: Draw) -> Plot:
+    """Return a function that runs ``nmt plot alignment`` with arguments and returns the weights drawn, [T, S]."""
+
+    def run(*arguments: str) -> tuple[np.ndarray, Figure]:
+        figure = draw("alignment", *arguments)
+        return matrices(figure)[0], figure
 
     return run
 
@@ -58,14 +82,24 @@ def title(figure: Figure) -> str:
     return figure.texts[0].get_text()
 
 
+def details(figure: Figure) -> str:
+    return figure.texts[1].get_text()
+
+
+def labels(figure: Figure, number: int = 0) -> tuple[list[str], list[str]]:
+    """Return the tokens at the rows and at the columns of a matrix."""
+    axes = figure.axes[number]
+    return [text.get_text() for text in axes.get_yticklabels()], [text.get_text() for text in axes.get_xticklabels()]
+
+
 @pytest.mark.parametrize(("run", "tokens"), [("base", ["<s>", *TOKENS]), ("recurrent", TOKENS)])
 def test_labels_are_the_tokens_that_the_model_reads_and_writes(plot: Plot, run: str, tokens: list[str]) -> None:
     weights, figure = plot("--run", run, SENTENCE)
     matrix = figure.axes[0]
     assert [label.get_text() for label in matrix.get_xticklabels()] == tokens
-    [details] = nmt.load(run).translate_details([SENTENCE])
-    assert details.text
-    expected = [*details.text.split(), *(["</s>"] if details.finished else [])]
+    [found] = nmt.load(run).translate_details([SENTENCE])
+    assert found.text
+    expected = [*found.text.split(), *(["</s>"] if found.finished else [])]
     assert [label.get_text() for label in matrix.get_yticklabels()] == expected
     assert weights.shape == (len(expected), len(tokens))
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
@@ -84,13 +118,14 @@ def test_layer_and_head_choose_the_attention(plot: Plot) -> None:
     ):
         weights, figure = plot("--run", "deep", *arguments, SENTENCE)
         np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
-        assert title(figure) == f"Run deep\nAttention of {name}"
+        assert title(figure) == f"Attention of {name}"
+        assert details(figure).startswith("run deep · ")
     assert not np.allclose(layers[0, 3], layers[1, 2])
 
 
 def test_a_recurrent_model_has_one_layer_and_one_head(plot: Plot) -> None:
     weights, figure = plot("--run", "recurrent", SENTENCE)
-    assert title(figure) == "Run recurrent\nAttention of layer 1 of 1"
+    assert title(figure) == "Attention of layer 1 of 1"
     np.testing.assert_array_equal(plot("--run", "recurrent", "--layer", "1", "--head", "1", SENTENCE)[0], weights)
 
 
@@ -98,6 +133,70 @@ def test_unknown_words_are_reported_and_shown_as_unknown(plot: Plot, capsys: pyt
     _, figure = plot("--run", "base", "im xylophone")
     assert "nmt: 'im xylophone': unknown to the model: xylophone\n" in capsys.readouterr().err
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "im", "<unk>", "</s>"]
+
+
+def test_a_given_translation_is_read_word_by_word(plot: Plot, capsys: pytest.CaptureFixture[str]) -> None:
+    weights, figure = plot("--run", "deep", "--epoch", "1", "--target", "ich xylophon drei", SENTENCE)
+    assert labels(figure)[0] == ["ich", "<unk>", "drei", "</s>"]
+    assert details(figure).endswith(" · weights: epoch 1 · translation given")
+    assert "nmt: 'ich xylophon drei': unknown to the model: xylophon\n" in capsys.readouterr().err
+    translator = nmt.load("deep", 1)
+    ids = [*translator.translator.target.encode("ich xylophon drei"), EOS]
+    [attention] = translator.attention([SENTENCE], [Translation("", [], True, ids)])
+    np.testing.assert_allclose(weights, attention.weights[-1].mean(axis=0), rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def maps(runs: Path) -> AttentionMaps:
+    """Return the attention of run "deep" on the sentence and its translation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(runs)
+        translator = Translator.load(find_run("deep"))
+    [found] = translator.translate([SENTENCE])
+    return translator.attention_maps(SENTENCE, found.ids)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_a_sheet_has_a_matrix_for_each_head(draw: Draw, maps: AttentionMaps, kind: str) -> None:
+    figure = draw("attention", "--run", "deep", "--kind", kind, SENTENCE)
+    expected: np.ndarray = getattr(maps, kind)[-1]
+    name, layers = {
+        "encoder": ("Self-attention of the encoder", 1),
+        "decoder": ("Self-attention of the decoder", 2),
+        "cross": ("Cross-attention", 2),
+    }[kind]
+    assert title(figure) == f"{name}, layer {layers} of {layers}"
+    assert [axes.get_xlabel() for axes in figure.axes[:4]] == [f"head {n}" for n in (1, 2, 3, 4)]
+    assert not np.allclose(expected[0], expected[1])
+    heads = np.array(matrices(figure))
+    np.testing.assert_allclose(np.nan_to_num(heads), expected, rtol=1e-4, atol=1e-6)
+    blank = np.triu(np.ones(heads.shape[1:], bool), 1) if kind == "decoder" else np.zeros(heads.shape[1:], bool)
+    np.testing.assert_array_equal(np.isnan(heads), [blank] * 4)
+    written = load_tokenizer(find_run("deep").tokenizer_path("target")).pieces(maps.target)
+    read, source = ["<s>", *written[:-1]], ["<s>", *TOKENS]
+    assert labels(figure) == {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}[kind]
+
+
+def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMaps) -> None:
+    cross = maps.cross
+    assert cross is not None and cross.shape[:2] == (2, 4)
+    both = [f"layer {n}, head {h}" for n in (1, 2) for h in range(1, 5)]
+    for arguments, expected, name, captions in (
+        (["--layer", "1"], cross[0], "layer 1 of 2", [f"head {n}" for n in (1, 2, 3, 4)]),
+        (["--layer", "all"], cross.reshape(8, *cross.shape[2:]), "all 2 layers", both),
+        (["--layer", "all", "--head", "3"], cross[:, 2], "all 2 layers, head 3 of 4", [both[2], both[6]]),
+        (["--head", "3"], cross[1, 2:3], "layer 2 of 2, head 3 of 4", [""]),
+    ):
+        figure = draw("attention", "--run", "deep", *arguments, SENTENCE)
+        assert title(figure) == f"Cross-attention, {name}"
+        np.testing.assert_allclose(matrices(figure), expected, rtol=1e-4, atol=1e-6)
+        assert [axes.get_xlabel() for axes in figure.axes[:-1]] == captions
+
+
+def test_the_attention_of_a_recurrent_model_is_a_matrix_alone(draw: Draw) -> None:
+    figure = draw("attention", "--run", "recurrent", "--layer", "all", SENTENCE)
+    assert title(figure) == "Cross-attention, layer 1 of 1"
+    np.testing.assert_array_equal(matrices(figure), matrices(draw("alignment", "--run", "recurrent", SENTENCE)))
 
 
 @pytest.mark.slow

@@ -9,16 +9,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from nmt.plotting import figures
-from nmt.plotting.alignment import LARGEST_SIDE, LONGEST_LABEL, draw_alignment
+from nmt.plotting.alignment import draw_alignment
+from nmt.plotting.attention import LARGEST_SIDE, LONGEST_LABEL
 
-TITLE = "Run base\nAttention of layer 1 of 1, mean of 4 heads"
+TITLE = "Attention of layer 1 of 1, mean of 4 heads", "run base · data words · 2026-01-02"
 
 
 def draw(source: list[str], target: list[str], seed: int = 0) -> tuple[Figure, np.ndarray]:
     """Return the figure of random weights, and the weights."""
     weights = np.random.default_rng(seed).dirichlet(np.ones(len(source)), size=len(target))
     figure = figures.empty_figure()
-    draw_alignment(figure, source, target, weights, TITLE)
+    draw_alignment(figure, source, target, weights, *TITLE)
     return figure, weights
 
 
@@ -26,19 +27,18 @@ def words(count: int, longest: int = 12) -> list[str]:
     return [f"{'w' * (1 + 5 * n % longest)}{n}" for n in range(count)]
 
 
-def test_the_matrix_is_that_of_the_weights_from_black_to_white() -> None:
+def test_the_matrix_is_that_of_the_weights() -> None:
     figure, weights = draw(["im", "thirsty", "</s>"], ["ich", "bin", "durstig", "</s>"])
     matrix, bar = figure.axes
     (image,) = matrix.get_images()
     np.testing.assert_array_equal(np.asarray(image.get_array()), weights)
-    assert image.get_clim() == (0, 1)
-    assert image.cmap(0.0)[:3] == (0, 0, 0) and image.cmap(1.0)[:3] == (1, 1, 1)
+    assert image.get_clim() == (0, pytest.approx(np.ceil(10 * weights.max()) / 10)) == bar.get_ylim()
     assert [label.get_text() for label in matrix.get_xticklabels()] == ["im", "thirsty", "</s>"]
     assert [label.get_text() for label in matrix.get_yticklabels()] == ["ich", "bin", "durstig", "</s>"]
     top, bottom = (matrix.get_yticklabels()[row].get_window_extent().y0 for row in (0, -1))
     assert top > bottom, "the translation is read from top to bottom"
-    assert (matrix.get_xlabel(), matrix.get_ylabel(), bar.get_ylabel()) == ("source", "target", "attention weight")
-    assert [text.get_text() for text in figure.texts] == [TITLE]
+    assert (matrix.get_title(), matrix.get_ylabel(), bar.get_ylabel()) == ("source", "target", "attention weight")
+    assert tuple(text.get_text() for text in figure.texts) == TITLE
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,16 @@ def test_the_matrix_is_that_of_the_weights_from_black_to_white() -> None:
 def test_everything_is_in_the_picture_and_cells_are_squares(columns: int, rows: int, longest: int) -> None:
     figure, _ = draw(words(columns, longest), words(rows, longest))
     matrix, bar = figure.axes
-    (title,) = figure.texts
-    labels = [*matrix.get_xticklabels(), *matrix.get_yticklabels(), matrix.xaxis.label, matrix.yaxis.label]
+    title, details = figure.texts
+    labels = [*matrix.get_xticklabels(), *matrix.get_yticklabels(), matrix.title, matrix.yaxis.label]
     around = matrix.get_tightbbox()
     assert around is not None
-    for part in [*labels, *bar.get_yticklabels(), bar.yaxis.label, title]:
+    for part in [*labels, *bar.get_yticklabels(), bar.yaxis.label, title, details]:
         box = part.get_window_extent()
         assert box.x0 >= 0 and box.y0 >= 0, part
         assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, part
-    assert title.get_window_extent().y0 > around.y1, "the title stands above the labels"
+    assert title.get_window_extent().y0 > details.get_window_extent().y1
+    assert details.get_window_extent().y0 > around.y1, "the title stands above the labels"
     inside = matrix.get_window_extent()
     assert inside.width / columns == pytest.approx(inside.height / rows)
     assert inside.height / rows >= 1.2 * matrix.get_yticklabels()[0].get_fontsize() * figure.dpi / 72

@@ -6,6 +6,7 @@ import typer
 
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.plot.alignment import alignment
+from nmt.cli.plot.attention import attention
 from nmt.cli.plot.by_length import by_length
 from nmt.cli.plot.compare import compare
 from nmt.cli.plot.embedding_figures import embeddings, words
@@ -26,7 +27,7 @@ from nmt.plotting.registry import FIGURES
 SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
     "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": compare},
     "Data and scores": {"lengths": lengths, "by-length": by_length},
-    "Attention of a run": {"alignment": alignment},
+    "Attention of a run": {"alignment": alignment, "attention": attention},
     "Lesson, without a run": {
         "position-matrix": position_matrix,
         "sinusoids": sinusoids,

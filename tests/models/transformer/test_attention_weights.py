@@ -53,7 +53,9 @@ class Reference:
         def split(x: np.ndarray) -> np.ndarray:
             return x.reshape(*x.shape[:2], heads, size).transpose(0, 2, 1, 3)
 
-        q, k, v = (split(linear(part, x)) for part, x in ((layer.query, queries), (layer.key, keys), (layer.value, keys)))
+        q, k, v = (
+            split(linear(part, x)) for part, x in ((layer.query, queries), (layer.key, keys), (layer.value, keys))
+        )
         width = size if self.config.attention_scale == "head" else heads * size
         weights = softmax(np.where(allowed, q @ k.transpose(0, 1, 3, 2) / np.sqrt(width), -np.inf))
         joined = (weights @ v).transpose(0, 2, 1, 3).reshape(*queries.shape[:2], heads * size)
