@@ -30,16 +30,16 @@ class CrossAttention(NamedTuple):
 
 
 class AttentionMaps(NamedTuple):
-    """All attention of a model on a sentence and its translation; None: the model has none of this kind."""
+    """All attention of a model on a sentence and its translation."""
 
     source: list[int]
     """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
     target: list[int]
     """T ids as the decoder writes them, without bos. It reads bos and the first T - 1 of them."""
     encoder: np.ndarray | None
-    """Attention of each source token to each source token: float32 [layers, heads, S, S]."""
+    """Attention of each source token to each of them: float32 [layers, heads, S, S]; None without self-attention."""
     decoder: np.ndarray | None
     """Attention of each token that the decoder reads to each of them, 0 above the diagonal: float32 [layers, heads, T,
-    T]."""
-    cross: np.ndarray | None
+    T]; None without self-attention."""
+    cross: np.ndarray
     """Attention of each target token, as it is written, to each source token: float32 [layers, heads, T, S]."""

@@ -186,15 +186,10 @@ class Translator:
         for batch in self._batches(targets):
             source, target = self._rows(encoded, batch), _padded([targets[index] for index in batch])
             shifted = tf.pad(tf.constant(target)[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
-            weights = self.model.cross_attention(tf.constant(source), shifted)
-            if weights is None:
-                raise DataError(
-                    f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments are "
-                    "made of attention. Choose a run whose model has attention, or translate without --alignment."
-                )
+            weights = self._present(self.model.cross_attention(tf.constant(source), shifted))
             for row, index in enumerate(batch):
                 ids, length = [id_ for id_ in source[row].tolist() if id_ != PAD], len(targets[index])
-                found[index] = CrossAttention(ids, targets[index], weights.numpy()[:, :, row, :length, : len(ids)])
+                found[index] = CrossAttention(ids, targets[index], weights[:, :, row, :length, : len(ids)])
         return found
 
     def attention_maps(self, source: str, target: list[int]) -> AttentionMaps:
@@ -203,13 +198,30 @@ class Translator:
         Args:
             source: sentence with a word at least.
             target: T ids from the first word on, such as ``Translation.ids``, at least one.
+
+        Raises:
+            DataError: for a model without attention.
         """
         read = self._rows([self.source.encode(source)], [0])
         shifted = tf.constant([[BOS, *target[:-1]]], tf.int32)
         weights = self.model.attention_weights(tf.constant(read), shifted)
-        return AttentionMaps(
-            read[0].tolist(), target, *(None if part is None else part.numpy()[:, :, 0] for part in weights)
+        encoder, decoder = (
+            None if part is None else part.numpy()[:, :, 0] for part in (weights.encoder, weights.decoder)
         )
+        return AttentionMaps(read[0].tolist(), target, encoder, decoder, self._present(weights.cross)[:, :, 0])
+
+    def _present(self, weights: tf.Tensor | None) -> np.ndarray:
+        """Return cross-attention weights as an array.
+
+        Raises:
+            DataError: if there are none.
+        """
+        if weights is None:
+            raise DataError(
+                f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and "
+                "figures of attention need it. Choose a run whose model has attention."
+            )
+        return np.asarray(weights)
 
     def given_translation(self, text: str) -> Translation:
         """Return a raw translation that a person wrote as one that the model finished; ``unknown`` is empty.

@@ -24,7 +24,7 @@ COLORS = LinearSegmentedColormap.from_list("attention", ["#edf1f5", "#a5c1dc", "
 FRAME: dict[str, Any] = {"color": "#8a929a", "linewidth": 0.6}
 
 BAR_GAP, BAR_WIDTH, BAR_HEIGHTS = 0.25, 0.13, (1.2, 3.0)
-LEAST_WIDTH = 4.5  # of the figure, so that its title has room
+LEAST_WIDTH = 5.5  # of the figure, so that its title has room
 LARGEST_FONT, SMALLEST_FONT = 10.0, 5.0  # points of token labels; below the smallest, labels thin out
 LINE = 1.25  # height of a line of text, in its font size
 LONGEST_LABEL, LONGEST_SHEET_LABEL = 40, 24  # characters

@@ -1165,7 +1165,7 @@ $ nmt plot losses --head 1
 nmt: plot losses has no option '--head' (did you mean '--help'?). See nmt plot losses --help
 
 $ nmt plot alignment '?!'
-nmt: Sentence '?!' has no words after normalization. An alignment needs a word at least. Give another sentence.
+nmt: Sentence '?!' has no words after normalization. Attention needs a word at least. Give another sentence.
 
 $ nmt plot alignment --layer 0 'im thirsty'
 nmt: --layer must be greater than or equal to 1; received '0'. See nmt plot alignment --help
@@ -1179,8 +1179,32 @@ nmt: The attention of run 'base' has no head 5. Its heads: 1-4. Give one of thes
 $ printf 'model: {architecture: recurrent, width: 8, attention: none}\ntraining: {epochs: 1}\n' > configs/plain.yaml
 $ nmt train --config plain.yaml
 $ nmt plot alignment --run plain 'im thirsty'
-nmt: This model of architecture 'recurrent' has no attention. Alignments are made of attention. Choose a run whose
-     model has attention, or translate without --alignment.
+nmt: This model of architecture 'recurrent' has no attention. Alignments and figures of attention need it. Choose a
+     run whose model has attention.
+
+$ nmt plot alignment --target '?!' 'im thirsty'
+nmt: Translation '?!' has no words after normalization. Give a translation with a word.
+
+$ nmt plot attention --kind crss 'im thirsty'
+nmt: There is no attention 'crss' (did you mean 'cross'?). Known: encoder, decoder, cross.
+
+$ nmt plot attention --layer every 'im thirsty'
+nmt: --layer is the number of a layer, from 1, or all; received 'every'. Give such a value.
+
+$ nmt plot attention --kind encoder --layer 2 'im thirsty'
+nmt: The attention of run 'base' has no layer 2. Its layers: 1. Give one of these, or leave --layer out.
+
+# --- nmt tokens ------------------------------------------------------------------------------------------------------
+
+$ nmt tokens --run base --dataset english-german-both 'im thirsty'
+nmt: Tokenizers come from a run or from a dataset; received --run base and --dataset english-german-both. Leave one of
+     them out.
+
+$ nmt tokens --side traget 'im thirsty'
+nmt: There is no side 'traget' (did you mean 'target'?). Known: source, target, both.
+
+$ nmt tokens --input letters.en
+nmt: There is no file letters.en. Check the name, or give the full path.
 
 # --- nmt samples, nmt average ----------------------------------------------------------------------------------------
 
@@ -1883,6 +1907,8 @@ OUT_OF_REACH = {
         "export/saved_model.py",
         "could not translate with",
     ): "what was written just before is damaged, see test_saved_model.py",
+    ("cli/plot/attention.py", "has no self-attention"): "test_plot.py, which has a recurrent run",
+    ("decoding/text_ids.py", "Too long: translation"): "test_text_ids.py, in less time",
     # Exports: tests/export/
     ("decoding/ctranslate2_translator.py", "CTranslate2 cannot load"): "its checksum is compared before",
     ("decoding/ctranslate2_translator.py", "Too long"): "test_ctranslate2.py, in less time",

@@ -119,7 +119,7 @@ def test_layer_and_head_choose_the_attention(plot: Plot) -> None:
         weights, figure = plot("--run", "deep", *arguments, SENTENCE)
         np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
         assert title(figure) == f"Attention of {name}"
-        assert details(figure).startswith("run deep · ")
+        assert details(figure).startswith("run deep\N{NO-BREAK SPACE}· ")
     assert not np.allclose(layers[0, 3], layers[1, 2])
 
 
@@ -138,7 +138,7 @@ def test_unknown_words_are_reported_and_shown_as_unknown(plot: Plot, capsys: pyt
 def test_a_given_translation_is_read_word_by_word(plot: Plot, capsys: pytest.CaptureFixture[str]) -> None:
     weights, figure = plot("--run", "deep", "--epoch", "1", "--target", "ich xylophon drei", SENTENCE)
     assert labels(figure)[0] == ["ich", "<unk>", "drei", "</s>"]
-    assert details(figure).endswith(" · weights: epoch 1 · translation given")
+    assert details(figure).split()[-7:] == ["·", "weights:", "epoch", "1", "·", "translation", "given"]
     assert "nmt: 'ich xylophon drei': unknown to the model: xylophon\n" in capsys.readouterr().err
     translator = nmt.load("deep", 1)
     ids = [*translator.translator.target.encode("ich xylophon drei"), EOS]
@@ -197,6 +197,20 @@ def test_the_attention_of_a_recurrent_model_is_a_matrix_alone(draw: Draw) -> Non
     figure = draw("attention", "--run", "recurrent", "--layer", "all", SENTENCE)
     assert title(figure) == "Cross-attention, layer 1 of 1"
     np.testing.assert_array_equal(matrices(figure), matrices(draw("alignment", "--run", "recurrent", SENTENCE)))
+
+
+def test_a_recurrent_model_has_no_self_attention(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(runs)
+    monkeypatch.setattr(sys, "argv", ["nmt", "plot", "attention", "--run", "recurrent", "--kind", "encoder", SENTENCE])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    assert capsys.readouterr().err == (
+        "nmt: Run 'recurrent' has no self-attention: architecture 'recurrent' has attention of the decoder to the "
+        "source alone. Leave --kind encoder out.\n"
+    )
 
 
 @pytest.mark.slow

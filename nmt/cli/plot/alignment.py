@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
-from nmt.cli.plot.attention import Attended, SentenceArgument, TargetOption, attend, choose_layer, weights_of_kind
+from nmt.cli.plot.attention import Attended, SentenceArgument, TargetOption, attend, choose_layer
 from nmt.cli.plot.saving import OutputOption, ShowOption, finish, path_of
 
 if TYPE_CHECKING:
@@ -56,13 +56,12 @@ def _draw_alignment(run: "Run", attended: Attended, layer: int | None, head: int
     """Draw the attention of a head, or the mean over the heads of a layer.
 
     Raises:
-        DataError: for a model without attention.
         NotFoundError: for a layer or head that the model does not have.
     """
     from nmt.plotting.alignment import draw_alignment
     from nmt.plotting.figures import empty_figure
 
-    weights = weights_of_kind(attended.maps, "cross", run)
+    weights = attended.maps.cross
     number = choose_layer(weights, layer, head, run.name)
     layers, heads = weights.shape[:2]
     of_layer, part = weights[number - 1], f"Attention of layer {number} of {layers}"

@@ -21,6 +21,7 @@ KINDS = {
     "cross": "Cross-attention",
 }
 ALL = "all"
+SEPARATOR = "\N{NO-BREAK SPACE}· "
 
 SentenceArgument = Annotated[str, typer.Argument(help="Source sentence.", metavar="SENTENCE")]
 TargetOption = Annotated[
@@ -156,8 +157,11 @@ def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> 
     written = translator.target.pieces(translation.ids)
     begin = translator.target.pieces([BOS])
     of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
-    details = [run_title(run), f"weights: {of}", *([] if target is None else ["translation given"])]
-    return Attended(maps, translator.source.pieces(maps.source), written, [*begin, *written[:-1]], " · ".join(details))
+    # A line of the title breaks behind a dot.
+    details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
+    if target is not None:
+        details += f"{SEPARATOR}translation given"
+    return Attended(maps, translator.source.pieces(maps.source), written, [*begin, *written[:-1]], details)
 
 
 def choose_layer(weights: "np.ndarray", layer: int | None, head: int | None, run: str) -> int:
@@ -184,25 +188,20 @@ def choose_layer(weights: "np.ndarray", layer: int | None, head: int | None, run
     return layer or layers
 
 
-def weights_of_kind(maps: "AttentionMaps", kind: str, run: "Run") -> "np.ndarray":
+def _weights_of_kind(maps: "AttentionMaps", kind: str, run: "Run") -> "np.ndarray":
     """Return the attention of a kind, [layers, heads, rows, columns].
 
     Raises:
         DataError: if the model has none.
     """
-    weights: np.ndarray | None = {"encoder": maps.encoder, "decoder": maps.decoder, "cross": maps.cross}[kind]
-    if weights is not None:
-        return weights
-    architecture = run.config().model.architecture
-    if maps.cross is None:
+    by_kind: dict[str, np.ndarray | None] = {"encoder": maps.encoder, "decoder": maps.decoder, "cross": maps.cross}
+    weights = by_kind[kind]
+    if weights is None:
         raise DataError(
-            f"Run {run.name!r} has no attention: its model of architecture {architecture!r} is without it. Choose a "
-            "run whose model has attention."
+            f"Run {run.name!r} has no self-attention: architecture {run.config().model.architecture!r} has attention "
+            f"of the decoder to the source alone. Leave --kind {kind} out."
         )
-    raise DataError(
-        f"Run {run.name!r} has no self-attention: architecture {architecture!r} has attention of the decoder to the "
-        f"source alone. Leave --kind {kind} out."
-    )
+    return weights
 
 
 def _draw_attention(run: "Run", attended: Attended, kind: str, layer: int | str | None, head: int | None) -> "Figure":
@@ -210,7 +209,7 @@ def _draw_attention(run: "Run", attended: Attended, kind: str, layer: int | str 
     from nmt.plotting.attention import Panel, Tokens, above_diagonal_blank, draw_matrix, draw_sheet
     from nmt.plotting.figures import empty_figure
 
-    weights = weights_of_kind(attended.maps, kind, run)
+    weights = _weights_of_kind(attended.maps, kind, run)
     layers, heads = weights.shape[:2]
     chosen = choose_layer(weights, layer if isinstance(layer, int) else None, head, run.name)
     if kind == "decoder":
