@@ -32,6 +32,7 @@ ABBREVIATED = {
     "NMT_FUZZ_MINUTES=10": "NMT_FUZZ_MINUTES=0",  # the same files in every run
     "tests/test_fuzz.py": "tests/test_fuzz.py -k yaml",
     "tests/training/test_interrupts.py": "tests/training/test_interrupts.py --collect-only",  # they run anyway
+    "tests/plotting/test_gallery.py": "tests/plotting/test_gallery.py --collect-only",
 }
 
 

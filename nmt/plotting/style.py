@@ -202,7 +202,7 @@ def fit(text: Text, width: float, lines: int = MOST_TITLE_LINES) -> None:
             low = columns
         else:
             low, high = max(1, low), columns - 1
-    text.set_text(_wrapped(whole, low, lines))
+    text.set_text(_wrapped(whole, max(1, low), lines))
 
 
 def _wrapped(text: str, columns: int, lines: int) -> str:

@@ -1170,6 +1170,60 @@ $ nmt plot words
 nmt: checkpoints/base/weights/epoch-0002.safetensors has 13 word embeddings, and checkpoints/base/tokenizer.source.json
      has 14 ids. Restore a copy of the one that is not of run 'base'.
 
+# Several runs, speed, scores
+
+$ nmt plot compare
+nmt: plot compare takes RUN...; received none. See nmt plot compare --help
+
+$ nmt plot compare base bass
+nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
+
+$ nmt plot compare base --metric los
+nmt: --metric must be one of loss, accuracy, bleu, chrf, train-loss, train-accuracy, learning-rate; received 'los'.
+     Choose one of these.
+
+$ nmt plot compare base --by hours
+nmt: --by must be one of steps, epochs, tokens, minutes; received 'hours'. Choose one of these.
+
+$ nmt plot compare base --metric bleu --by steps
+nmt: Run 'base' has no BLEU of validation translations by steps to draw. Training measures it if
+     training.decode_validation is not 0. Leave it out, or continue with: nmt train --run base
+
+$ for run in {a..z} {0..9}; do mkdir checkpoints/$run && cp checkpoints/base/*.* checkpoints/$run; done
+$ nmt plot compare base a b c d e f g h i j k l m n o p q r s t u v w x y z 0 1 2 3 4 5 6 7 8 9
+nmt: 37 runs were given. A comparison has at most 36, whose curves differ without colour. Give fewer runs.
+
+$ rm checkpoints/base/metrics.jsonl
+$ nmt plot speed
+nmt: Run 'base' has no times to draw. Training records them every training.log_every steps, and at the end of an epoch.
+     Continue with: nmt train --run base
+
+$ nmt plot by-length scores.json
+nmt: scores.json cannot be read: No such file or directory. Make it with: nmt evaluate --by-length --json > scores.json
+
+$ echo '{"format": 1}' > scores.json
+$ nmt plot by-length scores.json --run base
+nmt: --run has no effect: scores.json holds the scores, so nothing is translated. Leave out --run or the file.
+
+$ echo '{"format": 1}' > scores.json
+$ nmt plot by-length scores.json
+nmt: scores.json is no evaluation: nmt: Field required. Make it with: nmt evaluate --by-length --json > scores.json
+
+$ truncate -s 70000000 scores.json
+$ nmt plot by-length scores.json
+nmt: scores.json is no evaluation: it has more than 67,108,864 bytes. Make it with: nmt evaluate --by-length --json >
+     scores.json
+
+$ echo 'ich bin durstig' > a.de
+$ cp a.de b.de
+$ echo 'from nmt.evaluation.evaluate import evaluate' > made.py
+$ echo 'found = evaluate([], ["a.de"], references=["b.de"])' >> made.py
+$ echo 'open("scores.json", "w").write(found.record.model_dump_json())' >> made.py
+$ python -c "exec(open('made.py').read(), {})"
+$ nmt plot by-length scores.json
+nmt: scores.json has no scores by source length, for it was made without --by-length. Make it with: nmt evaluate
+     --by-length --json > scores.json
+
 # An alignment
 
 $ nmt plot alignment
@@ -1781,7 +1835,7 @@ def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
 def failing(message: str) -> Callable[..., None]:
     """Return a callable that fails, as the programs that matplotlib calls for some formats do."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError(message)
 
     return fail
@@ -1977,6 +2031,7 @@ OUT_OF_REACH = {
     ("plotting/lesson/sinusoids.py", "has room for"): "test_lesson_figures.py, without a long command line",
     ("tracking/tensorboard.py", "does not grow any more"): "a warning alone: test_tracking.py removes the folder",
     ("reporting/scores.py", "; the report is of"): "test_report.py, with a result that is quickly made",
+    ("plotting/figures.py", "There is no figure"): "the command line knows the names; test_figures.py",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
     ("cli/commands/train.py", "_after_loss"): "a worker that is gone",

@@ -31,7 +31,7 @@ def make_run(name: str, epochs: int = 3, *, timed: bool = True, files: dict[str,
                 "accuracy": 0.1 * epoch,
             }
             times = {"target_tokens": 10 * step, "seconds": 3.0 * step} if timed else {}
-            run.append_metrics(StepMetrics.model_validate(values | {"learning_rate": 0.001 * epoch} | times))
+            run.append_metrics(StepMetrics.model_validate(values | times))
         values = {"train_loss": 8.0 - epoch, "train_accuracy": 0.1 * epoch, "target_tokens": 40, "seconds": 12.0}
         values |= {"epoch": epoch, "step": 4 * epoch}
         values |= {"validation_loss": 7.0 - epoch, "validation_accuracy": 0.2 * epoch}

@@ -240,7 +240,7 @@ def test_a_fall_of_given_length_is_drawn_to_its_end(run: Run) -> None:
 # --- saving
 
 
-@pytest.mark.parametrize("name", ["losses", "accuracy", "schedule", "positions"])
+@pytest.mark.parametrize("name", ["losses", "accuracy", "schedule", "speed", "positions"])
 def test_every_figure_is_saved_as_a_picture_with_something_on_it(trained: Run, name: str) -> None:
     path = trained.plots_path / f"{name}.png"
     plots.save(plots.draw(name, trained), path)
@@ -317,7 +317,7 @@ from pathlib import Path
 from nmt.plotting import figures as plots
 from nmt.storage.arrays import write_arrays
 from nmt.runs.directory import find_run
-for name in ("losses", "accuracy", "schedule", "positions"):
+for name in ("losses", "accuracy", "schedule", "speed", "positions"):
     plots.save(plots.draw(name, find_run(None)), Path(f"{name}.png"))
 print(sorted({"tensorflow", "keras", "jax", "torch"} & set(sys.modules)))
 """
