@@ -2,8 +2,9 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from nmt.decoding.alignment import AttentionMaps
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.plotting import figures
-from nmt.runs.directory import find_run
+from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.registry import load_tokenizer
 
@@ -42,6 +43,23 @@ def runs(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 Plot = Callable[..., tuple[np.ndarray, Figure]]
 Draw = Callable[..., Figure]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_loaded_once() -> Iterator[None]:
+    """Keep each model that a command loads for the next command, which saves seconds."""
+    load = Translator.load
+    loaded: dict[object, Translator] = {}
+
+    def load_once(run: Run, epoch: str | None = None, **options: Any) -> Translator:
+        key = (run.name, str(epoch), *(f"{name} {getattr(value, 'epoch', value)}" for name, value in options.items()))
+        if key not in loaded:
+            loaded[key] = load(run, epoch, **options)
+        return loaded[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Translator, "load", load_once)
+        yield
 
 
 @pytest.fixture

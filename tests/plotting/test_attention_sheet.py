@@ -1,11 +1,11 @@
 """A sheet of heads shows all weights on one scale, and every label has a place of its own."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from appearance import problems
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -79,23 +79,10 @@ def test_cells_above_the_diagonal_are_blank() -> None:
 @pytest.mark.parametrize(("heads", "rows", "columns"), [(4, 3, 3), (4, 4, 40), (3, 40, 38), (2, 68, 61), (5, 8, 8)])
 def test_labels_neither_overlap_nor_leave_the_picture(heads: int, rows: int, columns: int) -> None:
     figure, _ = draw(heads, rows, columns)
-    figure.get_tightbbox()  # places labels
-    *matrices, bar = figure.axes
-    labelled = [axes for axes in matrices if axes.get_yticklabels()]
-    for axes in labelled:
-        boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-        for upper, lower in pairwise(boxes):
-            assert upper.y0 >= lower.y0 and upper.y1 - lower.y1 >= 0.6 * upper.height
-    top = [axes for axes in matrices if axes.get_xticklabels()]
-    for left, right in pairwise([label.get_window_extent() for axes in top for label in axes.get_xticklabels()]):
-        assert right.x1 - left.x1 >= 0.6 * right.width
-    texts = [*figure.texts, bar.yaxis.label, *bar.get_yticklabels()]
-    for axes in matrices:
-        texts += [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label, axes.yaxis.label]
-    for text in texts:
-        box = text.get_window_extent()
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1, text
-        assert text.get_fontsize() >= SMALLEST_FONT
+    assert not problems(figure)
+    *matrices, _ = figure.axes
+    labels = [text for axes in matrices for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+    assert min(text.get_fontsize() for text in labels) >= SMALLEST_FONT
     inside = [axes.get_window_extent() for axes in matrices]
     for box in inside:
         assert box.width / columns == pytest.approx(box.height / rows)
@@ -129,13 +116,10 @@ def test_a_sheet_has_few_empty_places(count: int, shape: tuple[int, int]) -> Non
         assert count % across == 0
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_sheet_can_be_saved_with_any_token(suffix: str, tmp_path: Path) -> None:
+def test_a_sheet_can_be_saved_with_any_token(tmp_path: Path) -> None:
     tokens = Tokens("source", ["$x_1$", "你好", "\x07", "<0xE4>"])
     figure = figures.empty_figure()
     draw_sheet(figure, [Panel("head 1", np.eye(4)), Panel("head 2", np.eye(4))], tokens, tokens, HEADING, DETAILS)
-    figures.save(figure, tmp_path / f"a.{suffix}")
-    assert (tmp_path / f"a.{suffix}").stat().st_size > 1000
-    if suffix == "png":
-        height, width = mpl.image.imread(tmp_path / "a.png").shape[:2]
-        assert (width, height) == pytest.approx(tuple(figure.get_size_inches() * figure.dpi), abs=1)
+    figures.save(figure, tmp_path / "a.png")
+    height, width = mpl.image.imread(tmp_path / "a.png").shape[:2]
+    assert (width, height) == pytest.approx(tuple(figure.get_size_inches() * figure.dpi), abs=1)
