@@ -255,7 +255,8 @@ def name_curves(axes: Axes, lines: Sequence[Line2D]) -> None:
         return
     with missing_characters_as_boxes():
         figure.draw_without_rendering()
-        labels.sort(key=lambda label: label.get_window_extent().y0)
+        middle_of = {label: (box.y0 + box.y1) / 2 for label in labels for box in [label.get_window_extent()]}
+        labels.sort(key=middle_of.__getitem__)  # a label of two lines begins lower
         boxes = [label.get_window_extent() for label in labels]
     inside = axes.get_window_extent()
     middles = _apart([(box.y0 + box.y1) / 2 for box in boxes], max(box.height for box in boxes) + 2)

@@ -24,12 +24,8 @@ def make_run(name: str, epochs: int = 3, *, timed: bool = True, files: dict[str,
     run.dataset_path.write_text(json.dumps(manifest))
     for epoch in range(1, epochs + 1):
         for step in (2, 4):
-            values = {
-                "epoch": epoch,
-                "step": 4 * epoch - 4 + step,
-                "loss": 9 - epoch - step / 8,
-                "accuracy": 0.1 * epoch,
-            }
+            values = {"epoch": epoch, "step": 4 * epoch - 4 + step, "loss": 9 - epoch - step / 8}
+            values |= {"accuracy": 0.1 * epoch, "learning_rate": 0.001 * epoch}
             times = {"target_tokens": 10 * step, "seconds": 3.0 * step} if timed else {}
             run.append_metrics(StepMetrics.model_validate(values | times))
         values = {"train_loss": 8.0 - epoch, "train_accuracy": 0.1 * epoch, "target_tokens": 40, "seconds": 12.0}

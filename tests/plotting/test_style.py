@@ -93,6 +93,16 @@ def test_names_at_the_ends_of_curves_move_apart_but_no_further(ends: list[float]
         assert not alone or abs((box.y0 + box.y1) / 2 - at_end) < 12
 
 
+def test_names_at_the_ends_of_curves_are_in_the_order_of_the_ends() -> None:
+    figure = empty_figure()
+    axes = add_axes(figure, "x", "y")
+    axes.plot([0, 1], [0, 1.01], label="upper,\nin two lines", **curve(0))
+    axes.plot([0, 1], [5, 1], label="lower", **curve(1))
+    name_curves(axes, axes.get_lines())
+    upper, lower = (text.get_window_extent() for text in axes.texts)
+    assert upper.y0 > lower.y1
+
+
 def test_a_title_says_run_data_and_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = create_run("base", Config.model_validate({"data": {"dataset": "pairs"}}), [])
