@@ -1781,7 +1781,7 @@ def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
 def failing(message: str) -> Callable[..., None]:
     """Return a callable that fails, as the programs that matplotlib calls for some formats do."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError(message)
 
     return fail
