@@ -221,8 +221,9 @@ def test_every_test_file_at_the_top_and_every_folder_stands_in_the_readme_of_tes
 
 def test_pictures_are_small_and_load_nothing() -> None:
     pictures = ROOT / ".github" / "pictures"
-    assert (pictures / "losses.png").read_bytes().startswith(b"\x89PNG")
-    assert (pictures / "losses.png").stat().st_size < 60_000
+    for name in ("losses.png", "attention.png"):
+        assert (pictures / name).read_bytes().startswith(b"\x89PNG")
+        assert (pictures / name).stat().st_size < 60_000
     session = (pictures / "translate.svg").read_text()
     assert len(session) < 30_000
     assert "url(http" not in session and "<script" not in session and "im&#160;thirsty" in session
