@@ -80,8 +80,8 @@ class ValidationDecoder:
             return []
         source, target = translator.source, translator.target
         return [
-            SampleAttention(source.pieces(one.source), target.pieces(one.target), one.weights[-1].mean(axis=0))
-            for one in found
+            SampleAttention(source.pieces(part.source), target.pieces(part.target), part.weights[-1].mean(axis=0))
+            for part in found
         ]
 
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
