@@ -8,7 +8,6 @@ not wait.
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from nmt.errors import NmtError
 from nmt.plotting.style import run_title
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, SampleMetrics
@@ -93,7 +92,7 @@ class Tracking(Listener):
         def guarded() -> None:
             try:
                 work()
-            except (NmtError, OSError, ValueError) as error:  # no picture can be drawn or kept
+            except Exception as error:  # no picture can be drawn or kept; a thread would keep it to itself
                 for name in list(self._trackers):
                     self._fail(name, error)
 

@@ -3,6 +3,7 @@
 Nothing of the package is changed for it but two tables, which is all that an architecture in the package would add to.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -193,7 +194,7 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(
     for arguments in (["info", "--run", "whole"], ["plot", "losses", "--run", "whole"], ["average", "--last", "2"]):
         assert command(monkeypatch, *arguments) == 0
     output = capsys.readouterr().out
-    assert "output            [B, T, " in output and "architecture: toy" in output
+    assert re.search(r"^output +\[B, T, ", output, re.M) and "architecture: toy" in output
     assert (
         command(monkeypatch, "bench", "--config", "toy.yaml", "--generated", "--vocabulary", "50", "--seconds", "0")
         == 0

@@ -96,7 +96,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let pictures be the same few bytes, for tests that do not look at them."""
-    monkeypatch.setattr(attention, "draw", lambda sample, title: b"\x89PNG")
+    monkeypatch.setattr(attention, "draw", lambda sample, heading, details: b"\x89PNG")
 
 
 def follow(run: Run, numbers: range, listener: Tracking) -> None:

@@ -53,8 +53,9 @@ def sparkline(values: Sequence[float], columns: int) -> str:
     edges = [round(column * len(values) / columns) for column in range(columns + 1)]
     means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
     low, high = min(means), max(means)
-    scale = (len(BARS) - 1) / (high - low) if high > low else 0
-    return "".join(BARS[round((mean - low) * scale)] for mean in means)
+    span = (high - low) or 1.0
+    # Divided before it is multiplied: 1 / span overflows for a tiny span.
+    return "".join(BARS[round((mean - low) / span * (len(BARS) - 1))] for mean in means)
 
 
 def bar(share: float, columns: int, done: str = "━", left: str = "─") -> tuple[str, str]:
