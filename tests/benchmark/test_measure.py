@@ -110,6 +110,7 @@ def test_bad_input_is_refused_in_words(arguments: str, said: str, tmp_path: Path
     assert not done.stdout
 
 
+@pytest.mark.slow
 def test_learned_positions_must_reach_to_the_end_of_the_longest_sentence(trained_project: Path) -> None:
     short = "--set model.positions=learned --set model.max_positions=5"
     assert "at most 5" in nmt("bench", *short.split(), cwd=trained_project, code=2).stderr

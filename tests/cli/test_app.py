@@ -253,6 +253,7 @@ def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> 
     assert "Run base is finished" in again
 
 
+@pytest.mark.slow
 def test_settings_that_only_prepare_can_apply_are_pointed_out(project: Path) -> None:
     arguments = ("train", "--config", "base.yaml", "--set", "data.min_count=2")
     out = nmt(*arguments, cwd=project).stdout
@@ -272,6 +273,7 @@ def test_translate_takes_several_sentences_a_file_or_standard_input(project: Pat
     assert nmt("translate", cwd=project, stdin="\n".join(sentences)).stdout == by_argument
 
 
+@pytest.mark.slow
 def test_n_best_and_alignments_are_columns(project: Path) -> None:
     sentences = ["im one two three", "im thirsty"]
     rows = [line.split("\t") for line in nmt(
@@ -318,6 +320,7 @@ def test_unknown_words_are_named_on_standard_error_alone(project: Path) -> None:
     assert len(done.stdout.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_source_longer_than_any_trained_on_is_translated_whole(project: Path) -> None:
     done = nmt("translate", "im " + "one two three " * 40, cwd=project)
     assert len(done.stdout.splitlines()) == 1

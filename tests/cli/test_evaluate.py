@@ -176,6 +176,7 @@ def test_what_cannot_be_scored_is_said(arguments: list[str], message: str, proje
     assert sorted(path for path in project.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_without_its_dataset_a_run_says_how_to_be_scored_and_is_scored_on_files(project: Path) -> None:
     (project / DATA).rename(project / "elsewhere")
     done = nmt("evaluate", cwd=project, code=2)

@@ -274,6 +274,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_formats(trained: Run, name:
     assert not Path(name).exists()
 
 
+@pytest.mark.slow
 def test_every_known_suffix_is_written_or_refused_in_words(trained: Run) -> None:
     figure = plots.draw("schedule", trained)
     with pytest.raises(NmtError) as caught:

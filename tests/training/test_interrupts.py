@@ -101,9 +101,8 @@ def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path,
     print(f"{config}, {precision}: {kills} kills, {ends} ends, all as of the run that was never killed")
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_on_request_training_saves_and_leaves_and_says_how_to_go_on(
     prepared: Path, number: signal.Signals, code: int
 ) -> None:

@@ -478,6 +478,7 @@ def test_at_most_a_quarter_of_the_epochs_is_averaged(
     assert trainer.epochs_to_average == list(range(epochs - averaged + 1, epochs + 1))
 
 
+@pytest.mark.slow
 def test_sampled_subwords_are_new_every_epoch_and_the_same_when_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

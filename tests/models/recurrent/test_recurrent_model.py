@@ -289,6 +289,7 @@ def test_shared_embeddings_need_one_vocabulary() -> None:
     assert RecurrentConfig(tie_embeddings="output").vocabulary_problem(20, 30) is None
 
 
+@pytest.mark.slow
 def test_random_pairs_teach_nothing_beyond_the_size_of_the_vocabulary() -> None:
     """The lesson's LSTM on random ids: its loss stays at ln 100 = 4.605 (the lesson prints 4.6054 and 4.6041)."""
     config = RecurrentConfig(width=32, embedding_width=10, tie_embeddings="shared", attention="none", dropout=0)
