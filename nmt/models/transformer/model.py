@@ -307,6 +307,8 @@ def _connection(
 
 def _encoder_layer(config: TransformerConfig, number: int) -> EncoderLayer:
     layer = f"encoder_{number}"
+    # Initializers draw their seeds as they are made, in this order.
+    attention = _attention(config, layer, "attention")
     feed_forward = _feed_forward(config, layer) if config.encoder_feed_forward else None
     connections = [
         _connection(
@@ -315,7 +317,7 @@ def _encoder_layer(config: TransformerConfig, number: int) -> EncoderLayer:
         )
         for name in ["attention", "feed_forward"][: 1 if feed_forward is None else 2]
     ]  # fmt: skip
-    return EncoderLayer(_attention(config, layer, "attention"), feed_forward, connections, name=layer)
+    return EncoderLayer(attention, feed_forward, connections, name=layer)
 
 
 def _decoder_layer(config: TransformerConfig, number: int) -> DecoderLayer:
