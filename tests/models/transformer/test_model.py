@@ -25,6 +25,7 @@ from nmt.models.registry import ARCHITECTURES, Architecture, parts_of
 from nmt.models.transformer import model as transformer_module
 from nmt.models.transformer.cache import TransformerState
 from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
+from nmt.models.weights import weights_of
 from nmt.runtime import keras, tf
 from nmt.training.optimization.losses import cross_entropy
 
@@ -643,6 +644,27 @@ def test_one_seed_gives_one_set_of_weights_and_another_seed_another() -> None:
     assert not any(np.array_equal(first[number], other[number]) for number in drawn)
     for one, two in combinations(drawn, 2):
         assert not np.array_equal(first[one], first[two])  # no two parts start alike
+
+
+FIRST_VALUES = {
+    "source_embedding/matrix": -0.442, "target_embedding/matrix": 0.2087,
+    "encoder_1/attention/query/kernel": 0.003, "encoder_1/attention/key/kernel": -0.0162,
+    "encoder_1/attention/value/kernel": -0.3842, "encoder_1/attention/output/kernel": 0.1321,
+    "encoder_1/feed_forward/inner/kernel": 0.1217, "encoder_1/feed_forward/outer/kernel": -0.4578,
+    "decoder_1/self_attention/query/kernel": -0.2764, "decoder_1/self_attention/key/kernel": 0.1734,
+    "decoder_1/self_attention/value/kernel": 0.6065, "decoder_1/self_attention/output/kernel": -0.0944,
+    "decoder_1/cross_attention/query/kernel": -0.276, "decoder_1/cross_attention/key/kernel": 0.5881,
+    "decoder_1/cross_attention/value/kernel": 0.391, "decoder_1/cross_attention/output/kernel": 0.2845,
+    "decoder_1/feed_forward/inner/kernel": -0.4506, "decoder_1/feed_forward/outer/kernel": -0.2765,
+}  # fmt: skip
+
+
+def test_a_seed_gives_the_weights_that_it_gave_in_earlier_versions() -> None:
+    runtime.start(1)
+    config = TransformerConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=16, heads=2)
+    weights = weights_of(build_model(config, 20, 30, "float32"))
+    drawn = {name: float(matrix.flat[0]) for name, matrix in weights.items() if matrix.ndim > 1}
+    assert drawn == {name: pytest.approx(value, abs=6e-5) for name, value in FIRST_VALUES.items()}
 
 
 @pytest.mark.parametrize("name", ["learned", "pre-norm", "book"])
