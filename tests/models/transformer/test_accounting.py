@@ -30,7 +30,7 @@ def tensorflows_count(function: tf.types.experimental.PolymorphicFunction) -> in
 
 
 @pytest.mark.parametrize(
-    "varied", [{}, {"head_size": 5, "tie_embeddings": "none"}, {"encoder_feed_forward": False}], ids=str
+    "varied", [{}, {"head_size": 5, "tie_embeddings": "none", "encoder_feed_forward": False}], ids=str
 )
 def test_tensorflow_counts_the_same(varied: dict) -> None:
     config = TransformerConfig(
