@@ -47,3 +47,11 @@ def text_lines(content: bytes, name: str) -> list[str]:
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines]
+
+
+def as_cell(text: str) -> str:
+    """Return text that is one cell of one line to every reader: spaces in place of line breaks and tabs.
+
+    A model with byte fallback can write any character.
+    """
+    return " ".join(text.replace("\t", " ").splitlines())

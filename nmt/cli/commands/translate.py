@@ -238,12 +238,14 @@ def _print(
     translator: "RunTranslator", texts: list[str], found: "list[list[Translation]]", *, numbered: bool, aligned: bool
 ) -> None:
     """Print translations as lines, with columns for the sentence number, the score and the alignment."""
+    from nmt.storage.text import as_cell
+
     numbers = [number for number, translations in enumerate(found, start=1) for _ in translations]
     flat = [translation for translations in found for translation in translations]
-    rows = [[translation.text] for translation in flat]
+    rows = [[as_cell(translation.text)] for translation in flat]
     if numbered:
         rows = [
-            [f"{number}", f"{translation.score:.4f}", translation.text]
+            [f"{number}", f"{translation.score:.4f}", as_cell(translation.text)]
             for number, translation in zip(numbers, flat, strict=True)
         ]
     if aligned:
