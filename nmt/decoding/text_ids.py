@@ -82,13 +82,22 @@ def encode_target(tokenizer: Tokenizer, config: Config, text: str) -> list[int]:
     ids = tokenizer.encode(text)
     if not ids:
         raise DataError(f"Translation {text[:60]!r} has no words after normalization. Give a translation with a word.")
-    limit = config.model.limits.target
-    if limit is not None and len(ids) + 1 > limit:
-        raise DataError(
-            f"Too long: translation {text[:60]!r} has {len(ids)} tokens. This model writes at most {limit - 1} tokens. "
-            f"Give a shorter one, or train with {config.model.settings_for_length(len(ids) + 1)}."
-        )
+    check_target_length(config, len(ids), f"translation {text[:60]!r}")
     return [*ids, EOS]
+
+
+def check_target_length(config: Config, tokens: int, name: str) -> None:
+    """Refuse a translation of N ``tokens``, eos not counted, that is longer than the model writes.
+
+    Raises:
+        DataError: with the name of the translation.
+    """
+    limit = config.model.limits.target
+    if limit is not None and tokens + 1 > limit:
+        raise DataError(
+            f"Too long: {name} has {tokens} tokens. This model writes at most {limit - 1} tokens. Give a shorter one, "
+            f"or train with {config.model.settings_for_length(tokens + 1)}."
+        )
 
 
 def unknown_words(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[str]:

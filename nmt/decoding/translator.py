@@ -17,6 +17,7 @@ from nmt.decoding.model_search import FEW_STEPS, ModelSearch
 from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.decoding.text_ids import (
     check_lengths,
+    check_target_length,
     encode_prefix,
     encode_sources,
     encode_target,
@@ -162,11 +163,14 @@ class Translator:
         """Return log P(target | source), natural, eos included, of each pair of raw sentences.
 
         Raises:
-            DataError: for a sentence longer than the model reads.
+            DataError: for a sentence longer than the model reads, or a translation longer than it writes.
         """
         encoded = [self.source.encode(text) for text in sources]
         translations = [[*self.target.encode(text), EOS] for text in targets]
-        check_lengths(self.config, encoded, names or [f"pair {n}" for n in range(1, len(sources) + 1)])
+        names = names or [f"pair {n}" for n in range(1, len(sources) + 1)]
+        check_lengths(self.config, encoded, names)
+        for ids, name in zip(translations, names, strict=True):
+            check_target_length(self.config, len(ids) - 1, f"the translation of {name}")
         scores = np.zeros(len(sources))
         lengths = [source + target for source, target in zip(encoded, translations, strict=True)]
         for batch in self._batches(lengths):

@@ -165,6 +165,10 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(tmp_path: Path, mo
     assert len(translator.translate([longest])) == 1
     with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
         translator.translate(["one", f"{longest} seven"], ["input.txt, line 1", "input.txt, line 2"])
+    eins = " ".join(["eins"] * 7)  # with bos: 8 positions
+    assert translator.score(["one"], [eins])[0] < 0
+    with pytest.raises(DataError, match=r"translation of pair 2 has 8 tokens\. This model writes at most 7 tokens"):
+        translator.score(["one", "one"], [eins, f"{eins} eins"])
 
 
 def test_bleu_is_that_of_sacrebleu_with_its_signature() -> None:
