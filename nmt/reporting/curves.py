@@ -5,7 +5,7 @@ from typing import Any
 
 from nmt.config.record import Record
 from nmt.reporting.facts import ABSENT, Clock, RunFacts
-from nmt.runs.metrics import EpochMetrics, StepMetrics
+from nmt.runs.metrics import EpochMetrics, tokens_per_second
 
 MOST_POINTS = 1000  # of a track; a chart is about as many pixels wide
 UNITS = ("step", "epoch", "tokens", "minutes")
@@ -121,20 +121,10 @@ def _training_track(number: int, facts: RunFacts, clock: Clock) -> Track:
     columns: dict[str, list[float | None]] = {
         column: [getattr(record, column) for record in records] for column in ("loss", "accuracy", "learning_rate")
     }
-    speeds = [_speed(before, record) for before, record in zip([None, *records], records, strict=False)]
+    speeds = [tokens_per_second(before, record) for before, record in zip([None, *records], records, strict=False)]
     if any(speed is not None for speed in speeds):
         columns["tokens_per_second"] = speeds
     return _track(number, "training", clock, [record.step for record in records], columns)
-
-
-def _speed(before: StepMetrics | None, record: StepMetrics) -> float | None:
-    """Return target tokens per second between two records; before the first of an epoch, since its beginning."""
-    if record.target_tokens is None or record.seconds is None:
-        return None
-    tokens, seconds = record.target_tokens, record.seconds
-    if before is not None and before.epoch == record.epoch:
-        tokens, seconds = tokens - (before.target_tokens or 0), seconds - (before.seconds or 0.0)
-    return tokens / seconds if seconds > 0 else None
 
 
 def _validation_track(number: int, facts: RunFacts, clock: Clock) -> Track:

@@ -188,6 +188,19 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
     return records
 
 
+def tokens_per_second(before: StepMetrics | None, record: StepMetrics) -> float | None:
+    """Return target tokens a second between two records of steps; of the first in an epoch, since the epoch began.
+
+    None if a record of an earlier version does not tell.
+    """
+    if record.target_tokens is None or record.seconds is None:
+        return None
+    tokens, seconds = record.target_tokens, record.seconds
+    if before is not None and before.epoch == record.epoch:
+        tokens, seconds = tokens - (before.target_tokens or 0), seconds - (before.seconds or 0.0)
+    return tokens / seconds if seconds > 0 else None
+
+
 def _problem(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]

@@ -6,7 +6,16 @@ from typing import Any
 
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, Sample, StepMetrics, StepValidation, is_better
+from nmt.runs.metrics import (
+    AverageMetrics,
+    EpochMetrics,
+    Metrics,
+    Sample,
+    StepMetrics,
+    StepValidation,
+    is_better,
+    tokens_per_second,
+)
 from nmt.tracking.base import Value
 
 SCORES = ("loss", "accuracy", "bleu", "chrf")
@@ -49,12 +58,8 @@ class Series:
             "train/loss": record.loss, "train/accuracy": record.accuracy, "train/learning_rate": record.learning_rate,
         }  # fmt: skip
         last, self._last_step = self._last_step, record
-        if record.target_tokens is None or record.seconds is None:
-            return values
-        tokens, seconds = record.target_tokens, record.seconds
-        if last and last.epoch == record.epoch and last.target_tokens is not None and last.seconds is not None:
-            tokens, seconds = tokens - last.target_tokens, seconds - last.seconds
-        return values | ({"train/tokens_per_second": tokens / seconds} if seconds > 0 else {})
+        speed = tokens_per_second(last, record)
+        return values if speed is None else values | {"train/tokens_per_second": speed}
 
 
 def _scores(group: str, record: StepValidation | EpochMetrics | AverageMetrics) -> dict[str, float]:
