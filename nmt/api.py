@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding, find_config, load_config
-from nmt.config.schema import Config
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
 from nmt.data.languages import language_pair
@@ -36,7 +35,8 @@ from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.decoding.run_translator import RunTranslator
 from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import ConflictError, NmtError
-from nmt.runs.directory import Run, find_run, run_exists
+from nmt.recipes.selection import fit, select
+from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
 
 if TYPE_CHECKING:  # what loads TensorFlow
@@ -114,6 +114,7 @@ def train(
     run: str | None = None,
     dataset: str | None = None,
     set: Overrides = (),
+    minutes: float | None = None,
     allow_changes: bool = False,
     listeners: "Sequence[Listener]" = (),
 ) -> Run:
@@ -121,11 +122,12 @@ def train(
 
     Args:
         config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt. Default: that
-            of ``run`` if it exists, else base.yaml.
-        run: name of the run. Default: the name of the configuration file.
+            of ``run`` if it exists, else a recipe, chosen by the dataset and written into the run.
+        run: name of the run. Default: the name of the configuration file; without one that of the dataset.
         dataset: name of the dataset. Default: that of the resumed run or of the configuration, else the one prepared
             last.
         set: keys of the configuration to override.
+        minutes: time of training that a new run is fitted into, by the measured speed of this machine.
         allow_changes: resume although configuration or dataset have changed.
         listeners: observers of training, such as ``nmt.training.console.Console``.
 
@@ -135,30 +137,23 @@ def train(
     >>> run = nmt.train("small.yaml", run="short", dataset="pairs", set={"training.epochs": 1})
     >>> run.name, len(run.epochs())
     ('short', 1)
+
+    ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
-    name, settings = training_configuration(config, run, _overrides(set))
+    selection = fit(select(config, run, dataset, _overrides(set), minutes=minutes))
 
     from nmt.evaluation.validation_decoder import ValidationDecoder
     from nmt.tracking.registry import check_trackers, tracking
     from nmt.training.session import TrainingSession
 
-    trackers = settings.training.trackers
+    trackers = selection.config.training.trackers
     check_trackers(trackers)
-    with TrainingSession(name, settings, dataset or settings.data.dataset) as session:
+    with TrainingSession(selection.name, selection.config, selection.dataset, recipe=selection.recipe_text) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)
         if not session.trainer.is_finished:
             session.begin()
             session.trainer.train([*listeners, *([tracking(session.run, trackers, warnings.warn)] if trackers else [])])
     return session.run
-
-
-def training_configuration(config: str | Path | None, run: str | None, overrides: list[str]) -> tuple[str, Config]:
-    """Return the name and the configuration of a run to train. Args, Raises: as of ``train``."""
-    if config is None and run and run_exists(run):
-        path = find_run(run).config_path
-    else:
-        path = find_config(str(config or DEFAULT_CONFIG))
-    return run or path.stem, load_config(path, overrides)
 
 
 def load(

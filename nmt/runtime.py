@@ -128,3 +128,39 @@ def peak_memory() -> int | None:
 def peak_gpu_memory() -> int | None:
     """Return the peak memory of TensorFlow on the first GPU in bytes; None without a GPU."""
     return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None
+
+
+def tensor_memory() -> tuple[int, int] | None:
+    """Return the bytes of tensors on the device of computations: now, and at most since ``reset_tensor_memory``.
+
+    None where TensorFlow does not count them, as on processors without oneDNN.
+    """
+    try:
+        info = tf.config.experimental.get_memory_info(_memory_device())
+    except (ValueError, tf.errors.OpError):
+        return None
+    return int(info["current"]), int(info["peak"])
+
+
+def reset_tensor_memory() -> bool:
+    """Let the most bytes of ``tensor_memory`` begin anew; return whether TensorFlow can."""
+    try:
+        tf.config.experimental.reset_memory_stats(_memory_device())
+    except (ValueError, tf.errors.OpError):
+        return False
+    return True
+
+
+def _memory_device() -> str:
+    return "GPU:0" if GPUS else "CPU:0"
+
+
+def free_gpu_memory() -> int | None:
+    """Return the bytes that TensorFlow may still take on the first GPU; None without a GPU, or if it does not say."""
+    used = tensor_memory()
+    if not GPUS or used is None:
+        return None
+    from tensorflow.python.client import device_lib  # noqa: PLC0415 - no public name, so only where it is needed
+
+    limits = [device.memory_limit for device in device_lib.list_local_devices() if device.device_type == "GPU"]
+    return limits[0] - used[0] if limits else None

@@ -24,15 +24,17 @@ WINGS: dict[str, str] = {
     "decoding": "errors extras storage config runtime cluster tokenizers models runs data",
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
+    "recipes": "errors config models runs data evaluation training",
+    "tuning": "errors storage config runtime runs data evaluation training recipes",
     "plotting": "errors storage config tokenizers models runs training",
     "tracking": "errors extras storage config runs runtime training plotting",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage config runtime models runs data decoding evaluation training",
-    "api": "errors config runs data decoding evaluation training tracking",
+    "api": "errors config runs data decoding evaluation training recipes tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "plotting tracking benchmark export reporting api serving",
+    "recipes tuning plotting tracking benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -87,6 +89,8 @@ WITHOUT_TENSORFLOW = [
     "plotting.positions",
     "plotting.speed",
     "reporting.report",
+    "recipes.recipe",
+    "recipes.selection",
     "runs.directory",
     "runs.overview",
     "runs.weights",
@@ -95,6 +99,8 @@ WITHOUT_TENSORFLOW = [
     "serving.server",
     "tokenizers.registry",
     "training.checkpoints",
+    "tuning.session",
+    "tuning.table",
 ]
 MOST_MODULES, MOST_LINES = 15, 350
 TABLES_OF_WORDS = {"data/demo_corpus.py"}

@@ -28,6 +28,10 @@ SMALL_RECURRENT_MODEL = {"width": 16}
 ABBREVIATED = {
     "--epochs 24-42": "--epochs 3-4",
     "--seconds 60": "--seconds 0",
+    "nmt train --run chosen": "nmt train --run chosen --set training.epochs=2 --set model.d_model=32",
+    "--dataset letters --run letters": "--dataset letters --run letters --set training.epochs=8 --set model.d_model=32",
+    "--from letters": "--from letters --set training.epochs=2",
+    "nmt tune --minutes 60": "nmt tune --minutes 1.5",
     "tensorboard --logdir checkpoints": "tensorboard --logdir checkpoints --inspect",  # ends
     "NMT_FUZZ_MINUTES=10": "NMT_FUZZ_MINUTES=0",  # the same files in every run
     "tests/test_fuzz.py": "tests/test_fuzz.py -k yaml",

@@ -19,6 +19,7 @@ from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
+from nmt.cli.commands.tune import tune
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
 from nmt.cli.inspection.report import report
@@ -32,7 +33,7 @@ from nmt.errors import NmtError
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality": [evaluate, report, samples, average],
+    "Quality": [evaluate, report, samples, average, tune],
     "Use elsewhere": [export, serve],
     "Run and machine": [runs, info, tokens, bench],
     "Corpora": [fetch, demo],
@@ -43,6 +44,10 @@ def _name(command: Callable[..., Any] | typer.Typer) -> str:
     return str(command.info.name) if isinstance(command, typer.Typer) else command.__name__
 
 
+OUT_OF_MEMORY = (
+    "Memory ran out. A batch of sentences is translated at once and must fit. Take smaller batches, with --batch-size "
+    "32 or in nmt train with --set decoding.batch_size=32, or end other programs."
+)
 ORDER = [_name(command) for commands in COMMANDS.values() for command in commands]
 
 
@@ -119,6 +124,11 @@ def main() -> NoReturn:
             raise
         remedy = "Check the name, the permissions and the disk."
         typer.echo(f"nmt: {error.filename} cannot be used: {error.strerror}. {remedy}", err=True)
+        sys.exit(BAD_INPUT)
+    except Exception as error:
+        if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
+            raise
+        typer.echo(f"nmt: {OUT_OF_MEMORY}", err=True)
         sys.exit(BAD_INPUT)
     except KeyboardInterrupt:
         typer.echo("nmt: interrupted.", err=True)

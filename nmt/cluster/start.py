@@ -47,6 +47,12 @@ def started(options: TeamOptions, micro_batches: int) -> Iterator[Place]:
         yield Place(others.layout, others.check)
 
 
+def is_shared(options: TeamOptions) -> bool:
+    """Return whether several workers are asked for. Raises as ``started``."""
+    layout = _layout(options)
+    return (layout.workers if layout else options.workers or 1) > 1
+
+
 def _nothing_started() -> None:
     """Return: the check of a process that has started no other."""
 

@@ -49,8 +49,32 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
         ConfigError: if a value breaks the schema; names file, line, key and value.
         DataError: if the file has an unknown format.
     """
-    values, places = _read_yaml(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
+    values, places = _read_yaml(content, str(path))
     check_format(values.pop(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
+    return _checked(values, places, str(path), overrides)
+
+
+def config_of(values: dict[str, dict[str, Any]], origin: str, overrides: list[str]) -> Config:
+    """Return the configuration of sections of keys, with overrides.
+
+    Args:
+        values: keys with their values, by section.
+        origin: name of the values in messages.
+        overrides: settings ``section.key=value``.
+
+    Raises:
+        ConfigError: if a value breaks the schema.
+    """
+    places: Places = {(section,): f"section {section}" for section in values}
+    return _checked({section: {**keys} for section, keys in values.items()}, places, origin, overrides)
+
+
+def _checked(values: dict[str, Any], places: Places, path: str, overrides: list[str] | None) -> Config:
     for override in overrides or []:
         _override(values, places, override)
     try:
@@ -61,6 +85,22 @@ def load_config(path: Path, overrides: list[str] | None = None) -> Config:
         if len(problems) > MAX_PROBLEMS:
             messages.append(f"{path}: {len(problems) - MAX_PROBLEMS:,} more problems.")
         raise ConfigError("\n".join(messages)) from None
+
+
+def read_overrides(overrides: list[str]) -> dict[str, Any]:
+    """Return the values of overrides by "section.key", with today's names of the keys; the values are not checked.
+
+    Raises:
+        ConfigError: for an override that is not ``section.key=value``.
+    """
+    values: dict[str, Any] = {}
+    for override in overrides:
+        _override(values, {}, override)
+    return {
+        f"{section}.{_names_of_key(section, key)[0]}": value
+        for section, keys in values.items()
+        for key, value in keys.items()
+    }
 
 
 def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> DecodingConfig:
@@ -81,18 +121,13 @@ def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> Decodi
 # --- YAML
 
 
-def _read_yaml(path: Path) -> tuple[dict[str, Any], Places]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from None
+def _read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{path} is too long. A configuration has at most {MAX_BYTES:,} bytes. {START_FROM_CONFIGS}")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(not_utf8(str(path), error)) from None
+        raise ConfigError(not_utf8(path, error)) from None
     places: Places = {}
     try:
         root = yaml.compose(text, Loader=Loader)
@@ -125,7 +160,7 @@ def _in_yaml(error: Exception) -> tuple[str, str]:
     return "", "a value does not fit its tag"
 
 
-def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], places: Places, path: Path) -> None:
+def _collect_lines(node: yaml.Node, key_path: tuple[str, ...], places: Places, path: str) -> None:
     if not isinstance(node, yaml.MappingNode) or len(key_path) > len(("section", "key")):
         return
     for key, value in node.value:
@@ -164,7 +199,7 @@ def _override(values: dict[str, Any], places: Places, override: str) -> None:
 # --- problems in words
 
 
-def _in_words(problem: Any, path: Path, places: Places, values: dict[str, Any]) -> str:
+def _in_words(problem: Any, path: str, places: Places, values: dict[str, Any]) -> str:
     """Return a problem that pydantic found as: place, key, value, rule, remedy."""
     key_path = _key_path(problem, values)
     written, place = _place(key_path, path, places)
@@ -194,7 +229,7 @@ def _key_path(problem: Any, values: dict[str, Any]) -> tuple[str, ...]:
     return section, *rest
 
 
-def _place(key_path: tuple[str, ...], path: Path, places: Places) -> tuple[tuple[str, ...], str]:
+def _place(key_path: tuple[str, ...], path: str, places: Places) -> tuple[tuple[str, ...], str]:
     """Return section and key as they were written, perhaps by an older name, and the line or option that set them."""
     written = key_path[:2]
     if len(written) > 1 and written not in places:
@@ -202,7 +237,7 @@ def _place(key_path: tuple[str, ...], path: Path, places: Places) -> tuple[tuple
         written = next(((section, name) for name in _names_of_key(section, key) if (section, name) in places), written)
     place = places.get(written)
     if place is None:
-        return written, str(path)
+        return written, path
     return written, place if place.startswith("--set") else f"{path}, {place}"
 
 

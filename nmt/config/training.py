@@ -1,8 +1,8 @@
 """Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, WrapValidator, model_validator
 
 from nmt.config.record import Section
 
@@ -11,6 +11,12 @@ Tracker = Literal["tensorboard", "trackio"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
+AUTO: Literal["auto"] = "auto"
+_SIZE = TypeAdapter(Annotated[int, Field(strict=True, ge=1, le=2**24)])
+
+
+def _size_or_auto(value: Any, _: Any) -> int | str:
+    return AUTO if value == AUTO else _SIZE.validate_python(value)  # a union would name both types in its messages
 
 
 class TrainingConfig(Section):
@@ -25,9 +31,10 @@ class TrainingConfig(Section):
     """Passes over the training pairs. A larger number continues a finished run."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """Unit of ``batch_size``: sentence pairs, or target tokens in batches of pairs of similar length."""
-    batch_size: int = Field(64, ge=1, le=2**24)
+    batch_size: Annotated[int | Literal["auto"], WrapValidator(_size_or_auto)] = 64
     """Size of a batch: sentence pairs; or most target tokens, with eos and padding, and half the most source tokens.
-    null: 64 sentences or 2,048 tokens, by ``batch_type``."""
+    null: 64 sentences or 2,048 tokens, by ``batch_type``. ``auto``: the same if memory holds it, else a half, a quarter
+    and so on, with as many more ``micro_batches``, so that a step learns from as many tokens; chosen once for a run."""
     sort_by_length: bool = False
     """Group pairs of similar length in batches, as batches by tokens always do. Less attention over padding, but in
     small batches a step learns worse from a single length."""
@@ -75,6 +82,12 @@ class TrainingConfig(Section):
     """Learning rate at the end of ``cosine`` and ``linear``."""
     learning_rate_scale: float = Field(1.0, gt=0)
     """Factor on schedule ``noam``; 1 for the others, whose peak is ``peak_learning_rate``."""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """``adam`` (Kingma and Ba 2015), as in the paper; ``muon`` (Jordan et al. 2024): Adam for embeddings, output layer
+    and vectors, and for the other matrices steps that change all directions alike. An epoch teaches more, and costs
+    more arithmetic, which large batches share."""
+    muon_momentum: float = Field(0.95, ge=0, lt=1)
+    """Decay of Muon's mean of gradients."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)
@@ -127,6 +140,11 @@ class TrainingConfig(Section):
         if not isinstance(values, dict) or values.get("batch_size") is not None:
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
+
+    @property
+    def largest_batch(self) -> int:
+        """``batch_size`` as a number; while it is to be chosen, the default of ``batch_type``."""
+        return BATCH_SIZES[self.batch_type] if self.batch_size == AUTO else self.batch_size
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from nmt.config.model import ModelConfig
 from nmt.models.layers.ops import Projection
+from nmt.models.layers.part_seed import DropoutSeed, PartSeed
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf
+from nmt.tokenizers.base import PAD
 
 
 class EncoderOutput(Protocol):
@@ -86,14 +88,14 @@ class Seq2SeqModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def encode(
-        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
+        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: DropoutSeed | None = None
     ) -> EncoderOutput:
         """Read source sentences.
 
         Args:
             source: int32 [B, S], padding 0.
             remove_padding: whether to skip the arithmetic on padding. The output is the same.
-            dropout_seed: int64 [2] for dropout in training; None: no dropout.
+            dropout_seed: seed of dropout in training, which ``Dropout`` takes; None: no dropout.
         """
 
     @abc.abstractmethod
@@ -103,7 +105,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         encoded: Any,
         *,
         unpadding: Unpadding | None = None,
-        dropout_seed: tf.Tensor | None = None,
+        dropout_seed: DropoutSeed | None = None,
     ) -> tf.Tensor:
         """Read whole targets, each position seeing those before it.
 
@@ -111,7 +113,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             target: int32 [B, T], from bos on.
             encoded: what ``encode`` returned.
             unpadding: padding removal of the positions to predict from; None: keep padding.
-            dropout_seed: int64 [2] for dropout in training; None: no dropout.
+            dropout_seed: seed of dropout in training, which ``Dropout`` takes; None: no dropout.
 
         Returns:
             Decoder states [B, T, D], or [N, D] with padding removal.
@@ -120,6 +122,12 @@ class Seq2SeqModel(keras.Model, abc.ABC):
     @abc.abstractmethod
     def output_projection(self) -> Projection:
         """Return the output layer, from decoder states to logits."""
+
+    @staticmethod
+    def is_hidden_matrix(variable: keras.Variable) -> bool:
+        """Return whether a weight is a matrix from hidden states to hidden states: no embedding, no output layer."""
+        ends = ("embedding", "positions", "output_layer")
+        return len(variable.shape) == 2 and not any(part.endswith(ends) for part in variable.path.split("/"))
 
     @abc.abstractmethod
     def initial_state(self, encoded: Any, beams: int, capacity: tf.Tensor | int) -> DecoderState:
@@ -164,6 +172,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         *,
         remove_padding: bool = True,
         dropout_seed: tf.Tensor | None = None,
+        rows: tf.Tensor | None = None,
     ) -> TeacherForced:
         """Compute the states to predict each target token from: the decoder reads the target shifted by one.
 
@@ -172,11 +181,21 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             target: int32 [B, T + 1], from bos to eos.
             remove_padding: whether to compute the N real positions alone.
             dropout_seed: int64 [2] for dropout in training; None: no dropout.
+            rows: first sentence and end of a part of the batch, int32 [2], whose states alone are computed, as in the
+                whole batch; None: all.
         """
         shifted, targets = target[:, :-1], target[:, 1:]
-        encoded = self.encode(source, remove_padding=remove_padding, dropout_seed=dropout_seed)
+        source_seed = target_seed = dropout_seed
+        if rows is not None:
+            first, end = tf.unstack(rows)
+            if dropout_seed is not None:
+                counted = targets != PAD if remove_padding else tf.ones_like(targets, tf.bool)
+                source_seed = PartSeed(dropout_seed, source, source != PAD, first)
+                target_seed = PartSeed(dropout_seed, shifted, counted, first)
+            source, shifted, targets = (side[first:end] for side in (source, shifted, targets))
+        encoded = self.encode(source, remove_padding=remove_padding, dropout_seed=source_seed)
         unpadding = Unpadding.of(targets) if remove_padding else None
-        states = self.decode_states(shifted, encoded, unpadding=unpadding, dropout_seed=dropout_seed)
+        states = self.decode_states(shifted, encoded, unpadding=unpadding, dropout_seed=target_seed)
         return TeacherForced(states, targets if unpadding is None else unpadding.flatten(targets))
 
     def call(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:

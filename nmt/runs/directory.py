@@ -47,6 +47,11 @@ class Run:
         return self.folder / "config.yaml"
 
     @property
+    def recipe_path(self) -> Path:
+        """Configuration that was chosen by the dataset, with its reasons; only of runs without a configuration file."""
+        return self.folder / "recipe.yaml"
+
+    @property
     def dataset_path(self) -> Path:
         """Copy of the dataset's manifest."""
         return self.folder / "dataset.json"
@@ -94,6 +99,11 @@ class Run:
         """Steps with a checkpoint, ascending."""
         names = [folder.name.removeprefix("step-") for folder in (self.folder / "state").glob("step-*")]
         return sorted(int(name) for name in names if name.isdecimal())
+
+    @property
+    def fitted_batch_path(self) -> Path:
+        """Batch size that was chosen for the run by ``training.batch_size: auto``; missing where it was given."""
+        return self.folder / "batch_size.json"
 
     @property
     def lock_path(self) -> Path:
@@ -200,15 +210,28 @@ def _with_format(config: Config) -> str:
     return f"format: {CONFIG_FORMAT}\n{config.to_yaml()}"
 
 
-def create_run(name: str, config: Config, dataset_files: Iterable[Path]) -> Run:
+def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
     """Create ``checkpoints/<name>`` with the configuration and copies of the dataset's manifest and tokenizers.
+
+    Args:
+        name: name of the run.
+        config: its configuration.
+        dataset_files: files to copy.
+        recipe: the chosen configuration as a file, if it was chosen by the dataset.
 
     Raises:
         ConflictError: if the folder exists.
     """
-    run = Run(RUNS / check_name(name, "run"))
+    return create_run_in(RUNS / check_name(name, "run"), config, dataset_files, recipe)
+
+
+def create_run_in(folder: Path, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
+    """Create a run directory that need not be in ``checkpoints/``. Args, Raises: as of ``create_run``."""
+    run = Run(folder)
     with atomic_folder(run.folder) as temporary:
         (temporary / run.config_path.name).write_text(_with_format(config), encoding="utf-8")
+        if recipe is not None:
+            (temporary / run.recipe_path.name).write_text(recipe, encoding="utf-8")
         for file in dataset_files:
             name_in_run = run.dataset_path.name if file.name == "manifest.json" else file.name
             shutil.copyfile(file, temporary / name_in_run)
@@ -228,7 +251,7 @@ def find_run(name: str | None) -> Run:
     """
     runs = [Run(path.parent) for path in sorted(RUNS.glob("*/config.yaml")) if not path.parent.name.startswith(".")]
     if not runs:
-        raise NotFoundError(f"No run is in {RUNS}/ yet. Train first, for example: nmt train --config base.yaml")
+        raise NotFoundError(f"No run is in {RUNS}/ yet. Train first, for example: nmt train")
     if name is None:
         return max(runs, key=last_written)
     by_name = {run.name: run for run in runs}

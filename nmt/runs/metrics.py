@@ -146,13 +146,26 @@ class SampleMetrics(Record):
     samples: list[Sample]
 
 
-Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
+class ShortageMetrics(Record):
+    """Line about a shortage of memory: from this step on, batches of this size are computed in parts."""
+
+    kind: Literal["shortage"] = "shortage"
+    epoch: int
+    """Epoch of the step, from 1."""
+    step: int
+    """Number of the first step that was computed in parts, or the first after the shortage was foreseen."""
+    tokens: int
+    """Source and target tokens, padding included, of the smallest batch that memory does not hold."""
+
+
+Metrics = ShortageMetrics | StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
 KINDS: dict[str, type[Metrics]] = {
     "step": StepMetrics,
     "validation": StepValidation,
     "epoch": EpochMetrics,
     "average": AverageMetrics,
     "samples": SampleMetrics,
+    "shortage": ShortageMetrics,
 }
 WeightsId = int | str
 """Weights of a run: number of an epoch; "average", a mean over epochs; "step-1500", best validation in an epoch."""

@@ -1,5 +1,6 @@
 """Weights of a run to translate with: saving, reading in the background, averaging, choosing."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ class WeightsFile:
             raise self._mismatch(str(error)) from None
 
 
-def average_weights(run: Run, epochs: list[int]) -> Arrays:
+def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
     """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1), summed in float64.
 
     Layers have the names of the last file: a run that an older version began has older names in its first files.

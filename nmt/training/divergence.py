@@ -1,4 +1,4 @@
-"""Divergence: a loss, gradients or weights that are not finite end training with a message."""
+"""Messages that end training: a loss, gradients or weights that are not finite, and memory that runs out."""
 
 import numpy as np
 
@@ -7,6 +7,10 @@ from nmt.errors import NmtError
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import LoopState
 from nmt.training.state import TrainState
+
+
+class DivergedError(NmtError):
+    """Training that diverged."""
 
 
 def failed_step(state: TrainState) -> str | None:
@@ -34,12 +38,26 @@ def not_finite(weights: Arrays, state: TrainState) -> str | None:
     return None
 
 
-def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> NmtError:
+def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> DivergedError:
     """Return the error for training that diverged at ``what``, given the position of the last checkpoint."""
     last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
-    return NmtError(
+    return DivergedError(
         f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. Start another run with a "
         f"lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more training.warmup_steps or "
         "with --set training.clip_norm=1."
+    )
+
+
+def out_of_memory(what: str, saved: LoopState | None, config: TrainingConfig) -> NmtError:
+    """Return the error for memory that ran out at ``what``, given the position of the last checkpoint."""
+    last = f"Step {saved.step:,} is the last one saved; the same command goes on from there" if saved else (
+        "Nothing has been saved"
+    )  # fmt: skip
+    smaller = max(1, config.largest_batch // 2)
+    return NmtError(
+        f"Memory ran out {what}. Batches are computed in parts where that helps; here it does not. {last}. End other "
+        "programs, make the model smaller, or drop long sentences with nmt prepare --set data.max_tokens=100; another "
+        f"run takes smaller batches with --set training.batch_size={smaller} --set "
+        f"training.micro_batches={2 * config.micro_batches}."
     )

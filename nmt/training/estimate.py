@@ -1,23 +1,22 @@
 """Estimate before training: time, memory and disk that a run will take."""
 
-import contextlib
-import dataclasses
 import itertools
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt import runtime
-from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
-from nmt.models.weights import set_weights, weights_of
+from nmt.models.weights import weights_of
 from nmt.runtime import tf
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
-from nmt.training.state import TrainState
+from nmt.training.divergence import out_of_memory
+from nmt.training.memory.demand import longest_batches
+from nmt.training.memory.fit import foresee_shortage, measure_fit, unchanged
+from nmt.training.optimization.batch_limit import ShortageError
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 5
@@ -44,6 +43,8 @@ class Estimate(NamedTuple):
     """Free bytes on that disk."""
     sharing: "Sharing | None" = None
     """What several workers gain and exchange; None for one."""
+    shortage: str | None = None
+    """Shortage of memory that is foreseen, in words; None: there is none, or the system does not say."""
 
     @property
     def text(self) -> str:
@@ -55,7 +56,8 @@ class Estimate(NamedTuple):
             f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}{each}; on disk at "
             f"most {size(self.disk)}, of {size(self.free)} free"
         ]
-        return "\n".join([*lines, self.sharing.text] if self.sharing else lines)
+        lines += [self.sharing.text] if self.sharing else []
+        return "\n".join([*lines, self.shortage] if self.shortage else lines)
 
 
 class Sharing(NamedTuple):
@@ -103,8 +105,11 @@ def size(count: int) -> str:
 def estimate(trainer: Trainer) -> Estimate:
     """Profile a few steps on the longest and on ordinary batches of the coming epoch; the state stays unchanged.
 
+    If memory is not expected to hold the longest batches, the state's limit of batches is lowered before: the profile
+    and training compute them in parts.
+
     Raises:
-        NmtError: if the disk has less room than the run needs.
+        NmtError: if the disk has less room than the run needs, or memory does not hold a single sentence pair.
     """
     settings, state = trainer.config.training, trainer.state
     needed, free = bytes_to_write(trainer), free_bytes(trainer.run.folder)
@@ -116,12 +121,17 @@ def estimate(trainer: Trainer) -> Estimate:
             "training.average_last=1"
         )
     epoch = trainer.epoch + 1
+    fit = trainer.fit or measure_fit(trainer.pipeline, state, trainer.validator, epoch)
+    shortage = foresee_shortage(fit, state)
     plan, validation = trainer.pipeline.plan(epoch), trainer.validator.plan
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
-    longest = _longest(trainer.pipeline.split(epoch), plan)
-    validated = [*_longest(trainer.validator.split, validation), validation[0]]
+    longest = longest_batches(trainer.pipeline.split(epoch), plan)
+    validated = [*longest_batches(trainer.validator.split, validation), validation[0]]
     # The first steps of a process also trace, and allocate; the last ones count.
-    seconds = profile_steps(trainer, epoch, [*longest, *ordinary], validated)
+    try:
+        seconds = profile_steps(trainer, epoch, [*longest, *ordinary], validated)
+    except ShortageError as error:
+        raise out_of_memory(f"before training {error}", trainer.saver.saved, settings) from None
     batch = float(np.median(seconds[len(longest) : len(longest) + TIMED_STEPS]))
     steps, workers = trainer.pipeline.steps(epoch), trainer.workers
     sharing = profile_sharing(trainer, batch) if workers.count > 1 else None
@@ -132,7 +142,7 @@ def estimate(trainer: Trainer) -> Estimate:
     return Estimate(
         parameters=state.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
-        sharing=sharing,
+        sharing=sharing, shortage=shortage,
     )  # fmt: skip
 
 
@@ -147,13 +157,13 @@ def profile_steps(
     rate = trainer.pipeline.learning_rate(1)
     train = ((batch, True) for batch in trainer.pipeline.batches(epoch, training))
     validate = ((batch, False) for batch in trainer.validator.batches(validation))
-    with _unchanged(state):
+    with unchanged(state):
         for batch, learning in itertools.chain(train, validate):
             started = time.perf_counter()
             if learning:
                 state.step([batch], rate)
             else:
-                trainer.validator.step(*batch)
+                trainer.validator.validate_batch(batch)
             state.totals.read()  # waits for the step
             seconds.append(time.perf_counter() - started)
             trainer.check()
@@ -173,7 +183,7 @@ def profile_sharing(trainer: Trainer, batch_seconds: float) -> Sharing:
     applied, exchanged = [], []
     zeros = [tf.zeros_like(weight) for weight in state.train_step.optimizer.variables_trained]
     exchange = tf.function(lambda: workers.total(zeros, tf.zeros([3], tf.float64))[1])
-    with _unchanged(state):
+    with unchanged(state):
         for _ in range(TIMED_STEPS):
             started = time.perf_counter()
             state.step([], rate)  # the update alone, of no micro-batch
@@ -192,47 +202,6 @@ def profile_sharing(trainer: Trainer, batch_seconds: float) -> Sharing:
         workers.count, workers.bytes_sent(sum(zero.shape.num_elements() for zero in zeros)), exchange_seconds, step,
         alone / (workers.count * step),
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def _unchanged(state: TrainState) -> Iterator[None]:
-    """Undo all changes to the state at the end of the block."""
-    position, totals = dataclasses.replace(state.position), state.totals.read()
-    weights, optimizer = weights_of(state.model), state.train_step.state()
-    try:
-        yield
-    finally:
-        state.position = position
-        state.totals.set(totals)
-        set_weights(state.model, weights)
-        state.train_step.restore(optimizer)
-
-
-def _longest(split: Split, plan: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the batch with the most tokens and the batch with the most attention scores, padding counted."""
-    sizes = [padded_size(split, batch) for batch in plan]
-    most_tokens = max(range(len(plan)), key=lambda number: sizes[number].tokens)
-    most_pairs = max(range(len(plan)), key=lambda number: sizes[number].pairs)
-    return [plan[number] for number in dict.fromkeys((most_tokens, most_pairs))]
-
-
-class PaddedSize(NamedTuple):
-    """Size of a batch with its padding, eos included."""
-
-    tokens: int
-    """Number of source and target tokens."""
-    pairs: int
-    """Number of token pairs that attention scores: source-source, target-target and target-source."""
-
-
-def padded_size(split: Split, indices: np.ndarray) -> PaddedSize:
-    """Return the padded size of the batch with the pairs at ``indices`` [B]."""
-    source, target = (
-        int((side.offsets[indices + 1] - side.offsets[indices]).max()) + 1 for side in (split.source, split.target)
-    )
-    return PaddedSize(
-        len(indices) * (source + target), len(indices) * (source * source + target * target + source * target)
-    )
 
 
 def bytes_to_write(trainer: Trainer) -> int:

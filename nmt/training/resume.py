@@ -5,6 +5,7 @@ from pathlib import Path
 from nmt import runtime
 from nmt.config.model import ModelConfig
 from nmt.config.schema import Config
+from nmt.config.training import AUTO
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
@@ -49,10 +50,19 @@ def resolved(config: Config, dataset: Dataset) -> Config:
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
 
 
-def start_run(name: str, config: Config, dataset: Dataset) -> Run:
-    """Create the directory of a new run; ``config`` is resolved first."""
+def with_batches_of(run: Run, config: Config) -> Config:
+    """Return the configuration of a resumed run with the batches that the run has, if it leaves their size open."""
+    if config.training.batch_size != AUTO:
+        return config
+    before = run.config().training
+    batches = {"batch_size": before.batch_size, "micro_batches": before.micro_batches}
+    return config.model_copy(update={"training": config.training.model_copy(update=batches)})
+
+
+def start_run(name: str, config: Config, dataset: Dataset, recipe: str | None = None) -> Run:
+    """Create the directory of a new run, with the file of its recipe if it has one; ``config`` is resolved first."""
     files = [dataset.folder / "manifest.json", *dataset.tokenizer_files]
-    return create_run(name, resolved(config, dataset), files)
+    return create_run(name, resolved(config, dataset), files, recipe)
 
 
 def environment_differences(before: dict[str, str]) -> list[str]:
@@ -76,6 +86,12 @@ def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: 
         raise ConflictError(
             f"Run {run.name!r} has a model of architecture {before.model.architecture!r}, and the configuration asks "
             f"for {now.model.architecture!r}. A run keeps its architecture. Start another run with --run NAME."
+        )
+    if before.training.optimizer != now.training.optimizer:
+        raise ConflictError(
+            f"Run {run.name!r} trains with optimizer {before.training.optimizer!r}, and the configuration asks for "
+            f"{now.training.optimizer!r}. A run keeps its optimizer, whose state it goes on from. Start another run "
+            f"with --run NAME, or from the weights of this one with --from {run.name}."
         )
     differences = [
         f"{section}.{key}: {old!r} before, {getattr(getattr(now, section), key)!r} now"

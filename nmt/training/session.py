@@ -2,11 +2,13 @@
 
 import contextlib
 import dataclasses
+import json
 from types import TracebackType
 from typing import Self
 
 from nmt import runtime
 from nmt.cluster.team import Team
+from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset
 from nmt.data.manifest import read_manifest
@@ -15,7 +17,7 @@ from nmt.storage.atomic import refuse_existing
 from nmt.storage.file_lock import locked
 from nmt.storage.names import check_name
 from nmt.training.averaging import MakeDecode
-from nmt.training.resume import apply_changes, check_changes, resolved, start_run
+from nmt.training.resume import apply_changes, check_changes, resolved, start_run, with_batches_of
 from nmt.training.trainer import Trainer
 from nmt.version import version
 
@@ -24,7 +26,14 @@ class TrainingSession:
     """A run to train. Nothing is written before ``begin``, so that all refusals come first."""
 
     def __init__(
-        self, name: str, config: Config, dataset_name: str | None, *, hold: bool = True, team: Team | None = None
+        self,
+        name: str,
+        config: Config,
+        dataset_name: str | None,
+        *,
+        hold: bool = True,
+        team: Team | None = None,
+        recipe: str | None = None,
     ) -> None:
         """Find the run, if there is one of that name, and the dataset.
 
@@ -34,11 +43,12 @@ class TrainingSession:
             dataset_name: name of the dataset; None: the resumed run's, or for a new run the one prepared last.
             hold: whether to lock the run; a dry run does not.
             team: the workers to train with; None: this process alone.
+            recipe: file that a new run keeps, if its configuration was chosen by the dataset.
 
         Raises:
             NmtError: for a name that cannot be used, or a missing dataset.
         """
-        self.name, self.config, self.hold = name, config, hold
+        self.name, self.config, self.hold, self.recipe = name, config, hold, recipe
         self.team = team or Team()
         self.resumed = run_exists(name)
         if self.resumed:
@@ -76,15 +86,28 @@ class TrainingSession:
             NmtError: for all that keeps the run from training.
         """
         changes: list[str] = []
+        facts = self._facts()
         if self.resumed and self.team.is_chief:
             if self.hold:
                 self._lock()
+            self.config = with_batches_of(self.run, self.config)
             changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
-        workers = self.team.join(self._facts(), self.config.training.reduction)
-        decode = make_decode(self.config, self.dataset, workers)
+        workers = self.team.join(facts, self.config.training.reduction)
         with workers.exchanging():
+            self.config = self._as_chief(workers)
+            decode = make_decode(self.config, self.dataset, workers)
             self.trainer = Trainer(self.run, self.config, self.dataset, decode, workers)
+        self.config = self.trainer.config
         return changes
+
+    def _as_chief(self, workers: Workers) -> Config:
+        """Return the configuration with the chief's batches, which it may have from the run."""
+        if workers.count == 1:
+            return self.config
+        settings = self.config.training
+        batches = {"batch_size": settings.batch_size, "micro_batches": settings.micro_batches}
+        batches = json.loads(workers.broadcast_text(json.dumps(batches).encode()))
+        return self.config.model_copy(update={"training": settings.model_copy(update=batches)})
 
     def _facts(self) -> dict[str, str]:
         """Return what must be equal on all workers, by name."""
@@ -100,7 +123,9 @@ class TrainingSession:
         if self.resumed:
             apply_changes(self.run, self.config, self.dataset)
             return
-        start_run(self.name, self.config, self.dataset)
+        start_run(self.name, self.config, self.dataset, self.recipe)
+        if self.trainer.fitted:
+            self.trainer.fitted.write(self.run.fitted_batch_path)
         self._lock()
 
     def _lock(self) -> None:

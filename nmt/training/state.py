@@ -15,6 +15,7 @@ from nmt.storage.arrays import Arrays, value_of
 from nmt.training.checkpoints import Checkpoint, LoopState
 from nmt.training.input_pipeline import Batch
 from nmt.training.optimization.accumulators import Sums, Totals
+from nmt.training.optimization.muon import Muon
 from nmt.training.optimization.optimizer import Adam
 from nmt.training.optimization.step import TrainStep
 
@@ -54,11 +55,20 @@ class TrainState:
         self.precision = runtime.resolve_precision(config.training.precision)
         self.model: Seq2SeqModel = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.totals = Totals()
-        optimizer = Adam([variable.value for variable in self.model.trainable_variables], config.training)
+        optimizer = self._optimizer()
         self.workers = workers or Workers()
         self.train_step = TrainStep(self.model, optimizer, self.totals, config.training, self.workers)
         self.additions = additions(self.workers.share(config.training.micro_batches))
         self.position = Position()
+
+    def _optimizer(self) -> Adam | Muon:
+        variables = self.model.trainable_variables
+        values = [variable.value for variable in variables]
+        if self.config.training.optimizer == "adam":
+            return Adam(values, self.config.training)
+        is_hidden = [self.model.is_hidden_matrix(variable) for variable in variables]
+        dtype = "bfloat16" if self.precision == "bfloat16" else "float32"
+        return Muon(values, is_hidden, self.config.training, dtype)
 
     def step(self, batches: list[Batch], learning_rate: float) -> None:
         """Take the next step of the optimizer, and move on to the position after it.
@@ -67,6 +77,9 @@ class TrainState:
             batches: micro-batches of the step that this worker computes; the last step of an epoch may have fewer than
                 others, or none here.
             learning_rate: learning rate of the step.
+
+        Raises:
+            ShortageError: if memory does not hold a single sentence pair, or the update of the weights.
         """
         settings = self.config.training
         self.position.step += 1
@@ -74,12 +87,12 @@ class TrainState:
         first = self.position.step * settings.micro_batches
         rate = tf.constant(learning_rate, tf.float32)
         if settings.micro_batches == 1:
-            self.train_step.step(*batches[0], rate, tf.constant([settings.seed, first], tf.int64))
+            self.train_step.take(batches[0], rate, tf.constant([settings.seed, first], tf.int64))
             return
         for addition, batch in itertools.zip_longest(self.additions, batches):
             seed = tf.constant([settings.seed, first + addition.micro_batch], tf.int64)
             self.train_step.add(batch, seed, addition)
-        self.train_step.apply(rate)
+        self.train_step.take_added(rate)
 
     def next_epoch(self) -> None:
         """Move on to the beginning of the next epoch."""

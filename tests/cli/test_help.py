@@ -98,7 +98,7 @@ def test_every_parameter_stands_on_the_page_with_its_default(command: str, monke
 
 def test_commands_are_in_the_order_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NAMES == [
-        "prepare", "train", "plot", "translate", "evaluate", "report", "samples", "average", "export", "serve",
+        "prepare", "train", "plot", "translate", "evaluate", "report", "samples", "average", "tune", "export", "serve",
         "runs", "info", "tokens", "bench", "fetch", "demo",
     ]  # fmt: skip
     text = page("", 80, monkeypatch)

@@ -34,6 +34,10 @@ from nmt.data import cleaning as corpus
 from nmt.data.sources import formats as readers
 from nmt.data.sources import pickled_array as safe_pickle
 from nmt.data.sources import public as downloads
+from nmt.runtime import tf
+from nmt.training.memory.demand import Demand  # noqa: F401 - of a row, as the next two
+from nmt.training.memory.fit import Fit  # noqa: F401
+from nmt.training.optimization.batch_limit import ShortageError  # noqa: F401
 
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
@@ -72,17 +76,21 @@ nmt: fetch takes NAME; received 'english-german-lesson' too. See nmt fetch --hel
 
 $ rm -r checkpoints
 $ nmt info
-nmt: No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml
+nmt: No run is in checkpoints/ yet. Train first, for example: nmt train
 
 $ nmt info --run bass
 nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: base.
 
 $ rm -r data
-$ nmt train
+$ nmt train --run base
 nmt: There is no prepared dataset 'english-german-both'. Make one with: nmt prepare FILE
 
 $ rm -r data
-$ nmt train --run new
+$ nmt train
+nmt: No dataset is prepared in data/ yet. Make one with: nmt prepare FILE
+
+$ rm -r data
+$ nmt train --config base.yaml --run new
 nmt: No dataset is prepared in data/ yet. Make one with: nmt prepare FILE
 
 $ nmt train --dataset english
@@ -309,6 +317,54 @@ nmt: other is an export to argos. A service uses runs, and exports to ctranslate
 $ nmt serve --port 0 checkpoints/base
 nmt: checkpoints/base holds no exported model: export.json is missing. Make one with: nmt export --run RUN --to
      ctranslate2 --output checkpoints/base
+
+# --- nmt tune --------------------------------------------------------------------------------------------------------
+
+$ nmt tune --minutes nan
+nmt: --minutes is nan. It is the time of all trials, more than 0. Change the value.
+
+$ nmt tune --name ../up
+nmt: '../up' cannot be the name of a tuning. A name starts with a letter or digit and holds only letters, digits and
+     . _ - (at most 100 characters). Choose another name.
+
+$ nmt tune --name base
+nmt: checkpoints/base is a run. A tuning has a folder of its own. Give another --name.
+
+$ mkdir checkpoints/notes
+$ nmt tune --name notes
+nmt: checkpoints/notes exists already. It is never overwritten. Choose another name, or move it away.
+
+$ mkdir checkpoints/tuned
+$ echo '{"format": 1, "dataset": "english-german-both", "fingerprint": "0", "origin": "the recipe", "base": {},' > tuned
+$ echo '"minutes": 60.0, "sentences": 30}' >> tuned
+$ cp tuned checkpoints/tuned/tuning.json
+$ nmt tune --name tuned --minutes 30
+nmt: Tuning 'tuned' was started with other settings or data: minutes 60 before, 30 now; dataset english-german-both has
+     new content. A tuning keeps those that it was started with. Start another one with --name NAME, or leave the
+     options out to go on.
+
+$ mkdir checkpoints/tuned
+$ echo '{"format": 1, "dataset": "english-german-both", "fingerprint": "0", "origin": "the recipe", "base": {},' > tuned
+$ echo '"minutes": 60.0, "sentences": 30, "rungs": [{"training_seconds": 9.0, "trials": []}]}' >> tuned
+$ cp tuned checkpoints/tuned/tuning.json
+$ nmt tune --name tuned
+nmt: checkpoints/tuned/tuning.json is damaged: Value error, candidates, rungs and verdict contradict each other. nmt
+     tune writes it. Restore a copy, or start another tuning with --name NAME.
+
+$ mkdir checkpoints/tuned
+$ head -c 17000000 /dev/zero > checkpoints/tuned/tuning.json
+$ nmt tune --name tuned
+nmt: checkpoints/tuned/tuning.json is too long. The record of a tuning has at most 16,777,216 bytes. Restore a copy, or
+     start another tuning with --name NAME.
+
+$ sed -i '/"validation": {/,/}/ s/"pairs": [0-9]*/"pairs": 0/' data/english-german-both/manifest.json
+$ nmt tune
+nmt: Dataset 'english-german-both' has no validation pairs. Tuning decides by translations of them. Prepare the corpus
+     again with --set data.validation_share=0.1, or with --validation FILE.
+
+$ nmt tune --set model.positions=learned --set model.max_positions=2
+nmt: The recipe cannot be trained: The longest source of the train split has 6 tokens with bos and eos; this model reads
+     at most 2. Set model.max_positions=6, or model.positions=sinusoidal.
 
 # --- nmt prepare: the command line -----------------------------------------------------------------------------------
 
@@ -764,15 +820,15 @@ $ nmt prepare english-german-both.pkl --set 'data.dataset=my data'
 nmt: --set data.dataset=my data: data: 'my data' cannot be the name of a dataset. A name starts with a letter or digit
      and holds only letters, digits and . _ - (at most 100 characters). Choose another name.
 
-$ nmt train --set model.heads=5
+$ nmt train --config base.yaml --set model.heads=5
 nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads is 5 and d_model is 32. heads must divide
      d_model unless head_size is set. Nearest: heads 4.
 
-$ nmt train --set model.word_embedding=sinusoidal
+$ nmt train --config base.yaml --set model.word_embedding=sinusoidal
 nmt: configs/base.yaml, line 2, with --set model.word_embedding=sinusoidal: model: word_embedding is 'sinusoidal' and
      tie_embeddings is 'output'. A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none.
 
-$ nmt train --set model.share_decoder_norm=true --set model.norm=pre
+$ nmt train --config base.yaml --set model.share_decoder_norm=true --set model.norm=pre
 nmt: configs/base.yaml, line 2, with --set model.share_decoder_norm=true --set model.norm=pre: model:
      share_decoder_norm is true and norm is 'pre'. share_decoder_norm needs norm: post. Set norm: post, or
      share_decoder_norm: false.
@@ -811,47 +867,72 @@ $ nmt train --config base.yaml --run rnn --allow-changes
 nmt: Run 'rnn' has a model of architecture 'recurrent', and the configuration asks for 'transformer'. A run keeps its
      architecture. Start another run with --run NAME.
 
-$ nmt train --set training.best_by=bleu
+$ printf 'model: {architecture: recurrent, width: 8}\ntraining: {epochs: 1, optimizer: muon}\n' > rnn.yaml
+$ nmt train --config rnn.yaml
+$ nmt train --config rnn.yaml --set training.optimizer=adam --allow-changes
+nmt: Run 'rnn' trains with optimizer 'muon', and the configuration asks for 'adam'. A run keeps its optimizer, whose
+     state it goes on from. Start another run with --run NAME, or from the weights of this one with --from rnn.
+
+$ nmt train --config base.yaml --set training.best_by=bleu
 nmt: configs/base.yaml, line 3, with --set training.best_by=bleu: training: best_by is bleu and decode_validation is
      0. A score needs translations of validation sentences. Set training.decode_validation=500.
 
-$ nmt train --set training.xla=true
+$ nmt train --config base.yaml --set training.xla=true
 nmt: configs/base.yaml, line 3, with --set training.xla=true: training: xla and remove_padding are both true. XLA
      needs shapes that do not depend on the data, and removal of padding makes them depend on it. Set
      training.remove_padding=false.
 
-$ nmt train --set training.xla=true --set training.remove_padding=false --set training.eager=true
+$ nmt train --config base.yaml --set training.xla=true --set training.remove_padding=false --set training.eager=true
 nmt: configs/base.yaml, line 3, with --set training.xla=true --set training.remove_padding=false --set
      training.eager=true: training: xla and eager are both true. XLA compiles a traced step. Set training.eager=false,
      or training.xla=false.
 
-$ nmt train --set training.peak_learning_rate=0.001
+$ nmt train --config base.yaml --set training.peak_learning_rate=0.001
 nmt: configs/base.yaml, line 3, with --set training.peak_learning_rate=0.001: training: schedule is noam and
      peak_learning_rate is 0.001. noam computes its peak from d_model and warmup_steps. Set schedule to inverse_sqrt,
      which falls likewise, to cosine or to linear; or scale the peak of noam with learning_rate_scale.
 
-$ nmt train --set training.schedule=cosine
+$ nmt train --config base.yaml --set training.schedule=cosine
 nmt: configs/base.yaml, line 3, with --set training.schedule=cosine: training: schedule is cosine and
      peak_learning_rate is null. All schedules but noam need a peak. Set it, for example to 0.0005, or set schedule to
      noam.
 
 $ nmt train --set training.schedule=cosine --set training.peak_learning_rate=1 --set training.learning_rate_scale=2
-nmt: configs/base.yaml, line 3, with --set training.schedule=cosine --set training.peak_learning_rate=1 --set
+nmt: The recipe, section training, with --set training.schedule=cosine --set training.peak_learning_rate=1 --set
      training.learning_rate_scale=2: training: schedule is cosine and learning_rate_scale is 2. Only noam has a scale;
      the peak of the others is peak_learning_rate. Set training.learning_rate_scale=1, and the intended peak as
      peak_learning_rate.
 
-$ nmt train --set training.decay_steps=100
+$ nmt train --config base.yaml --set training.decay_steps=100
 nmt: configs/base.yaml, line 3, with --set training.decay_steps=100: training: schedule is noam and decay_steps is
      100. Only cosine and linear fall to a final learning rate. Leave the key out, or set schedule to cosine or
      linear.
 
 $ nmt train --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set training.final_learning_rate=1
-nmt: configs/base.yaml, line 3, with --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set
+nmt: The recipe, section training, with --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set
      training.final_learning_rate=1: training: final_learning_rate is 1 and peak_learning_rate is 0.0001. The learning
      rate falls from the peak to the final value. Lower final_learning_rate.
 
 # --- nmt train -------------------------------------------------------------------------------------------------------
+
+$ nmt train --set model.heads=5
+nmt: The recipe, section model, with --set model.heads=5: model: heads is 5 and d_model is 128. heads must divide
+     d_model unless head_size is set. Nearest: heads 4.
+
+$ nmt train --minutes 0
+nmt: --minutes is 0. It is the time of training, more than 0. Change the value.
+
+$ nmt train --minutes 5 --set training.epochs=3
+nmt: --minutes 5 chooses the number of epochs; received it with --set training.epochs. Leave out one of the two.
+
+$ nmt train --minutes 5 --set training.micro_batches=2 --workers 2
+nmt: --minutes 5 measures the speed of one process; received it with several workers. Leave it out, and give the number
+     of epochs: --set training.epochs=N. nmt train --minutes M --dry-run, without workers, says how many fit.
+
+& nmt.recipes.budget.measured_speed = lambda *_: __import__('nmt.recipes.budget').recipes.budget.Speed(0.1, 900, 0.0)
+$ nmt train --config base.yaml --run new --minutes 1
+nmt: --minutes is 1, which has no room for an epoch on dataset 'english-german-both': an epoch takes about 90 s here
+     (100 ms a step, measured). Give --minutes 1.5 or more, or prepare fewer pairs with --set data.n_sentences=N.
 
 $ nmt train --dataset english
 nmt: There is no prepared dataset 'english'. Prepared: english-german-both.
@@ -884,6 +965,33 @@ nmt: There is no run 'bass' in checkpoints/ (did you mean 'base'?). There are: b
 
 $ nmt train --run new --from base:9
 nmt: Run 'base' has no weights of epoch '9'. An epoch is a number, best, last or average. Kept: 1, 2.
+
+& nmt.training.trainer.measure_fit = lambda *_: Fit([Demand(64, 9, ((0, 0), (64, 640_000_000)))] * 2, [], 5_000_000, 0)
+$ nmt train --config base.yaml --run new --set training.batch_size=auto
+nmt: No batch fits into memory: the smallest takes 10 MB, and 5 MB are free, of which 85% may be used. Besides weights
+     and optimizer, a batch takes memory for its tokens and for sums of gradients. End other programs, make the model
+     smaller, such as --set model.d_model=256, or drop long sentences with nmt prepare --set data.max_tokens=100.
+
+& nmt.training.optimization.batch_limit.BatchLimit.bounds = lambda *_: (_ for _ in ()).throw(ShortageError("on a pair"))
+$ nmt train --config base.yaml --run new
+nmt: Memory ran out before training on a pair. Batches are computed in parts where that helps; here it does not. Nothing
+     has been saved. End other programs, make the model smaller, or drop long sentences with nmt prepare --set
+     data.max_tokens=100; another run takes smaller batches with --set training.batch_size=16 --set
+     training.micro_batches=2.
+
+& nmt.decoding.model_search.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
+$ nmt translate 'im thirsty'
+nmt: Memory ran out. A batch of sentences is translated at once and must fit. Take smaller batches, with --batch-size 32
+     or in nmt train with --set decoding.batch_size=32, or end other programs.
+
+$ printf '{}' > checkpoints/base/batch_size.json
+$ nmt info --json
+nmt: checkpoints/base/batch_size.json is damaged: it has no format. nmt train wrote it. Restore a copy, or delete it.
+
+$ printf '{"format": 1, "batch_type": "words"}' > checkpoints/base/batch_size.json
+$ nmt info --json
+nmt: checkpoints/base/batch_size.json is damaged: Input should be 'sentences' or 'tokens'. nmt train wrote it. Restore a
+     copy, or delete it.
 
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new
@@ -1046,7 +1154,7 @@ nmt: --set is for the model of a configuration; received it without --config. Ad
 
 $ rm -r checkpoints
 $ nmt runs
-nmt: No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml
+nmt: No run is in checkpoints/ yet. Train first, for example: nmt train
 
 $ nmt runs --sort scor
 nmt: --sort is 'scor' (did you mean 'score'?). Orders are name, date, score.
@@ -1841,6 +1949,11 @@ def failing(message: str) -> Callable[..., None]:
     return fail
 
 
+def exhausted() -> Exception:
+    """Return TensorFlow's error for memory that has run out."""
+    return tf.errors.ResourceExhaustedError(None, None, "no memory for a tensor")
+
+
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
     """Take a step of a row."""
     if step.startswith("& server "):
@@ -2033,8 +2146,10 @@ OUT_OF_REACH = {
     ("reporting/scores.py", "; the report is of"): "test_report.py, with a result that is quickly made",
     ("plotting/figures.py", "There is no figure"): "the command line knows the names; test_figures.py",
     ("tokenizers/subword.py", "has pieces that are not UTF-8"): "only a model that no program writes",
+    ("tuning/tuner.py", "is too short: it has to hold"): "test_tuner.py: how much is too little depends on the machine",
+    ("tuning/tuner.py", "No trial of the last rung"): "test_tuner.py, with trials that all fail",
     # Several processes: tests/cluster/ and tests/decoding/test_shared.py
-    ("cli/commands/train.py", "_after_loss"): "a worker that is gone",
+    ("cli/commands/train.py", "endings.after_loss"): "a worker that is gone",
     ("cluster/launch.py", "ended with exit code"): "a worker that ends before the others have met",
     ("cluster/rendezvous.py", "came twice"): "two workers of one number",
     ("cluster/rendezvous.py", "calls itself number"): "a worker of another start",
@@ -2062,7 +2177,7 @@ def differences(row: Row, project: Path, patch: pytest.MonkeyPatch) -> str:
         found.append(f"exit code {outcome.code}; printed {outcome.out!r}")
     if outcome.err != row.message:
         found.append(f"expected: {row.message}\nreceived: {outcome.err}")
-    if outcome.out and not row.command.startswith("nmt train"):  # it prints before it can fail
+    if outcome.out and not row.command.startswith(("nmt train", "nmt tune")):  # it prints before it can fail
         found.append(f"printed {outcome.out!r}")
     if row.leaves is None and changed:
         found.append(f"changed {sorted(changed)}")

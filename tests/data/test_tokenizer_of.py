@@ -159,8 +159,8 @@ def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> N
 def test_a_run_is_trained_on_for_another_corpus(project: Path) -> None:
     write_tsv(str(project / "mine.tsv"), small_pairs(343)[243:])
     nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project)
-    afresh = nmt("train", "--run", "afresh", "--set", "training.epochs=1", cwd=project)
-    nmt("train", "--run", "fine", "--from", "base", "--set", "training.epochs=1", cwd=project)
+    afresh = nmt("train", "--config", "base.yaml", "--run", "afresh", "--set", "training.epochs=1", cwd=project)
+    nmt("train", "--config", "base.yaml", "--run", "fine", "--from", "base", "--set", "training.epochs=1", cwd=project)
     assert "on dataset mine" in afresh.stdout
     losses = {
         name: json.loads((project / f"checkpoints/{name}/metrics.jsonl").read_text().splitlines()[-2])["train_loss"]

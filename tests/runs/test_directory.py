@@ -14,7 +14,15 @@ from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.runs.directory import Run, create_run, find_run, run_exists
-from nmt.runs.metrics import EpochMetrics, Metrics, Sample, SampleMetrics, StepMetrics, StepValidation
+from nmt.runs.metrics import (
+    EpochMetrics,
+    Metrics,
+    Sample,
+    SampleMetrics,
+    ShortageMetrics,
+    StepMetrics,
+    StepValidation,
+)
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -29,6 +37,7 @@ VALIDATIONS = st.builds(
     StepValidation, epoch=COUNTS, step=COUNTS, validation_loss=NUMBERS, validation_accuracy=NUMBERS,
     validation_bleu=st.none() | NUMBERS,
 )  # fmt: skip
+SHORTAGES = st.builds(ShortageMetrics, epoch=COUNTS, step=COUNTS, tokens=COUNTS)
 SENTENCES = st.builds(Sample, source=st.text(), reference=st.text(), translation=st.text())
 SAMPLES = st.builds(SampleMetrics, epoch=COUNTS, step=COUNTS, samples=st.lists(SENTENCES))
 
@@ -63,7 +72,7 @@ def a_step(step: int) -> StepMetrics:
 
 
 @QUICK
-@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES))
+@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES | SHORTAGES))
 def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> None:
     run.metrics_path.unlink(missing_ok=True)
     for record in records:
@@ -353,9 +362,7 @@ def test_a_missing_run_is_told_with_the_nearest_name() -> None:
     for name in (None, "first"):
         with pytest.raises(NotFoundError) as caught:
             find_run(name)
-        assert str(caught.value) == (
-            "No run is in checkpoints/ yet. Train first, for example: nmt train --config base.yaml"
-        )
+        assert str(caught.value) == ("No run is in checkpoints/ yet. Train first, for example: nmt train")
     create_run("first", Config(), [])
     create_run("other", Config(), [])
     with pytest.raises(NotFoundError) as caught:

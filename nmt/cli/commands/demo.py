@@ -69,17 +69,17 @@ def _show_chain() -> None:
 
 
 def _repeat_lesson() -> None:
-    from nmt.api import training_configuration
     from nmt.cli.commands.fetch import fetch
     from nmt.cli.commands.prepare import run_prepare
     from nmt.cli.commands.train import run_training
     from nmt.data import demo as chain
+    from nmt.recipes.selection import select
 
     if chain.lesson_corpus() is None:
         fetch(chain.LESSON_CORPUS)
-    name, config = training_configuration(chain.LESSON_CONFIG, None, [])
+    selection = select(chain.LESSON_CONFIG)
     dataset = run_prepare([f"{chain.LESSON_CORPUS}.pkl"], config=chain.LESSON_CONFIG)
-    run = run_training(name, config, dataset.name)
+    run = run_training(selection.name, selection.config, dataset.name)
 
     from nmt.decoding.translator import Translator
 

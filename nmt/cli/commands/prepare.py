@@ -167,9 +167,18 @@ def describe(manifest: "Manifest") -> str:
         _table(manifest),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{manifest.vocabulary['source']:,} source and {manifest.vocabulary['target']:,} target ids, of which 4 are "
-        "pad, unk, bos and eos",
+        f"pad, unk, bos and eos{_why_size(manifest)}",
         *_findings(manifest),
     ]))  # fmt: skip
+
+
+def _why_size(manifest: "Manifest") -> str:
+    """Return why a subword vocabulary has its size; nothing where it was set, or taken from a run."""
+    settings = manifest.settings
+    if settings.tokenizer != "subword" or settings.vocabulary_size is not None or manifest.tokenizer_of:
+        return ""
+    pairs = manifest.splits["train"].pairs
+    return f"; the size suits {pairs:,} training pairs (to change it: --set data.vocabulary_size=N)"
 
 
 def _languages(manifest: "Manifest") -> str:

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from nmt.cluster.team import Team
     from nmt.config.schema import Config
     from nmt.data.dataset import Dataset
+    from nmt.recipes.selection import Selection
     from nmt.runs.directory import Run
     from nmt.training.session import TrainingSession
-    from nmt.training.trainer import Trainer
-
-BASE = "base.yaml"
 
 
 def train(
@@ -41,7 +39,7 @@ def train(
             "-c",
             metavar="FILE",
             help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt. Default: "
-            f"the configuration of --run if that run exists, else {BASE}.",
+            "that of the run if it exists, else a recipe, chosen by the dataset and explained.",
             rich_help_panel=CONFIGURATION,
         ),
     ] = None,
@@ -52,7 +50,8 @@ def train(
         typer.Option(
             "--run",
             metavar="NAME",
-            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration file.",
+            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration "
+            "file; without one that of the dataset.",
             rich_help_panel=RUN,
         ),
     ] = None,
@@ -82,6 +81,16 @@ def train(
             rich_help_panel=RUN,
         ),
     ] = False,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            metavar="M",
+            help="Fit a new run into M minutes of training, by the measured speed of this machine: its epochs, and "
+            "without --config the size of the model.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.", rich_help_panel=RUN),
@@ -95,13 +104,18 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run. Ctrl-C saves
-    after the current step and stops.
+    Without --config, a new run gets a recipe: model size, dropout, batches, learning rate and epochs by what the
+    dataset is. It is printed with its reasons, and stored as recipe.yaml in the run.
+
+    The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
+    learning rate ends with it, as in a recipe. Ctrl-C saves after the current step and stops.
 
     With training.micro_batches=K up to K workers share a step, on this machine (--workers) or on several. The result
     does not depend on their number.
 
     Examples:
+        nmt train
+        nmt train --minutes 30
         nmt train --config base.yaml
         nmt train --config base.yaml --run wide --set model.d_ff=2048
         nmt train --run base --set training.epochs=30
@@ -109,23 +123,38 @@ def train(
         nmt train --run base --tensorboard
         nmt train --run shared --set training.micro_batches=2 --workers 2
     """  # fmt: skip
-    from nmt.api import training_configuration
-    from nmt.cluster.start import started
+    from nmt.cluster.start import is_shared, started
+    from nmt.recipes.selection import fit, select
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
-    name, settings = training_configuration(config, run, all_overrides)
-    if tensorboard:
-        trackers = list(dict.fromkeys([*settings.training.trackers, "tensorboard"]))
-        settings = settings.model_copy(update={"training": settings.training.model_copy(update={"trackers": trackers})})
-    with started(TeamOptions(workers, hosts, index), settings.training.micro_batches) as place:
+    options = TeamOptions(workers, hosts, index)
+    shared = minutes is not None and is_shared(options)
+    selection = select(config, run, dataset, all_overrides, minutes=minutes, shared=shared)
+    with started(options, selection.config.training.micro_batches) as place:
         from nmt import runtime
         from nmt.cluster.team import Team
 
         runtime.use(threads, place.layout.local_rank if place.layout else None)
         team = Team(place.layout, wait, stall, _say_aside, place.check)
+        if selection.minutes is not None:
+            _say("Measuring the speed of this machine, for --minutes ...")
+            selection = fit(selection)
+        if team.is_chief:
+            for line in selection.lines:
+                _say(line)
+        if tensorboard:
+            selection = _with_tensorboard(selection)
         run_training(
-            name, settings, dataset or settings.data.dataset, allow_changes=allow_changes, dry_run=dry_run, team=team
-        )
+            selection.name, selection.config, selection.dataset, allow_changes=allow_changes, dry_run=dry_run,
+            team=team, recipe=selection.recipe_text,
+        )  # fmt: skip
+
+
+def _with_tensorboard(selection: "Selection") -> "Selection":
+    training = selection.config.training
+    trackers = list(dict.fromkeys([*training.trackers, "tensorboard"]))
+    changed = training.model_copy(update={"trackers": trackers})
+    return selection._replace(config=selection.config.model_copy(update={"training": changed}))
 
 
 def run_training(
@@ -136,8 +165,13 @@ def run_training(
     allow_changes: bool = False,
     dry_run: bool = False,
     team: "Team | None" = None,
+    recipe: str | None = None,
 ) -> "Run":
-    """Train the run of that name, new or not, to its end, and print what a person wants to know on the way."""
+    """Train the run of that name, new or not, to its end, and print what a person wants to know on the way.
+
+    ``recipe`` is the file of the recipe that a new run keeps, if ``config`` is one.
+    """
+    from nmt.cli.endings import nothing_to_do
     from nmt.evaluation.validation_decoder import ValidationDecoder
     from nmt.tracking.registry import check_trackers
     from nmt.training.session import TrainingSession
@@ -145,13 +179,13 @@ def run_training(
     if team is None or team.is_chief:
         check_trackers(config.training.trackers)
     say = _say if team is None or team.is_chief else _say_nothing
-    with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team) as session:
+    with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team, recipe=recipe) as session:
         _note_settings_not_in_force(config, session.dataset, say)
         changes = session.open(ValidationDecoder, allow_changes=allow_changes)
         for damage in session.trainer.damaged:
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
-            say(_nothing_to_do(session.trainer))
+            say(nothing_to_do(session.trainer))
             if session.team.is_chief and not dry_run:
                 _record_finished(session.run, config.training.trackers, say)
             return session.run
@@ -187,6 +221,7 @@ def _record_finished(run: "Run", trackers: Sequence[str], say: Callable[[str], N
 def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: bool) -> None:
     """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
+    from nmt.cli import endings
     from nmt.cluster.workers import WorkerLostError, check_together
     from nmt.tracking.registry import tracking
     from nmt.training.console import Console
@@ -208,6 +243,8 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
     shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
+    if trainer.fitted:
+        say(trainer.fitted.text)
     if shared and config.training.reduction == "fastest":
         say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
@@ -229,15 +266,15 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
         except StopRequested:
             if console:
                 console.close()
-                typer.echo(_stopped(trainer), err=True)
+                typer.echo(endings.stopped(trainer), err=True)
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         except WorkerLostError as error:
-            raise NmtError(f"{error}. {_after_loss(trainer)}") from None
+            raise NmtError(f"{error}. {endings.after_loss(trainer)}") from None
         finally:
             if console:
                 console.close()
     if console:
-        say(_finished(trainer))
+        say(endings.finished(trainer))
 
 
 def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
@@ -247,52 +284,6 @@ def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> No
         say(f"New run {session.run.name} in {session.run.folder}, on dataset {session.dataset.name}")
     if trackers := session.config.training.trackers:
         say(f"To watch: {' or '.join(viewers(trackers))}")
-
-
-def _nothing_to_do(trainer: "Trainer") -> str:
-    run, settings = trainer.run, trainer.config.training
-    more = (
-        f"training.patience={2 * (settings.patience or 1)}"
-        if trainer.stopped_early
-        else f"training.epochs={2 * trainer.epoch}"
-    )
-    return (
-        f"Run {run.name} is finished: {trainer.epoch} epochs, best {run.best()}. Nothing to do. To train on: "
-        f"--set {more}; to start afresh: --run ANOTHER-NAME"
-    )
-
-
-def _stopped(trainer: "Trainer") -> str:
-    step = trainer.state.position.step
-    if not step:
-        return "Stopped before the first step; the same command begins again."
-    return f"Saved at step {step:,}. Go on with: nmt train --run {trainer.run.name}"
-
-
-def _after_loss(trainer: "Trainer") -> str:
-    saved = trainer.saver.saved
-    if saved is None:
-        return "Nothing has been saved yet; the same command begins again, with any number of workers."
-    return (
-        f"Step {saved.step:,} is the last one saved. The same command goes on from there, with any number of workers."
-    )
-
-
-def _finished(trainer: "Trainer") -> str:
-    run = trainer.run
-    count = trainer.state.train_step.nonfinite_report().skipped
-    skipped = f" {count} steps were skipped, whose loss or gradients were not finite." if count else ""
-    average = run.average()
-    early = (
-        f"Stopped early, {trainer.config.training.patience} validations after the best"
-        if trainer.stopped_early
-        else "Finished"
-    )
-    translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
-    return (
-        f"{early}: best epoch {run.best()}{translated_with}.{skipped} Weights, metrics and configuration are in "
-        f"{run.folder}"
-    )
 
 
 def _note_settings_not_in_force(config: "Config", dataset: "Dataset", say: Callable[[str], None]) -> None:

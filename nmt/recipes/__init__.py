@@ -1,0 +1,1 @@
+"""Recipes: configurations that ``nmt train`` chooses by the dataset."""

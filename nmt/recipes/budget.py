@@ -1,0 +1,136 @@
+"""Budget of time: the number of epochs, and if needed a smaller model, that fit into minutes by the measured speed."""
+
+import gc
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset
+from nmt.errors import ConfigError
+from nmt.evaluation.validation_decoder import ValidationDecoder
+from nmt.recipes.composition import Recipe, compose, with_epochs
+from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
+from nmt.runs.directory import RUNS, Run
+from nmt.training.estimate import duration, profile_steps
+from nmt.training.interrupts import never_stop
+from nmt.training.trainer import Trainer
+
+TIMED_STEPS = 12
+UNTIMED_STEPS = 4
+"""First steps of a process, which trace and allocate."""
+
+
+class Speed(NamedTuple):
+    """Measured speed of a configuration on a dataset."""
+
+    step_seconds: float
+    """Time of an optimizer step."""
+    steps: int
+    """Number of optimizer steps of an epoch."""
+    validation_seconds: float
+    """Time of the validation of an epoch, with its translations."""
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Time of an epoch with its validation."""
+        return self.step_seconds * self.steps + self.validation_seconds
+
+    def epochs(self, minutes: float) -> int:
+        """Return how many epochs fit into minutes."""
+        return math.floor(60 * minutes / self.epoch_seconds + OVERTIME)
+
+    @property
+    def text(self) -> str:
+        """It in a phrase."""
+        return (
+            f"an epoch takes {duration(self.epoch_seconds)} here ({1000 * self.step_seconds:.0f} ms a step, measured)"
+        )
+
+
+def measured_speed(config: Config, dataset: Dataset) -> Speed:
+    """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
+    # A model that has learnt ends its translations; the untrained one goes on to the limit.
+    decoding = config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_extra": 5})
+    training = config.training.model_copy(update={"start_from": None, "trackers": []})
+    config = config.model_copy(update={"decoding": decoding, "training": training})
+    decode = ValidationDecoder(config, dataset)
+    trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)
+    plan, validation = trainer.pipeline.plan(1), trainer.validator.plan
+    ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS + UNTIMED_STEPS).astype(int)]
+    validated = [validation[number] for number in np.linspace(0, len(validation) - 1, UNTIMED_STEPS).astype(int)]
+    seconds = profile_steps(trainer, 1, ordinary, validated)
+    batch = float(np.median(seconds[UNTIMED_STEPS : len(ordinary)]))
+    teacher_forced = float(np.median(seconds[len(ordinary) + 1 :])) * len(validation)
+    decoded = _decoding_seconds(trainer, decode)
+    steps = trainer.pipeline.steps(1)
+    del trainer, decode
+    gc.collect()
+    return Speed(batch * len(plan) / steps, steps, teacher_forced + decoded)
+
+
+def _decoding_seconds(trainer: Trainer, decode: ValidationDecoder) -> float:
+    """Return the time of the translations of a validation; the first ones also trace."""
+    if not decode.sources or not max(decode.scored, decode.samples):
+        return 0.0
+    seconds = 0.0
+    for _ in range(2):
+        started = time.perf_counter()
+        decode(trainer.state.weights, never_stop)
+        seconds = time.perf_counter() - started
+    return seconds
+
+
+def fit_config(config: Config, dataset: Dataset, minutes: float) -> tuple[Config, str]:
+    """Return a configuration with the number of epochs that fits into minutes, and a line that says so.
+
+    Raises:
+        ConfigError: if not an epoch fits.
+    """
+    speed = measured_speed(config, dataset)
+    epochs = speed.epochs(minutes)
+    if epochs < 1:
+        raise _too_short(minutes, speed, dataset)
+    text = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {speed.text}. training.epochs is {epochs}."
+    return with_epochs(config, epochs), text
+
+
+def fit_recipe(recipe: Recipe, dataset: Dataset, minutes: float) -> Recipe:
+    """Return a recipe that fits into minutes.
+
+    A smaller model is taken if few epochs of the chosen one fit; more epochs than its row of the table allows are left
+    unused.
+
+    Raises:
+        ConfigError: if not an epoch of the smallest model fits.
+    """
+    chosen, size = recipe, recipe.choice.size
+    while True:
+        speed = measured_speed(recipe.config, dataset)
+        epochs = speed.epochs(minutes)
+        lower = smaller(size)
+        if epochs >= LEAST_EPOCHS or epochs * speed.steps >= ENOUGH_STEPS or lower is None:
+            break
+        candidate = compose(recipe.facts, recipe.overrides, size=lower)
+        if candidate.config.model == recipe.config.model:  # its size was set by the user
+            break
+        recipe, size = candidate, lower
+    if epochs < 1:
+        raise _too_short(minutes, speed, dataset)
+    used = min(epochs, most_epochs(size))
+    line = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {speed.text}."
+    if recipe is not chosen:
+        line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
+    if used < epochs:
+        line += f" More than {used} teach little on {recipe.facts.pairs:,} pairs, so the rest is left."
+    return compose(recipe.facts, recipe.overrides, size=size, epochs=used, budget=[line])
+
+
+def _too_short(minutes: float, speed: Speed, dataset: Dataset) -> ConfigError:
+    needed = math.ceil(10 * speed.epoch_seconds / 60) / 10
+    return ConfigError(
+        f"--minutes is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {speed.text}. Give "
+        f"--minutes {needed:g} or more, or prepare fewer pairs with --set data.n_sentences=N."
+    )

@@ -1,0 +1,96 @@
+"""The numbers of recipes: a table by the number of training pairs, and what holds for all sizes."""
+
+from typing import NamedTuple
+
+
+class Size(NamedTuple):
+    """A row of the table: settings for a corpus of at least ``pairs`` training pairs."""
+
+    pairs: int
+    """Least number of training pairs."""
+    layers: int
+    """Layers of the encoder, and of the decoder."""
+    width: int
+    """Width D of the model."""
+    batch_tokens: int
+    """Target tokens of a batch."""
+    epochs: int
+    """Number of epochs without a budget of time."""
+    dropout: tuple[tuple[int, float], ...]
+    """(most epochs, dropout rate) in ascending order: more epochs need more dropout. The last is the most that a budget
+    of time is used for."""
+
+
+SIZES = (
+    Size(0, 2, 128, 1024, 100, ((100, 0.3), (300, 0.4))),
+    Size(1_000, 2, 256, 1024, 60, ((80, 0.3), (200, 0.4))),
+    Size(5_000, 2, 256, 1024, 30, ((20, 0.2), (60, 0.3), (100, 0.4))),
+    Size(15_000, 3, 256, 1024, 16, ((12, 0.1), (24, 0.2), (60, 0.3))),
+    Size(20_000, 3, 256, 2048, 14, ((10, 0.1), (20, 0.2), (50, 0.3))),
+    Size(60_000, 3, 256, 2048, 10, ((12, 0.1), (30, 0.2))),
+    Size(120_000, 3, 256, 2048, 8, ((20, 0.1), (30, 0.2))),
+    Size(200_000, 4, 384, 4096, 8, ((30, 0.1),)),
+    Size(1_000_000, 6, 512, 4096, 5, ((30, 0.1),)),
+)
+"""Rows by ascending number of training pairs."""
+
+PEAKS = ((512, 0.001), (384, 0.0012), (0, 0.0015))
+"""(least width D, peak of the learning rate), by descending width."""
+FINE_TUNING_PEAK = 0.3
+"""Factor on the peak of a run that starts from the weights of another run."""
+FINE_TUNING_EPOCHS = 0.3
+"""Factor on the number of epochs of such a run."""
+HEAD_SIZE = 64
+FEED_FORWARD_FACTOR = 4
+"""Inner width of feed-forward blocks, in widths of the model."""
+WARMUP_STEPS = 400
+WARMUP_SHARE = 0.15
+"""Largest share of a run's steps that are warm-up."""
+LABEL_SMOOTHING = 0.1
+LENGTH_PENALTY = 1.0
+
+LEAST_STEPS = 1_500
+"""Steps of a run below which batches become smaller, down to ``LEAST_BATCH``."""
+LEAST_BATCH = 256
+LEAST_SENTENCES = 32
+"""Sentences of median length that a batch has room for."""
+MOST_BATCH = 8192
+
+DECODED_SENTENCES = 200
+"""Validation sentences that are translated after each epoch."""
+SENTENCES_FOR_BLEU = 100
+"""Validation pairs below which BLEU does not tell the best epoch."""
+KEPT_EPOCHS = 5
+"""Last epochs whose weights stay on disk."""
+
+LEAST_EPOCHS = 4
+"""Epochs that a budget of time has room for, or a smaller model is taken; unless it has room for ``ENOUGH_STEPS``."""
+ENOUGH_STEPS = 5_000
+OVERTIME = 0.1
+"""Share of an epoch by which a run may be longer than its budget."""
+
+
+def size_for(pairs: int) -> Size:
+    """Return the row of a corpus with this number of training pairs."""
+    return next(size for size in reversed(SIZES) if pairs >= size.pairs)
+
+
+def smaller(size: Size) -> Size | None:
+    """Return the row with the next smaller model, and all else as it is; None below the smallest model."""
+    models = [(row.layers, row.width) for row in SIZES if (row.layers, row.width) < (size.layers, size.width)]
+    return size._replace(layers=models[-1][0], width=models[-1][1]) if models else None
+
+
+def peak_for(width: int) -> float:
+    """Return the peak of the learning rate for a model of this width."""
+    return next(peak for least, peak in PEAKS if width >= least)
+
+
+def dropout_for(size: Size, epochs: int) -> float:
+    """Return the dropout rate of a run of this number of epochs."""
+    return next((rate for most, rate in size.dropout if epochs <= most), size.dropout[-1][1])
+
+
+def most_epochs(size: Size) -> int:
+    """Return the largest number of epochs that a budget of time is used for."""
+    return size.dropout[-1][0]

@@ -1,0 +1,118 @@
+"""Recipes and configurations fit into a budget of time by a measured speed."""
+
+from pathlib import Path
+
+import pytest
+from test_choice import facts, steps, weights
+
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset, open_dataset
+from nmt.errors import ConfigError
+from nmt.recipes import budget
+from nmt.recipes.budget import Speed, fit_config, fit_recipe
+from nmt.recipes.composition import compose
+from nmt.recipes.recipe import recipe_for
+from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, SIZES, most_epochs
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
+    """Let a step take a second for 100 million weight-tokens; returns the configurations that were measured."""
+    configs = []
+
+    def measure(config: Config, dataset: Dataset) -> Speed:
+        configs.append(config)
+        recipe = compose(facts(MEASURED.pairs))
+        model = config.model
+        cost = model.d_model * (model.encoder_layers + model.decoder_layers)  # type: ignore[attr-defined]
+        per_epoch = steps(recipe.choice, recipe.facts) // recipe.config.training.epochs
+        return Speed(cost * config.training.batch_size / 1e7, per_epoch, 2.0)
+
+    monkeypatch.setattr(budget, "measured_speed", measure)
+    return configs
+
+
+MEASURED = facts()
+NO_DATASET: Dataset = Dataset(Path("data/corpus"), None)  # type: ignore[arg-type]
+
+
+def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
+    whole = compose(MEASURED)
+    for minutes in (8, 15, 30, 60, 120, 1_000):
+        measured.clear()
+        recipe = fit_recipe(whole, NO_DATASET, minutes)
+        speed = budget.measured_speed(recipe.config, NO_DATASET)
+        epochs = recipe.config.training.epochs
+        assert epochs * speed.epoch_seconds <= 60 * minutes + OVERTIME * speed.epoch_seconds
+        most = most_epochs(whole.choice.size)
+        assert epochs == most or (epochs + 1) * speed.epoch_seconds > 60 * minutes
+        assert f"{minutes} minutes have room for" in recipe.reasons[-1]
+        assert ("the rest is left" in recipe.reasons[-1]) == (60 * minutes > (most + 1) * speed.epoch_seconds)
+        assert f"  epochs: {epochs} " in recipe.yaml
+        assert weights(recipe) <= weights(whole)
+
+
+def test_more_minutes_bring_more_epochs_and_dropout(measured: list[Config]) -> None:
+    settings = [fit_recipe(compose(MEASURED), NO_DATASET, minutes).config for minutes in (20, 60, 300)]
+    epochs = [config.training.epochs for config in settings]
+    dropout = [config.model.dropout for config in settings]  # type: ignore[attr-defined]
+    assert epochs == sorted(epochs) and epochs[0] < epochs[-1]
+    assert dropout == sorted(dropout) and dropout[0] < dropout[-1]
+
+
+def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -> None:
+    whole = compose(MEASURED)
+    speed = budget.measured_speed(whole.config, NO_DATASET)
+    minutes = (LEAST_EPOCHS - 0.5) * speed.epoch_seconds / 60
+    recipe = fit_recipe(whole, NO_DATASET, minutes)
+    assert weights(recipe) < weights(whole)
+    assert recipe.config.training.epochs >= LEAST_EPOCHS
+    assert whole.config.model.description in recipe.reasons[-1]
+    assert recipe.config.training.batch_size == whole.config.training.batch_size
+    fixed = fit_recipe(compose(MEASURED, ["model.d_model=256", "model.encoder_layers=3", "model.decoder_layers=3"]),
+                       NO_DATASET, minutes)  # fmt: skip
+    assert fixed.config.training.epochs < LEAST_EPOCHS
+    assert weights(fixed) == weights(whole)
+
+
+def test_few_epochs_of_many_steps_keep_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = compose(facts(5_000_000))
+    monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(0.1, ENOUGH_STEPS, 1.0))
+    recipe = fit_recipe(large, NO_DATASET, 10)
+    assert recipe.config.training.epochs == 1
+    assert recipe.config.model == large.config.model
+
+
+def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused(measured: list[Config]) -> None:
+    with pytest.raises(ConfigError, match=r"^--minutes is 0\.01, which has no room for an epoch on dataset 'corpus'"):
+        fit_recipe(compose(MEASURED), NO_DATASET, 0.01)
+    smallest = measured[-1].model
+    assert (smallest.encoder_layers, smallest.d_model) == (SIZES[0].layers, SIZES[0].width)  # type: ignore[attr-defined]
+
+
+def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> None:
+    config = compose(MEASURED).config
+    with pytest.raises(ConfigError) as refused:
+        fit_config(config, NO_DATASET, 0.01)
+    minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
+    assert fit_config(config, NO_DATASET, minutes)[0].training.epochs == 1
+
+
+def test_a_configuration_keeps_all_but_its_epochs(measured: list[Config]) -> None:
+    config = compose(MEASURED).config
+    fitted, text = fit_config(config, NO_DATASET, 20)
+    assert fitted.training.epochs != config.training.epochs
+    assert fitted == budget.with_epochs(config, fitted.training.epochs)
+    assert text.endswith(f"training.epochs is {fitted.training.epochs}.")
+
+
+@pytest.mark.slow
+def test_the_speed_of_this_machine_is_measured_and_nothing_is_written(
+    trained_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained_project)
+    before = sorted(trained_project.rglob("*"))
+    dataset = open_dataset("english-german-both")
+    recipe = recipe_for(dataset, minutes=1_000, overrides=["model.d_model=32", "model.encoder_layers=1"])
+    assert sorted(trained_project.rglob("*")) == before
+    assert recipe.config.training.epochs == most_epochs(recipe.choice.size)

@@ -1,0 +1,142 @@
+"""The choice of a recipe is a valid, sensible configuration for every dataset, and follows what the user sets."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config.schema import Config
+from nmt.models.registry import parts_of
+from nmt.recipes.choice import Choice, choose, heads_for, steps_for
+from nmt.recipes.composition import Recipe, compose
+from nmt.recipes.facts import Facts
+from nmt.recipes.sizes import (
+    LEAST_BATCH,
+    LEAST_SENTENCES,
+    LEAST_STEPS,
+    MOST_BATCH,
+    SIZES,
+    WARMUP_SHARE,
+    WARMUP_STEPS,
+    dropout_for,
+    most_epochs,
+    size_for,
+    smaller,
+)
+
+CORPORA = [1, 2, 40, 900, 2_000, 8_000, 10_000, 18_000, 29_000, 80_000, 160_000, 400_000, 1_500_000, 50_000_000]
+
+
+def facts(pairs: int = 29_000, length: int = 15, joint: bool = True, validation: int = 1_000) -> Facts:
+    """Return the facts of a corpus whose sentences have a length, in 8,000 subwords or 2,000 and 3,000 words."""
+    return Facts(
+        dataset="corpus", pairs=pairs, source_tokens=pairs * length, target_tokens=pairs * length,
+        target_length=length, validation_pairs=validation, source_vocabulary=8_000 if joint else 2_000,
+        target_vocabulary=8_000 if joint else 3_000, is_joint=joint, unit="subwords" if joint else "words",
+    )  # fmt: skip
+
+
+def weights(recipe: Recipe) -> int:
+    return sum(part.weights for part in parts_of(recipe.config.model, recipe.facts.vocabulary))
+
+
+def steps(choice: Choice, of: Facts) -> int:
+    return steps_for(of, choice.value("training.batch_size")) * choice.value("training.epochs")
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs=st.integers(1, 10**8), length=st.integers(0, 500), joint=st.booleans(), validation=st.integers(0, 5_000))
+def test_every_choice_is_a_configuration_that_keeps_the_rules(
+    pairs: int, length: int, joint: bool, validation: int
+) -> None:
+    recipe = compose(facts(pairs, length, joint, validation))
+    model: Any = recipe.config.model
+    training = recipe.config.training
+    assert model.d_model % model.heads == 0 and model.d_ff == 4 * model.d_model
+    assert model.vocabulary_problem(recipe.facts.source_vocabulary, recipe.facts.target_vocabulary) is None
+    assert (model.tie_embeddings == "all") == joint
+    total = steps(recipe.choice, recipe.facts)
+    assert 1 <= training.warmup_steps <= min(WARMUP_STEPS, max(1, total * WARMUP_SHARE))
+    assert training.schedule == "linear" and training.final_learning_rate == 0 and training.decay_steps is None
+    assert training.average_last == 1 and training.patience is None
+    assert LEAST_BATCH <= training.batch_size <= MOST_BATCH
+    assert training.batch_size >= min(MOST_BATCH, LEAST_SENTENCES * (length + 1)) or total < 2 * LEAST_STEPS
+    assert (training.best_by == "bleu") == (validation >= 100)
+
+
+def test_a_larger_corpus_has_no_smaller_model_and_no_more_epochs_or_dropout() -> None:
+    recipes = [compose(facts(pairs)) for pairs in CORPORA]
+    sizes = [weights(recipe) for recipe in recipes]
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    epochs = [recipe.config.training.epochs for recipe in recipes]
+    assert epochs == sorted(epochs, reverse=True)
+    rates = [recipe.config.training.peak_learning_rate for recipe in recipes]
+    assert rates == sorted(rates, reverse=True)
+    for count in (3, 10, 20, 60, 300):
+        dropout = [dropout_for(row, count) for row in SIZES]
+        assert dropout == sorted(dropout, reverse=True)
+        at = [dropout_for(SIZES[3], seen) for seen in range(1, count)]
+        assert at == sorted(at)
+
+
+def test_the_table_is_in_order() -> None:
+    assert [row.pairs for row in SIZES] == sorted({row.pairs for row in SIZES}) and SIZES[0].pairs == 0
+    for row in SIZES:
+        assert [most for most, _ in row.dropout] == sorted(most for most, _ in row.dropout)
+        assert most_epochs(row) >= row.epochs
+        assert size_for(row.pairs) == row
+
+
+def test_smaller_models_of_a_row_end_with_the_smallest() -> None:
+    row, models = SIZES[-1], []
+    while row:
+        models.append((row.layers, row.width))
+        assert row._replace(layers=0, width=0) == SIZES[-1]._replace(layers=0, width=0)  # all else stays
+        row = smaller(row)  # type: ignore[assignment]
+    assert models == sorted(set(models), reverse=True) and models[-1] == (SIZES[0].layers, SIZES[0].width)
+
+
+@pytest.mark.parametrize("width", [2, 64, 90, 96, 128, 200, 256, 384, 512, 1022, 1024])
+def test_heads_divide_the_width_and_are_not_smaller_than_64(width: int) -> None:
+    heads = heads_for(width)
+    assert width % heads == 0 and (heads == 1 or width // heads >= 64)
+
+
+def test_what_depends_on_the_users_settings_follows_them() -> None:
+    wide = compose(facts(), ["model.d_model=512"]).config
+    assert (wide.model.heads, wide.model.d_ff, wide.training.peak_learning_rate) == (8, 2048, 0.001)  # type: ignore[attr-defined]
+    short, long = (compose(facts(), [f"training.epochs={epochs}"]).config for epochs in (2, 40))
+    assert short.training.warmup_steps < long.training.warmup_steps == WARMUP_STEPS
+    assert short.model.dropout < long.model.dropout  # type: ignore[attr-defined]
+    whole, halves = compose(facts()).config.training, compose(facts(), ["training.accumulate=2"]).config.training
+    assert halves.micro_batches == 2 and 2 * halves.batch_size == whole.batch_size
+    assert halves.warmup_steps == whole.warmup_steps
+    own = compose(facts(), ["model.dropout=0", "training.batch_size=100", "training.trackers=[tensorboard]"]).config
+    assert (own.model.dropout, own.training.batch_size, own.training.trackers) == (0, 100, ["tensorboard"])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "own",
+    ["training.schedule=noam", "training.schedule=paper", "training.schedule=cosine", "training.batch_type=sentences",
+     "training.decode_validation=0", "model.tie_embeddings=none", "model.norm=pre", "training.xla=true"],
+)  # fmt: skip
+def test_one_setting_needs_no_other(own: str) -> None:
+    more = ["training.remove_padding=false"] if "xla" in own else []
+    config = compose(facts(), [own, *more]).config
+    if own.endswith("sentences"):
+        assert config.training.batch_size == 64
+    assert config.training.best_by == ("accuracy" if "decode_validation" in own else "bleu")
+
+
+def test_settings_that_are_not_valid_do_not_disturb_the_choice() -> None:
+    values = {"training.epochs": "many", "model.d_model": -4, "training.batch_size": 0, "training.micro_batches": None}
+    assert choose(facts(), values) == choose(facts())
+
+
+def test_another_architecture_keeps_its_default_size() -> None:
+    recipe = compose(facts(), ["model.architecture=recurrent"])
+    default = Config.model_validate({"model": {"architecture": "recurrent"}}).model
+    assert recipe.config.model == default
+    assert recipe.config.training.schedule == "linear"
+    assert "sizes of the Transformer alone" in "\n".join(recipe.reasons)

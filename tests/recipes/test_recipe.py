@@ -1,0 +1,82 @@
+"""Recipes of prepared datasets: files that read back as the same configuration, and reasons that name it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import DATASETS, MakeRun
+
+from nmt.config.loading import load_config
+from nmt.data.dataset import open_dataset
+from nmt.recipes.composition import Recipe
+from nmt.recipes.facts import Facts
+from nmt.recipes.recipe import recipe_for
+
+SETTINGS: dict[str, list[str]] = {
+    "none": [],
+    "of chosen keys": ["model.d_model=96", "training.epochs=7", "training.schedule=cosine"],
+    "of other keys": ["training.trackers=[tensorboard]", "decoding.beam_size=4", "model.norm=pre"],
+    "by older names": ["training.accumulate=3", "model.initialisation=glorot", "training.batch_type=sentences"],
+}
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_file_reads_back_as_the_configuration(
+    dataset: str, settings: str, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(prepared)
+    recipe = recipe_for(open_dataset(dataset), overrides=SETTINGS[settings])
+    path = tmp_path / "recipe.yaml"
+    path.write_text(recipe.yaml, encoding="utf-8")
+    assert load_config(path) == recipe.config
+    assert {key: value for key, value in yaml.safe_load(recipe.yaml).items() if key != "format"} == recipe.settings
+    assert recipe.config.data.dataset == dataset
+    assert all(len(line) <= 120 for line in recipe.yaml.splitlines())
+    assert load_config(path, SETTINGS[settings]) == recipe.config  # what was set once more changes nothing
+
+
+def test_facts_are_those_of_the_dataset(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(prepared)
+    for name in DATASETS:
+        dataset = open_dataset(name)
+        train, validation = dataset.split("train"), dataset.split("validation")
+        facts = Facts.of(dataset.name, dataset.manifest)
+        assert (facts.pairs, facts.validation_pairs) == (len(train), len(validation))
+        assert facts.target_tokens == train.target.lengths.sum()
+        assert facts.source_tokens == train.source.lengths.sum()
+        assert abs(facts.target_length - sorted(train.target.lengths)[len(train) // 2]) <= 1
+        assert facts.is_joint == (name in {"subword", "joint-words"})
+        old = dataset.manifest.model_copy(update={"splits": {
+            name: split.model_copy(update={"percentiles": {}}) for name, split in dataset.manifest.splits.items()
+        }})  # fmt: skip
+        mean = facts.target_tokens / facts.pairs
+        assert abs(Facts.of("old", old).target_length - mean) <= 0.5
+
+
+def test_the_reasons_are_four_lines_with_the_numbers_in_force(prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(prepared)
+    recipe = recipe_for(open_dataset("subword"))
+    model, training = recipe.config.model, recipe.config.training
+    facts, size, length, learning = recipe.reasons
+    assert "96 training pairs" in facts and f"{recipe.facts.source_vocabulary} subwords for both sides" in facts
+    assert model.description in size and "fewer than 1,000 pairs" in size
+    assert f"{training.epochs} epochs" in length and f"Dropout is {model.dropout:g}" in length  # type: ignore[attr-defined]
+    assert f"{training.batch_size} target tokens" in learning and f"{training.peak_learning_rate:g}" in learning
+    changed = recipe_for(open_dataset("subword"), overrides=["model.dropout=0.05", "training.epochs=9"])
+    *_, length, learning, own = changed.reasons
+    assert "9 epochs" in length and "Dropout is 0.05" in length
+    assert own == "Set by you: model.dropout 0.05, training.epochs 9."
+    for line in changed.yaml.splitlines():
+        assert ("set on the command line" in line) == line.startswith(("  dropout:", "  epochs:"))
+
+
+def test_fine_tuning_takes_the_model_of_the_run(make_run: MakeRun) -> None:
+    run = make_run("subword", norm="pre")
+    dataset = open_dataset("subword")
+    tuned: Recipe = recipe_for(dataset, overrides=[f"training.start_from={run.name}:best"])
+    fresh = recipe_for(dataset)
+    assert tuned.config.model == run.config().model != fresh.config.model
+    assert tuned.config.training.epochs < fresh.config.training.epochs
+    assert tuned.config.training.peak_learning_rate < fresh.config.training.peak_learning_rate  # type: ignore[operator]
+    assert f"those of run {run.name}:best" in tuned.reasons[1]

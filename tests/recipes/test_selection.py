@@ -1,0 +1,124 @@
+"""Which run ``nmt train`` trains, by what was typed, and what it says and writes."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import outcome
+
+import nmt
+from nmt.cli import app
+from nmt.config.loading import load_config
+from nmt.errors import ConfigError
+from nmt.recipes import budget
+from nmt.recipes.budget import Speed
+from nmt.recipes.selection import fit, select
+from nmt.runs.directory import find_run
+
+DATASET = "english-german-both"
+SMALL = ["model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1", "training.epochs=1"]
+SILENT = ["training.decode_validation=0", "training.samples=0"]
+
+
+@pytest.fixture
+def here(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project with a dataset and the run "base", as the working directory; for tests that write nothing."""
+    monkeypatch.chdir(trained_project)
+    return trained_project
+
+
+def typed(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str) -> str:
+    """Run a command line in this process and return what it prints."""
+    patch.setattr(sys, "argv", command.split())
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    printed = capsys.readouterr()
+    assert not ended.value.code, printed.err
+    return printed.out
+
+
+def as_options(settings: list[str]) -> str:
+    return " ".join(f"--set {setting}" for setting in settings)
+
+
+def test_the_run_is_named_by_what_was_typed(here: Path) -> None:
+    assert select("base.yaml").name == "base" and select("base.yaml").recipe is None
+    assert select("base.yaml", "mine").name == "mine"
+    resumed = select(None, "base")
+    assert resumed.recipe is None and resumed.config == find_run("base").config()
+    chosen = select(None, "new")
+    assert chosen.name == "new" and chosen.recipe and chosen.dataset == DATASET
+    assert select().name == DATASET == select(dataset=DATASET).name
+    assert select(overrides=[f"data.dataset={DATASET}"]).dataset == DATASET
+    assert select().config == select(None, "new").config
+
+
+def test_a_run_with_the_name_of_the_dataset_goes_on(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Path(shutil.copytree(here, tmp_path / "project"))
+    monkeypatch.chdir(project)
+    shutil.copytree("checkpoints/base", f"checkpoints/{DATASET}")
+    selection = select(overrides=["training.epochs=9"])
+    assert selection.recipe is None and selection.lines == []
+    assert selection.config.training.epochs == 9
+    assert selection.config.model == find_run("base").config().model
+
+
+def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(1.0, 10, 2.0))
+    file = fit(select("base.yaml", "new", minutes=1))
+    assert file.config.training.epochs == 5 and "training.epochs is 5" in file.lines[0]
+    recipe = fit(select(None, "new", minutes=1))
+    assert recipe.config.training.epochs == 5 and recipe.recipe_text
+    assert "1 minutes have room for 5 epochs" in recipe.recipe_text
+    for existing in (select("base.yaml", minutes=1), select(None, "base", minutes=1, shared=True)):
+        assert existing.minutes is None and existing.config == select(None, "base").config.model_copy(
+            update={"data": existing.config.data, "training": existing.config.training}
+        )
+        assert existing.config.training.epochs == 2
+        assert existing.lines == ["Note: run base exists and keeps its 2 epochs; --minutes is for new runs."]
+        assert fit(existing) == existing
+    for minutes in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ConfigError, match="more than 0"):
+            select(minutes=minutes)
+
+
+def test_the_run_keeps_the_recipe_that_it_explains(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    out = typed(monkeypatch, capsys, f"nmt train {as_options([*SMALL, *SILENT])}")
+    assert [line.partition(":")[0] for line in out.splitlines()[:6]] == [
+        f"Recipe for dataset {DATASET}", "Model", "Length", "Learning", "Set by you", "To change it"
+    ]  # fmt: skip
+    run = find_run(DATASET)
+    assert f"New run {DATASET}" in out and str(run.recipe_path) in out
+    assert load_config(run.recipe_path) == select(None, "new", overrides=[*SMALL, *SILENT]).config
+    out = typed(monkeypatch, capsys, "nmt train --minutes 3")
+    assert out.startswith(f"Note: run {DATASET} exists and keeps its 1 epochs")
+    assert re.search(rf"^Run {DATASET} is finished: .* Its schedule has ended. To train longer, start", out, re.M)
+
+
+@pytest.mark.slow
+def test_the_recipe_of_a_run_trains_the_same_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    run = nmt.train(set=[*SMALL, *SILENT])
+    again = nmt.train(run.recipe_path, run="again")
+    assert outcome(again) == outcome(run)
+    assert again.config() == run.config() and not again.recipe_path.exists()
+
+
+@pytest.mark.slow
+def test_a_dry_run_fits_a_recipe_into_minutes_and_writes_nothing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(here.rglob("*"))
+    settings = as_options([*SMALL[:3], "training.batch_size=64"])
+    out = typed(monkeypatch, capsys, f"nmt train --dry-run --minutes 0.5 {settings}")
+    [epochs] = re.findall(r"^Length: (\d+) epochs", out, re.M)
+    assert f"Ahead: {epochs} epochs of" in out
+    assert "Budget: 0.5 minutes have room for" in out and out.endswith("A dry run: nothing was written.\n")
+    assert sorted(here.rglob("*")) == before

@@ -1,0 +1,142 @@
+"""Muon against Keras and the singular value decomposition, and a state that a run can go on from to the bit."""
+
+import numpy as np
+import pytest
+
+from nmt.config.model import ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.models.build import build_model
+from nmt.runtime import keras, tf
+from nmt.training.optimization import muon
+from nmt.training.optimization.muon import Muon
+
+SHAPES = ((7, 4), (4, 6), (6, 4), (4, 4), (4,))  # an embedding, wide, high and square matrices, a bias
+IS_HIDDEN = [False, True, True, True, False]
+KERAS_POLYNOMIAL = (3.4445, -4.7750, 2.0315)
+
+
+def variables(seed: int = 1) -> list[tf.Variable]:
+    random = np.random.default_rng(seed)
+    return [tf.Variable(random.standard_normal(shape), dtype=tf.float32) for shape in SHAPES]
+
+
+def gradients(step: int) -> list[tf.Tensor]:
+    random = np.random.default_rng(100 + step)
+    return [tf.constant(random.standard_normal(shape), tf.float32) for shape in SHAPES]
+
+
+def make(values: list[tf.Variable], **settings: float) -> Muon:
+    return Muon(values, IS_HIDDEN, TrainingConfig(**settings), "float32")  # type: ignore[arg-type]
+
+
+def train(optimizer: Muon, steps: range) -> None:
+    for step in steps:
+        optimizer.apply(gradients(step), tf.constant(0.05 / (1 + step % 5)))
+
+
+def test_it_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(muon, "POLYNOMIALS", (KERAS_POLYNOMIAL,) * 5)
+    ours, theirs = variables(), [keras.Variable(value.numpy(), name="v") for value in variables()]
+    theirs[0] = keras.Variable(theirs[0].numpy(), name="embedding")
+    optimizer = make(ours)
+    oracle = keras.optimizers.Muon(
+        adam_beta_1=0.9, adam_beta_2=0.98, epsilon=1e-9, weight_decay=0.0, adam_weight_decay=0.0
+    )
+    for step in range(8):
+        optimizer.apply(gradients(step), tf.constant(0.05 / (1 + step)))
+        oracle.learning_rate = 0.05 / (1 + step)
+        oracle.apply(gradients(step), theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.03)])
+def test_directions_have_the_singular_vectors_of_the_matrix_and_values_near_1(dtype: str, tolerance: float) -> None:
+    random = np.random.default_rng(5)
+    left = np.linalg.qr(random.standard_normal((3, 8, 8)))[0]
+    right = np.linalg.qr(random.standard_normal((3, 12, 12)))[0][:, :8]
+    values = np.geomspace(0.05, 1, 8)
+    matrices = np.einsum("kij,j,kjn->kin", left, values, right) * 37.0
+    optimizer = Muon(variables(), IS_HIDDEN, TrainingConfig(), dtype)
+    found = optimizer.nearest_orthogonal(tf.constant(matrices, tf.float32)).numpy()
+    stretched = values / np.linalg.norm(values)
+    for a, b, c in muon.POLYNOMIALS:
+        stretched = a * stretched + b * stretched**3 + c * stretched**5
+    assert np.abs(stretched - 1).max() < 0.1
+    np.testing.assert_allclose(found, np.einsum("kij,j,kjn->kin", left, stretched, right), atol=tolerance)
+
+
+def test_the_polynomials_keep_their_promise() -> None:
+    values = np.linspace(0.02, 1, 10_001)
+    for a, b, c in muon.POLYNOMIALS:
+        values = a * values + b * values**3 + c * values**5
+    assert values.min() > 0.9
+    assert values.max() < 1.1
+
+
+def test_a_matrix_without_gradient_stays_as_it_is() -> None:
+    ours = variables()
+    before = ours[1].numpy()
+    zeros = [tf.zeros_like(gradient) for gradient in gradients(0)]
+    make(ours).apply(zeros, tf.constant(0.1))
+    np.testing.assert_array_equal(ours[1].numpy(), before)
+
+
+def test_weight_decay_shrinks_each_matrix_by_rate_times_decay() -> None:
+    plain, decayed = variables(), variables()
+    make(plain).apply(gradients(0), tf.constant(0.1))
+    make(decayed, weight_decay=0.3).apply(gradients(0), tf.constant(0.1))
+    for number, start in enumerate(variables()):
+        share = 0.03 if len(SHAPES[number]) == 2 else 0.0
+        np.testing.assert_allclose(decayed[number], plain[number] - share * start, rtol=1e-4, atol=1e-5)
+
+
+def test_a_traced_step_equals_an_eager_one() -> None:
+    eager, traced = variables(), variables()
+    train(make(eager), range(4))
+    optimizer = make(traced)
+    step_once = tf.function(optimizer.apply)
+    for step in range(4):
+        step_once(gradients(step), tf.constant(0.05 / (1 + step % 5)))
+    for one, other in zip(eager, traced, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_restored_state_goes_on_to_the_bit() -> None:
+    through, broken_off = variables(), variables()
+    train(make(through), range(9))
+    first = make(broken_off)
+    train(first, range(5))
+    state = {name: array.copy() for name, array in first.state().items()}
+    resumed = make(broken_off)
+    resumed.restore(state)
+    train(resumed, range(5, 9))
+    for one, other in zip(through, broken_off, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert resumed.steps.numpy() == 9
+
+
+def test_restore_refuses_the_state_of_another_model() -> None:
+    state = make(variables()).state()
+    del state["momentum_2"]
+    with pytest.raises(ValueError, match=r"of 2 matrices, the model has 3$"):
+        make(variables()).restore(state)
+
+
+@pytest.mark.parametrize(
+    ("settings", "left_out"),
+    [
+        ({"tie_embeddings": "none"}, {"source_embedding", "target_embedding", "output_layer"}),
+        ({"tie_embeddings": "none", "positions": "learned"},
+         {"source_embedding", "target_embedding", "output_layer", "source_positions", "target_positions"}),
+        ({"architecture": "recurrent"}, {"source_embedding", "target_embedding", "output_layer"}),
+    ],
+    ids=["transformer", "learned positions", "recurrent"],
+)  # fmt: skip
+def test_all_matrices_but_embeddings_and_the_output_layer_are_hidden(settings: dict, left_out: set[str]) -> None:
+    sizes = {"width": 8} if "architecture" in settings else {"d_model": 8, "d_ff": 16, "heads": 2}
+    model = build_model(ModelConfig.model_validate({**settings, **sizes}), 20, 30, "float32")
+    matrices = [variable for variable in model.trainable_variables if len(variable.shape) == 2]
+    others = {variable.path.split("/")[1] for variable in matrices if not model.is_hidden_matrix(variable)}
+    assert others == left_out
+    assert not any(model.is_hidden_matrix(v) for v in model.trainable_variables if len(v.shape) != 2)
