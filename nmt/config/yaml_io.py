@@ -31,8 +31,19 @@ class Loader(yaml.SafeLoader):
 
 
 class Dumper(yaml.SafeDumper):
-    """Writer of YAML that ``Loader`` reads back: quotes text that looks like a number with an exponent."""
+    """Writer of YAML that ``Loader`` reads back: quotes text that looks like a number with an exponent.
 
+    Text with a line break (YAML's four, of which PyYAML reads U+0085 as a space) is written escaped, on one line.
+    """
+
+    LINE_BREAKS = re.compile("[\n\x85\u2028\u2029]")
+
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        """Write text with a line break in double quotes."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, '"' if self.LINE_BREAKS.search(text) else None)
+
+
+Dumper.add_representer(str, Dumper.represent_str)
 
 for _class in (Loader, Dumper):
     _class.add_implicit_resolver(

@@ -152,6 +152,8 @@ def named(dataset: str) -> Config:
 @example(named("2024-01-01"))
 @example(named("1e5"))
 @example(named("1e-9"))
+@example(Config(data=DataConfig(source_column="\x85")))
+@example(Config(data=DataConfig(source_column="a\u2028b\nc")))
 def test_a_configuration_is_read_back_as_written(config: Config) -> None:
     assert load(config.to_yaml()) == config
 
