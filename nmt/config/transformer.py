@@ -61,11 +61,12 @@ class TransformerConfig(ModelConfig):
     tie_embeddings: Literal["none", "output", "all"] = "output"
     """Shared matrices: ``output``, target embedding and output layer; ``all``, the source embedding too (needs
     ``data.joint_vocabulary``); ``none``."""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """Position embeddings: ``sinusoidal`` for any length, or ``learned`` up to ``max_positions``."""
+    positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
+    """Position embeddings: ``sinusoidal``, the paper's; ``learned``, up to ``max_positions``; ``rotary``, which turn
+    the queries and keys of self-attention, so that scores depend on distances (Su et al. 2021)."""
     position_base: float = Field(10_000.0, gt=1, le=1e12)
     """Base of the sinusoids: the wavelengths of their columns rise from 2 pi to nearly base x 2 pi positions (section
-    3.5 of the paper). Sinusoidal word embeddings have the same base."""
+    3.5 of the paper). Sinusoidal word embeddings and the angles of rotary positions have the same base."""
     max_positions: int = Field(512, ge=2, le=2**20)
     """Number of learned positions: tokens of the longest sentence, bos and eos included. Longer ones are refused."""
     source_bos: bool = True
@@ -78,7 +79,7 @@ class TransformerConfig(ModelConfig):
 
     @property
     def limits(self) -> LengthLimits:
-        """Longest source and target that learned positions take; no limit with sinusoids."""
+        """Longest source and target that learned positions take; no limit with others."""
         most = self.max_positions if self.positions == "learned" else None
         return LengthLimits(most, most)
 
@@ -128,6 +129,11 @@ class TransformerConfig(ModelConfig):
             raise ValueError(
                 f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is "
                 f"set. Nearest: heads {nearest_heads}"
+            )
+        if self.positions == "rotary" and self.size_per_head % 2:
+            raise ValueError(
+                f"positions is 'rotary' and heads have the size {self.size_per_head}. Rotary positions turn pairs of "
+                "channels: the size must be even. Set an even head_size, or positions: sinusoidal"
             )
         if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
             raise ValueError(

@@ -59,7 +59,7 @@ class CTranslate2Exporter(Exporter):
     def positions(self, model: TrainedModel) -> int | None:
         """Return the most tokens of a sentence that the export reads."""
         section = transformer_section(model, self.consumer)
-        return section.max_positions if section.positions == "learned" else SINUSOIDS
+        return {"learned": section.max_positions, "sinusoidal": SINUSOIDS, "rotary": None}[section.positions]
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write ``model.bin``, ``config.json``, the vocabularies and, if asked for, a vocabulary map."""
@@ -138,7 +138,10 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
     """Return the ``ctranslate2.specs.TransformerSpec`` of a model, filled."""
     weights = TransformerWeights(config, model.weights())
     head_dim = config.size_per_head if config.size_per_head * config.heads != config.d_model else None
-    options = {"pre_norm": config.norm == "pre", "head_dim": head_dim}
+    options: dict[str, Any] = {"pre_norm": config.norm == "pre", "head_dim": head_dim}
+    if config.positions == "rotary":
+        options |= {"rotary_dim": config.size_per_head, "rotary_base": config.position_base}
+        options["rotary_interleave"] = False  # pairs are channels i and i + d/2
     encoder = specs.transformer_spec.TransformerEncoderSpec(config.encoder_layers, config.heads, **options)
     # 0 alignment heads: attention that is returned is the mean over the heads of the last layer, as ours.
     decoder = specs.transformer_spec.TransformerDecoderSpec(
@@ -151,7 +154,10 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
         embeddings = stack.embeddings[0] if side == "source" else stack.embeddings
         embeddings.weight = weights.embedding(side, vocabulary)
         stack.scale_embeddings = config.scale_embeddings
-        stack.position_encodings.encodings = weights.positions(side, SINUSOIDS)
+        if config.positions != "rotary":
+            stack.position_encodings.encodings = weights.positions(side, SINUSOIDS)
+        elif hasattr(stack, "position_encodings"):  # the encoder's specification has it in any case
+            del stack.position_encodings
         if config.norm == "pre":
             _set_norm(stack.layer_norm, weights.final_norm("encoder" if side == "source" else "decoder"))
     for number, layer in enumerate(encoder.layer, start=1):

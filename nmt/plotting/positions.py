@@ -1,4 +1,4 @@
-"""The position embeddings of a run, sinusoidal or learned, and the similarity of positions."""
+"""The position embeddings of a run, sinusoidal, learned or rotary, and the similarity of positions."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,8 +16,9 @@ HEAD, ROW = 0.7, 4.3  # inches
 def draw_positions(figure: Figure, run: Run) -> None:
     """Draw the matrix of positions and dimensions, and the cosine of any two positions beside it.
 
-    Learned embeddings of encoder and decoder have a row of panels each; sinusoids are the same on both sides. More
-    than ``MAX_SIMILAR`` positions are not drawn.
+    Learned embeddings of encoder and decoder have a row of panels each; sinusoids are the same on both sides. Those of
+    rotary positions are sines and cosines of the angles that turn a head, and the cosine of two positions the score of
+    equal vectors at both. More than ``MAX_SIMILAR`` positions are not drawn.
 
     Raises:
         NotFoundError: for a model without position embedding, and for learned positions of a run without weights.
@@ -34,8 +35,10 @@ def draw_positions(figure: Figure, run: Run) -> None:
         }
     else:
         details = f"{run_title(run)} · base {number(model.position_base)}"
-        encoding = Encoding(SINUSOIDAL_POSITIONS, model.d_model, model.position_base)
-        matrices = {"encoder and decoder": encoding.matrix()}
+        rotary = model.positions == "rotary"
+        width = model.size_per_head if rotary else model.d_model
+        encoding = Encoding(SINUSOIDAL_POSITIONS, width, model.position_base)
+        matrices = {"each head of self-attention" if rotary else "encoder and decoder": encoding.matrix()}
     figure.set_figheight(HEAD + ROW * len(matrices))
     add_title(figure, f"{model.positions.capitalize()} position embedding", details)
     panels = figure.subplots(len(matrices), 2, squeeze=False, width_ratios=[1.25, 1])

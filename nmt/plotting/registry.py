@@ -20,5 +20,7 @@ FIGURES: dict[str, RunFigure] = {
     "bleu": RunFigure("curves", "draw_bleu", "Draw BLEU and chrF of the validation translations by time."),
     "schedule": RunFigure("schedule", "draw_schedule", "Draw the learning rate by step."),
     "speed": RunFigure("speed", "draw_speed", "Draw target tokens a second and the time of a step."),
-    "positions": RunFigure("positions", "draw_positions", "Draw the position embedding, sinusoidal or learned."),
+    "positions": RunFigure(
+        "positions", "draw_positions", "Draw the position embedding, sinusoidal, learned or rotary."
+    ),
 }

@@ -824,6 +824,11 @@ $ nmt train --config base.yaml --set model.heads=5
 nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads is 5 and d_model is 32. heads must divide
      d_model unless head_size is set. Nearest: heads 4.
 
+$ nmt train --config base.yaml --set model.positions=rotary --set model.head_size=5
+nmt: configs/base.yaml, line 2, with --set model.positions=rotary and --set model.head_size=5: model: positions is
+     'rotary' and heads have the size 5. Rotary positions turn pairs of channels: the size must be even. Set an even
+     head_size, or positions: sinusoidal.
+
 $ nmt train --config base.yaml --set model.word_embedding=sinusoidal
 nmt: configs/base.yaml, line 2, with --set model.word_embedding=sinusoidal: model: word_embedding is 'sinusoidal' and
      tie_embeddings is 'output'. A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none.
@@ -2137,6 +2142,7 @@ OUT_OF_REACH = {
     ("export/argos.py", "has a vocabulary for each side"): "test_export.py, with another dataset",
     ("export/ctranslate2.py", "has the architecture"): "test_ctranslate2.py, with a recurrent model",
     ("export/huggingface/exporter.py", "attention heads of size"): "test_huggingface.py, without its extra",
+    ("export/huggingface/exporter.py", "has model.positions: rotary"): "test_huggingface.py, without its extra",
     ("export/normalizing_sentencepiece.py", "drops whole words"): "test_normalizing_sentencepiece.py",
     ("export/verification.py", "The export is not equal"): "test_export.py, with an exporter that is wrong",
     ("export/verification.py", "loses"): "test_export.py, with an exporter that is wrong",

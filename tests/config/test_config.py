@@ -82,11 +82,13 @@ def model_configs(draw: st.DrawFn) -> TransformerConfig:
     heads = draw(st.integers(1, 16))
     norm = draw(st.sampled_from(["post", "pre"]))
     embedding = draw(st.sampled_from(["trained", "sinusoidal"]))
+    head_size = draw(st.none() | SIZES)
+    positions = ["sinusoidal", "learned", "rotary"]
     return TransformerConfig(
         encoder_layers=draw(SIZES),
         heads=heads,
         d_model=2 * heads * draw(st.integers(1, 100)),
-        head_size=draw(st.none() | SIZES),
+        head_size=head_size,
         attention_scale=draw(st.sampled_from(["head", "projection"])),
         dropout=draw(FRACTIONS),
         attention_dropout=draw(FRACTIONS),
@@ -100,7 +102,7 @@ def model_configs(draw: st.DrawFn) -> TransformerConfig:
         encoder_feed_forward=draw(st.booleans()),
         word_embedding=embedding,
         tie_embeddings="none" if embedding == "sinusoidal" else draw(st.sampled_from(["none", "output", "all"])),
-        positions=draw(st.sampled_from(["sinusoidal", "learned"])),
+        positions=draw(st.sampled_from(positions[:2] if head_size and head_size % 2 else positions)),
         position_base=draw(st.floats(1, 1e12, exclude_min=True)),
         source_bos=draw(st.booleans()),
     )

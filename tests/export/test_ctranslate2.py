@@ -24,6 +24,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "post-norm": ("subword", {}),
     "pre-norm": ("subword", {"norm": "pre"}),
     "learned positions": ("word", {"positions": "learned", "max_positions": 24}),
+    "rotary positions": ("subword", {"positions": "rotary", "position_base": 100.0}),
     "tied on both sides": ("subword", {"tie_embeddings": "all"}),
     "nothing tied, words": ("word", {"tie_embeddings": "none"}),
     "characters": ("char", {}),
@@ -38,7 +39,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no bos": ("subword", {"source_bos": False}),
     "large epsilon, deep decoder": ("word", {"layer_norm_epsilon": 1e-2, "decoder_layers": 3, "encoder_layers": 1}),
 }
-FAST = ("post-norm", "learned positions", "a vocabulary for each side", "scores by projection")
+FAST = ("post-norm", "learned positions", "rotary positions", "a vocabulary for each side", "scores by projection")
 
 
 def exported(run: Run, folder: Path, **decoding: Any) -> tuple[Translator, CTranslate2Translator]:

@@ -323,6 +323,7 @@ def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
     ("tokenizers", "options", "message"),
     [
         (WORDS, {"head_size": 9}, "heads x head_size is at most d_model"),
+        (WORDS, {"positions": "rotary"}, "adds position vectors to the words"),
         (WORDS, {"architecture": "recurrent"}, "runs Transformers"),
         ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
     ],

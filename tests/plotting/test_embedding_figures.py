@@ -66,6 +66,14 @@ def test_sinusoidal_positions_are_those_of_the_paper(base: float) -> None:
     np.testing.assert_allclose(similarity, cosines_of(matrix), atol=1e-5)
 
 
+def test_rotary_positions_are_the_angles_of_a_head() -> None:
+    model = TransformerConfig(d_model=64, heads=4, positions="rotary", position_base=100.0)
+    matrix, similarity = images(create_run("first", Config(model=model), []))
+    assert matrix.shape == (100, 16)
+    assert matrix[7, 4] == pytest.approx(math.sin(7 / 100 ** (4 / 16)), abs=1e-4)
+    assert similarity[3, 9] == pytest.approx(np.mean(np.cos(6 / 100 ** (np.arange(0, 16, 2) / 16))), abs=1e-4)
+
+
 def test_learned_positions_are_drawn_for_encoder_and_decoder() -> None:
     run, model = make_run(positions="learned", max_positions=5)
     drawn = images(run)

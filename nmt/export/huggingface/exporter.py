@@ -43,7 +43,7 @@ class HuggingFaceExporter(Exporter):
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers")
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse architectures besides the Transformer, wide heads, and subwords normalized by words.
+        """Refuse architectures besides the Transformer, wide heads, rotary positions, subwords normalized by words.
 
         Raises:
             NmtError: names the part of the model, the rule of the format, and the remedy.
@@ -54,6 +54,12 @@ class HuggingFaceExporter(Exporter):
                 f"Run {model.run.name!r} has {config.heads} attention heads of size {config.size_per_head} and d_model "
                 f"{config.d_model:,}. Heads of {self.consumer} divide d_model: heads x head_size is at most d_model. "
                 "Export it with --to ctranslate2 or saved-model, or train with a smaller model.head_size."
+            )
+        if config.positions == "rotary":
+            raise NmtError(
+                f"Run {model.run.name!r} has model.positions: rotary. {self.consumer}'s Marian adds position vectors "
+                "to the words. Export it with --to ctranslate2 or saved-model, or train with model.positions: "
+                "sinusoidal."
             )
         for tokenizer in (model.source, model.target):
             if isinstance(tokenizer, SubwordTokenizer):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.models.layers.basic import Composite, Dropout, Linear, joint_linear
 from nmt.models.layers.ops import sizes
+from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
@@ -104,14 +105,19 @@ class MultiHeadAttention(Composite):
         d_model: int,
         scale: float | None = None,
         dropout: Dropout | None = None,
+        rotary: RotaryPositions | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take H, d, D, the factor on the scores (1 / sqrt(d) by default) and the dropout on attention weights."""
+        """Take H, d, D, the factor on the scores (1 / sqrt(d) by default) and the dropout on attention weights.
+
+        With rotary positions, self-attention turns its queries and keys.
+        """
         super().__init__(**kwargs)
         self.heads = heads
         self.head_size = head_size
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
         self.dropout = dropout
+        self.rotary = rotary
         self.query = Linear(heads * head_size, name="query")
         self.key = Linear(heads * head_size, name="key")
         self.value = Linear(heads * head_size, name="value")
@@ -124,6 +130,9 @@ class MultiHeadAttention(Composite):
     def queries_keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tuple[tf.Tensor, KeysValues]:
         """Project a sequence for self-attention: its queries [B, H, M, d], its keys and values."""
         query, key, value = self._project(x, [self.query, self.key, self.value], layout)
+        if self.rotary is not None:
+            positions = tf.range(sizes(query)[2]) if layout is None else layout.columns
+            query, key = self.rotary(query, positions), self.rotary(key, positions)
         return query, KeysValues(key, value)
 
     def call(

@@ -121,6 +121,14 @@ class LearnedPositions(Layer):
         return x + tf.gather(tf.cast(self.matrix, x.dtype), positions)
 
 
+class NoPositions(Layer):
+    """Adds nothing: for models whose attention knows the positions."""
+
+    def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+        """Return x."""
+        return x
+
+
 class Composite(Layer):
     """A layer made of layers, with no weights of its own."""
 

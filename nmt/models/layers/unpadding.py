@@ -36,6 +36,11 @@ class Unpadding(NamedTuple):
         """Column of each token: int32 [N]."""
         return self.indices % sizes(self.tokens)[1]
 
+    @property
+    def columns(self) -> tf.Tensor:
+        """Position of each column of the rows: int32 [L]."""
+        return tf.range(sizes(self.tokens)[1])
+
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:
@@ -81,6 +86,11 @@ class BeamLayout(NamedTuple):
     def positions(self) -> tf.Tensor:
         """The position, shaped to broadcast: int32 [1]."""
         return self.position[tf.newaxis]
+
+    @property
+    def columns(self) -> tf.Tensor:
+        """The position, which all tokens of a row have: int32 [1]."""
+        return self.positions
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[B, K, ...] -> [B * K, ...]."""

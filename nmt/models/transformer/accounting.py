@@ -88,6 +88,8 @@ class _Stack:
     def attention(self, name: str, reads: tuple[str, ...]) -> Part:
         d_model, inner = self.config.d_model, self.config.heads * self.config.size_per_head
         kind = f"MultiHeadAttention, {self.config.heads} heads of {self.config.size_per_head}"
+        if self.config.positions == "rotary" and name != "cross_attention":
+            kind += f", rotary positions, base {self.config.position_base:,g}"
         return Part(name, self.shape, 3 * (d_model + 1) * inner + (inner + 1) * d_model, kind, reads)
 
     def feed_forward(self, name: str, reads: tuple[str, ...]) -> Part:
@@ -157,6 +159,8 @@ def _embedding(config: TransformerConfig, side: str, length: str, vocabulary: in
         words = Part(name, shape, 0, "TokenEmbedding, the same matrix", (side,))
     else:
         words = Part(name, shape, vocabulary * config.d_model, "TokenEmbedding", (side,))
+    if config.positions == "rotary":
+        return [words]
     learned = config.positions == "learned"
     positions = Part(
         f"{side}_positions", shape, config.max_positions * config.d_model if learned else 0,

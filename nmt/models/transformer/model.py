@@ -18,6 +18,7 @@ from nmt.models.layers.basic import (
     LayerNormalization,
     LearnedPositions,
     Linear,
+    NoPositions,
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
     SublayerConnection,
@@ -26,6 +27,7 @@ from nmt.models.layers.basic import (
     small_values,
 )
 from nmt.models.layers.ops import Projection, sizes
+from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.layers.unpadding import BeamLayout, TokenLayout, Unpadding
 from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
 from nmt.models.transformer.cache import TransformerState
@@ -279,6 +281,8 @@ def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabu
 def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:
     if config.positions == "learned":
         return LearnedPositions(config.max_positions, config.d_model, name=name)
+    if config.positions == "rotary":
+        return NoPositions(name=name)
     return SinusoidalPositions(config.position_base, name=name)
 
 
@@ -290,7 +294,8 @@ def _attention(config: TransformerConfig, layer: str, name: str) -> MultiHeadAtt
     size = config.size_per_head
     divisor = size if config.attention_scale == "head" else config.heads * size
     dropout = Dropout(config.attention_dropout, f"{layer}/{name}/weights")
-    return MultiHeadAttention(config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, name=name)
+    rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
+    return MultiHeadAttention(config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, rotary, name=name)
 
 
 def _feed_forward(config: TransformerConfig, layer: str) -> FeedForward:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import keras_hub
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from keras_twins import copy_attention
 
 from nmt import runtime
@@ -23,6 +25,7 @@ from nmt.models.layers.basic import (
     WordDropout,
 )
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
 from nmt.runtime import keras, tf
 
@@ -92,6 +95,28 @@ def test_embedding_with_learned_positions_equals_keras_hub() -> None:
     hub.token_embedding.embeddings.assign(embedding.matrix)
     hub.position_embedding.position_embeddings.assign(positions.matrix)
     np.testing.assert_allclose(ours, hub(ids), **CLOSE)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 5), st.integers(1, 6), st.floats(10, 1e5), st.integers(0, 50))
+def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, start: int) -> None:
+    heads = normal(2, 3, 2, length, 2 * pairs)  # [B, H, L, d]
+    hub = keras_hub.layers.RotaryEmbedding(base, sequence_axis=2, feature_axis=3)
+    turned = RotaryPositions(base)(heads, start + tf.range(length))
+    np.testing.assert_allclose(turned, hub(heads, start_index=start), rtol=1e-4, atol=1e-4)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
+def test_the_product_of_turned_vectors_depends_on_their_distance(first: int, second: int, shift: int) -> None:
+    query, key, rotary = normal(3, 1, 8), normal(4, 1, 8), RotaryPositions(100.0)
+
+    def product(query_position: int, key_position: int) -> float:
+        turned = [rotary(x, tf.constant([p])) for x, p in ((query, query_position), (key, key_position))]
+        return float(tf.reduce_sum(turned[0] * turned[1]))
+
+    assert product(first, second) == pytest.approx(product(first + shift, second + shift), abs=1e-3)
+    assert product(first, first) == pytest.approx(float(tf.reduce_sum(query * key)), abs=1e-3)
 
 
 # --- the blocks of a layer

@@ -42,6 +42,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "pre-norm": {"norm": "pre", "tie_embeddings": "none"},
     "learned": {"positions": "learned", "tie_embeddings": "all"},
+    "rotary": {"positions": "rotary", "position_base": 100.0},
     "book": BOOK,
     "ablated": {"norm": "pre", **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False)},
 }
@@ -525,6 +526,7 @@ CONFIGS = [
     small(norm="pre", encoder_layers=3, decoder_layers=1),
     small(norm="pre", encoder_norm=False),
     small(encoder_residual=False, encoder_feed_forward=False),
+    small(positions="rotary", head_size=6),
 ]
 
 
@@ -558,15 +560,17 @@ def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config:
 
     pre = config.norm == "pre"
     last_norm = pre and config.encoder_norm
+    added = config.positions != "rotary"  # what positions add to the words
     shared = config.tie_embeddings == "all"
     assert list(names) == [
-        "embedding" if shared else "source_embedding", "source_positions",
+        "embedding" if shared else "source_embedding", *["source_positions"] * added,
         *(f"encoder_{n + 1}" for n in range(config.encoder_layers)), *["encoder_norm"] * last_norm,
-        "embedding" if shared else "target_embedding", "target_positions",
+        "embedding" if shared else "target_embedding", *["target_positions"] * added,
         *(f"decoder_{n + 1}" for n in range(config.decoder_layers)), *["decoder_norm"] * pre,
         "output_layer",
     ]  # fmt: skip
-    sides = ["[B, S, 8]"] * (2 + config.encoder_layers + last_norm) + ["[B, T, 8]"] * (2 + config.decoder_layers + pre)
+    sides = ["[B, S, 8]"] * (1 + added + config.encoder_layers + last_norm)
+    sides += ["[B, T, 8]"] * (1 + added + config.decoder_layers + pre)
     assert list(shapes) == [*sides, "[B, T, 1234]"]
     check_sublayers(model, parts)
     # The sublayers of the first of several equal layers are listed.
