@@ -90,7 +90,7 @@ def choose(
         model, width = _same_model(start), start.schedule_width
     elif architecture in (None, "transformer"):
         width = _positive(given, "model.d_model", size.width)
-        model = _model(facts, size, width, planned)
+        model = _model(facts, size, width, planned, given)
     else:
         model, width = [], size.width
     peak = peak_for(width) * (FINE_TUNING_PEAK if start else 1)
@@ -125,9 +125,10 @@ def heads_for(width: int) -> int:
     return next(heads for heads in range(max(1, width // HEAD_SIZE), 0, -1) if width % heads == 0)
 
 
-def _model(facts: Facts, size: Size, width: int, epochs: int) -> list[Setting]:
+def _model(facts: Facts, size: Size, width: int, epochs: int, given: Mapping[str, Any]) -> list[Setting]:
     layers = f"for {facts.pairs:,} training pairs"
     tied = "all" if facts.is_joint else "output"
+    head_size = _positive(given, "model.head_size", width // _positive(given, "model.heads", heads_for(width)))
     why_tied = "one vocabulary: both embeddings and output layer" if facts.is_joint else "each side has its vocabulary"
     return [
         Setting("model.encoder_layers", size.layers, layers),
@@ -138,6 +139,7 @@ def _model(facts: Facts, size: Size, width: int, epochs: int) -> list[Setting]:
         Setting("model.dropout", dropout_for(size, epochs), f"each pair is seen {epochs} times"),
         Setting("model.initializer", "small", "learns sooner than glorot"),
         Setting("model.tie_embeddings", tied, why_tied),
+        *([] if head_size % 2 else [Setting("model.positions", "rotary", "learns sooner than sinusoidal")]),
     ]
 
 

@@ -146,6 +146,7 @@ def fine_changes(base: Config) -> Iterator[Changes]:
         inner = 0.0 if model.attention_dropout or model.feed_forward_dropout else 0.1
         yield {"model.attention_dropout": inner, "model.feed_forward_dropout": inner}
         yield {"model.initializer": "small" if model.initializer == "glorot" else "glorot"}
+        yield {"model.positions": "sinusoidal" if model.positions == "rotary" else "rotary"}
         yield (
             {"model.norm": "post"} if model.norm == "pre" else {"model.norm": "pre", "model.share_decoder_norm": False}
         )

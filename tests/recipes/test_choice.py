@@ -117,6 +117,16 @@ def test_what_depends_on_the_users_settings_follows_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "positions"),
+    [([], "rotary"), (["model.heads=1", "model.d_model=6"], "rotary"),
+     (["model.heads=2", "model.d_model=6"], "sinusoidal"),
+     (["model.head_size=5"], "sinusoidal"), (["model.head_size=5", "model.positions=learned"], "learned")],
+)  # fmt: skip
+def test_positions_are_rotary_where_heads_have_pairs_of_channels(own: list[str], positions: str) -> None:
+    assert compose(facts(), own).config.model.positions == positions  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
     "own",
     ["training.schedule=noam", "training.schedule=paper", "training.schedule=cosine", "training.batch_type=sentences",
      "training.decode_validation=0", "model.tie_embeddings=none", "model.norm=pre", "training.xla=true"],
