@@ -18,9 +18,12 @@ from nmt.training.estimate import duration, profile_steps
 from nmt.training.interrupts import never_stop
 from nmt.training.trainer import Trainer
 
-TIMED_STEPS = 12
-UNTIMED_STEPS = 4
-"""First steps of a process, which trace and allocate."""
+TIMED_STEPS = 16
+"""Steps of a round of measuring."""
+MOST_ROUNDS = 8
+STEADY = 0.05
+"""Gain in speed from round to round below which the speed is steady."""
+VALIDATED_BATCHES = 4
 
 
 class Speed(NamedTuple):
@@ -59,16 +62,30 @@ def measured_speed(config: Config, dataset: Dataset) -> Speed:
     decode = ValidationDecoder(config, dataset)
     trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)
     plan, validation = trainer.pipeline.plan(1), trainer.validator.plan
-    ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS + UNTIMED_STEPS).astype(int)]
-    validated = [validation[number] for number in np.linspace(0, len(validation) - 1, UNTIMED_STEPS).astype(int)]
-    seconds = profile_steps(trainer, 1, ordinary, validated)
-    batch = float(np.median(seconds[UNTIMED_STEPS : len(ordinary)]))
-    teacher_forced = float(np.median(seconds[len(ordinary) + 1 :])) * len(validation)
+    validated = [validation[number] for number in np.linspace(0, len(validation) - 1, VALIDATED_BATCHES).astype(int)]
+    batch = _step_seconds(trainer, plan)
+    teacher_forced = float(np.median(profile_steps(trainer, 1, [], validated)[1:])) * len(validation)
     decoded = _decoding_seconds(trainer, decode)
     steps = trainer.pipeline.steps(1)
     del trainer, decode
     gc.collect()
     return Speed(batch * len(plan) / steps, steps, teacher_forced + decoded)
+
+
+def _step_seconds(trainer: Trainer, plan: list[np.ndarray]) -> float:
+    """Return the time of an ordinary step once it is steady.
+
+    The first steps trace and allocate, and TensorFlow prepares its matrix products anew for each shape: a process comes
+    to its speed in some dozens of steps.
+    """
+    order = np.random.default_rng(0).permutation(max(len(plan), TIMED_STEPS * MOST_ROUNDS)) % len(plan)
+    fastest = math.inf
+    for numbers in np.split(order[: TIMED_STEPS * MOST_ROUNDS], MOST_ROUNDS):
+        seconds = float(np.median(profile_steps(trainer, 1, [plan[number] for number in numbers], [])))
+        if seconds > (1 - STEADY) * fastest:
+            return min(seconds, fastest)
+        fastest = seconds
+    return fastest
 
 
 def _decoding_seconds(trainer: Trainer, decode: ValidationDecoder) -> float:
