@@ -1,7 +1,7 @@
 """Beam search, over any step function.
 
-Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, T longest limit,
-n hypotheses of a sentence.
+Shapes: B sentences, K beams of each, N open beams, V vocabulary, S source length, P length of forced prefixes, T
+longest limit, n hypotheses of a sentence.
 """
 
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from nmt.decoding.search import (
     log_probabilities,
     write_token,
 )
+from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 
 
@@ -45,7 +46,7 @@ class _Sentences(NamedTuple):
     tokens: tf.Tensor
     """Tokens of the open beams: int32 [B, K, T]."""
     last: tf.Tensor
-    """Last token of each beam: int32 [B, K]."""
+    """Last token of each open beam, padding for places without one: int32 [B, K]."""
     log_probability: tf.Tensor
     """Log-probability of each open beam, -inf for places without one: float32 [B, K]."""
     coverage: tf.Tensor
@@ -94,7 +95,7 @@ def beam_search(
     def extend(count: tf.Tensor, old: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
         logits, attention, state = step(old.last, state)
         parents, chosen, total = _best_continuations(
-            logits, old.log_probability, beams, forced_tokens(count, old.index, limits.prefixes, ids), ids
+            logits, old, beams, forced_tokens(count, old.index, limits.prefixes, ids), ids
         )
         free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
         taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
@@ -112,21 +113,22 @@ def beam_search(
         ended = tf.gather(tf.concat([old.ended, tokens], axis=1), order, batch_dims=1)
         log_probability = tf.where(open_, total, float("-inf"))
         attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(max_lengths, alpha)
+        finished = old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable)
         extended = old._replace(
             tokens=tokens,
-            last=chosen,
+            last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, ids.pad),
             log_probability=log_probability,
             coverage=coverage,
             ended=ended,
             scores=scores,
-            finished=old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable),
+            finished=finished,
         )
         return count + 1, extended, state.reorder(parents)
 
     start = _Sentences(
         index=tf.range(size),
         tokens=tf.fill([size, beams, width], ids.pad),
-        last=tf.fill([size, beams], ids.bos),
+        last=tf.tile(tf.where(tf.equal(places, 0), ids.bos, ids.pad)[tf.newaxis], [size, 1]),
         log_probability=tf.tile(tf.where(tf.equal(places, 0), 0.0, float("-inf"))[tf.newaxis], [size, 1]),
         coverage=tf.zeros([size, beams, tf.shape(covered)[1]]),
         ended=tf.fill([size, beams, width], ids.pad),
@@ -138,23 +140,26 @@ def beam_search(
 
 
 def _best_continuations(
-    logits: tf.Tensor, log_probability: tf.Tensor, beams: int, forced: tf.Tensor | None, ids: SpecialIds
+    logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, ids: SpecialIds
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return the K likeliest continuations of beams with logits [B, K, V] and log-probabilities [B, K].
+    """Return the K likeliest continuations of the sentences, whose N open beams have logits [N, V].
 
     They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
 
     Returns:
         Parent int32, token int32 and log-probability float32, [B, K] each.
     """
-    size = tf.shape(logits)[0]
+    size, layout = tf.shape(sentences.last)[0], BeamLayout.of(sentences.last)
+    logits = tf.cast(logits, tf.float32)
     _, tokens = largest(logits, beams + 2)
     if forced is not None:
-        tokens = tf.where(tf.equal(forced, ids.pad)[:, tf.newaxis, tf.newaxis], tokens, ids.pad)
-        tokens = tf.concat([tokens, tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1])], axis=2)
+        forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
+        tokens = tf.concat([tf.where(tf.equal(forced, ids.pad), tokens, ids.pad), forced], axis=1)
     allowed = tf.not_equal(tokens, ids.pad) & tf.not_equal(tokens, ids.bos)
-    totals = log_probability[:, :, tf.newaxis] + log_probabilities(logits, tokens)
-    candidates = tf.reshape(tf.where(allowed, totals, float("-inf")), [size, -1])
+    scores = layout.restore(tf.where(allowed, log_probabilities(logits, tokens), float("-inf")))
+    totals = sentences.log_probability[:, :, tf.newaxis] + scores
+    tokens = layout.restore(tokens)
+    candidates = tf.reshape(totals, [size, -1])
     total, places = tf.math.top_k(candidates, beams)
     chosen = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
     return places // tf.shape(tokens)[2], chosen, total

@@ -36,9 +36,9 @@ class ModelState(NamedTuple):
         """See ``nmt.decoding.search.SearchState``."""
         return self._replace(decoder=self.decoder.reorder(parents))
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> "ModelState":
+    def select(self, rows: tf.Tensor) -> "ModelState":
         """See ``nmt.decoding.search.SearchState``."""
-        return ModelState(self.encoded.select(rows), self.decoder.select(rows, capacity))
+        return ModelState(self.encoded.select(rows), self.decoder.select(rows))
 
 
 class ModelSearch:
@@ -108,7 +108,7 @@ class ModelSearch:
         beams = 1 if options.sampled else config.beam_size
         covering = config.coverage_penalty > 0 and beams > 1
         encoded = self.model.encode(source)
-        state = ModelState(encoded, self.model.initial_state(encoded, beams, 0))
+        state = ModelState(encoded, self.model.initial_state(encoded, beams))
 
         def step(tokens: tf.Tensor, state: ModelState) -> tuple[tf.Tensor, tf.Tensor | None, ModelState]:
             output = self.model.step(tokens, state.encoded, state.decoder, attention=covering)

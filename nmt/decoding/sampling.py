@@ -17,6 +17,7 @@ from nmt.decoding.search import (
     mask_special_tokens,
     write_token,
 )
+from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 
 # (logits [B, V], place of each sentence in the batch int32 [B], number of tokens so far int32) -> tokens int32 [B]
@@ -62,14 +63,17 @@ def step_search(
     size = tf.size(limits.max_lengths)
 
     def extend(count: tf.Tensor, sentences: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
+        layout = BeamLayout.of(sentences.last[:, tf.newaxis])
         logits, _, state = step(sentences.last[:, tf.newaxis], state)
-        chosen = choose(mask_special_tokens(logits[:, 0], ids), sentences.index, count)
+        index = tf.gather(sentences.index, layout.indices)
+        chosen = layout.restore(choose(mask_special_tokens(logits, ids), index, count))[:, 0]
         forced = forced_tokens(count, sentences.index, limits.prefixes, ids)
         if forced is not None:
             chosen = tf.where(tf.equal(forced, ids.pad), chosen, forced)
         score, finished = sentences.score, sentences.finished
         if scored:
-            score += tf.where(finished, 0.0, log_probabilities(logits[:, 0], chosen[:, tf.newaxis])[:, 0])
+            gained = layout.restore(log_probabilities(logits, layout.flatten(chosen[:, tf.newaxis])[:, tf.newaxis]))
+            score += tf.where(finished, 0.0, gained[:, 0, 0])
         tokens = tf.where(finished, ids.pad, chosen)
         at_limit = count + 1 >= tf.gather(limits.max_lengths, sentences.index)
         extended = sentences._replace(

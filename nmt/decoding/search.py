@@ -4,15 +4,16 @@ A search knows no tokenizer and no model class, only a step function and its sta
 or compiled, and drops finished sentences on its way:
 
     outer loop, until every sentence is finished:
-        select the unfinished sentences, and enlarge their state by CHUNK tokens
-        inner loop, until a quarter of these have finished or the state is full:
+        select the unfinished sentences, and what their beams still read of the state
+        inner loop, until a quarter of these have finished or CHUNK tokens later:
             extend each sentence by a token
         write the sentences back to their places in the result
 
-Finished sentences in a batch cost as much as others. Selecting copies the state, so it waits for a quarter of them.
+Beams that have ended cost little more than attention. Selecting copies the state, so it waits for a quarter of the
+sentences, or for CHUNK tokens: of what these add to the state, no beam reads most in the end.
 
-Shapes: B sentences, K beams of each, V vocabulary, S source length, P length of forced prefixes, T longest limit,
-n hypotheses of a sentence.
+Shapes: B sentences, K beams of each, N live beams, V vocabulary, S source length, P length of forced prefixes, T
+longest limit, n hypotheses of a sentence.
 """
 
 from collections.abc import Callable
@@ -20,8 +21,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from nmt.runtime import tf
 
-CHUNK = 16
-"""Tokens by which the capacity of the state grows at a time."""
+CHUNK = 8
+"""Most tokens between two selections."""
 GROUP = 64
 """Size of the groups of the vocabulary that the search for the largest logits begins with."""
 
@@ -32,11 +33,12 @@ class SearchState(Protocol):
     def reorder(self, parents: tf.Tensor) -> Self:
         """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> Self:
-        """Return the state of the sentences ``rows``, int32 [B'], alone, with room for ``capacity`` tokens in all."""
+    def select(self, rows: tf.Tensor) -> Self:
+        """Return the state of the sentences ``rows``, int32 [B'], alone."""
 
 
-# (tokens int32 [B, K], state) -> (logits [B, K, V], attention to the source float32 [B, K, S] or None, new state)
+# (tokens int32 [B, K], padding at beams that have ended, state) -> (logits [N, V] of the N live beams in the order of
+# BeamLayout, attention to the source float32 [B, K, S] or None, new state)
 Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, tf.Tensor | None, Any]]
 
 
@@ -95,12 +97,12 @@ class DecodeLoop:
         """Body of the outer loop."""
         rows = tf.cast(tf.where(~sentences.finished)[:, 0], tf.int32)
         sentences = tf.nest.map_structure(lambda part: tf.gather(part, rows), sentences)
-        capacity, size = count + CHUNK, tf.size(rows)
-        state = state.select(rows, capacity)
+        end, size = count + CHUNK, tf.size(rows)
+        state = state.select(rows)
 
         def most_unfinished(count: tf.Tensor, sentences: Any, _state: Any) -> tf.Tensor:
             finished = tf.reduce_sum(tf.cast(sentences.finished, tf.int32))
-            return (count < capacity) & (4 * finished < size)
+            return (count < end) & (4 * finished < size)
 
         loop = (count, sentences, state)
         count, sentences, state = tf.while_loop(most_unfinished, self.extend, loop, shape_invariants=_any_shape(loop))

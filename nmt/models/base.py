@@ -8,7 +8,7 @@ An architecture also has a section of the configuration (``nmt.config.model``), 
 reads (bos, lengths), and an account of its weights and arithmetic (``nmt.models.accounting``).
 
 Shapes: B batch, S source length, T target length, K beams, D width of decoder states, V target vocabulary, N real
-target tokens.
+target tokens or live beams.
 """
 
 import abc
@@ -35,15 +35,15 @@ class DecoderState(Protocol):
     def reorder(self, parents: tf.Tensor) -> Self:
         """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> Self:
-        """Return the state of the sentences ``rows``, int32 [B'], alone, with room for ``capacity`` tokens in all."""
+    def select(self, rows: tf.Tensor) -> Self:
+        """Return the state of the sentences ``rows``, int32 [B'], alone."""
 
 
 class StepOutput(NamedTuple):
     """Result of a decoder step."""
 
     logits: tf.Tensor
-    """Logits of the next token: [B, K, V]."""
+    """Logits of the next token of the N beams of ``BeamLayout.of(tokens)``: [N, V]."""
     attention: tf.Tensor | None
     """Attention to the source, averaged to one head: float32 [B, K, S]; None if not asked for or not there."""
     state: Any
@@ -130,15 +130,15 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         return len(variable.shape) == 2 and not any(part.endswith(ends) for part in variable.path.split("/"))
 
     @abc.abstractmethod
-    def initial_state(self, encoded: Any, beams: int, capacity: tf.Tensor | int) -> DecoderState:
-        """Return the state before the first token: K beams of each sentence, room for ``capacity`` tokens a beam."""
+    def initial_state(self, encoded: Any, beams: int) -> DecoderState:
+        """Return the state before the first token, of K beams of each sentence."""
 
     @abc.abstractmethod
     def step(self, tokens: tf.Tensor, encoded: Any, state: Any, *, attention: bool = False) -> StepOutput:
         """Read one token of each beam and predict the next.
 
         Args:
-            tokens: int32 [B, K].
+            tokens: int32 [B, K]; padding at beams that have ended, of which nothing need be computed.
             encoded: what ``encode`` returned.
             state: the state of the steps before.
             attention: whether the output holds attention.

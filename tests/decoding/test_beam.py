@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nmt.decoding.beam import beam_search, coverage_penalty, length_penalty
 from nmt.decoding.sampling import draw, sample, step_search
 from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds, largest
+from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 
 PAD, BOS, EOS, V, S = 0, 2, 3, 6, 3
@@ -28,7 +29,7 @@ class Past(NamedTuple):
     def reorder(self, parents: tf.Tensor) -> "Past":
         return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> "Past":
+    def select(self, rows: tf.Tensor) -> "Past":
         return Past(tf.gather(self.rows, rows), tf.gather(self.said, rows))
 
 
@@ -44,7 +45,8 @@ class Toy:
     def __call__(self, tokens: tf.Tensor, past: Past) -> tuple[tf.Tensor, tf.Tensor, Past]:
         said = past.said * V + tokens
         at = tf.stack([tf.broadcast_to(past.rows[:, tf.newaxis], tf.shape(said)), said], axis=-1)
-        return tf.gather_nd(self.logits, at), tf.gather_nd(self.attention, at), past._replace(said=said)
+        logits = BeamLayout.of(tokens).flatten(tf.gather_nd(self.logits, at))
+        return logits, tf.gather_nd(self.attention, at), past._replace(said=said)
 
     def start(self, beams: int) -> Past:
         return Past(tf.range(self.size), tf.zeros([self.size, beams], tf.int32))

@@ -13,6 +13,7 @@ from nmt.decoding.model_search import ModelState
 from nmt.decoding.sampling import step_search
 from nmt.decoding.search import SearchLimits, SpecialIds
 from nmt.models.build import build_model
+from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
@@ -32,7 +33,7 @@ class Progress(NamedTuple):
     def reorder(self, parents: tf.Tensor) -> "Progress":
         return self._replace(said=tf.gather(self.said, parents, batch_dims=1))
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor) -> "Progress":
+    def select(self, rows: tf.Tensor) -> "Progress":
         return Progress(tf.gather(self.rows, rows), self.count, tf.gather(self.said, rows))
 
 
@@ -48,7 +49,7 @@ class Script:
             assert tokens.shape == (len(cache.rows), 1)
             self.given.append(tokens[:, 0].numpy().tolist())
         logits = tf.gather(tf.constant(self.table)[:, cache.count, tf.newaxis], cache.rows)
-        return logits, None, cache._replace(count=cache.count + 1)
+        return BeamLayout.of(tokens).flatten(logits), None, cache._replace(count=cache.count + 1)
 
     def start(self, beams: int = 1) -> Progress:
         size = len(self.table)
@@ -171,7 +172,7 @@ class Searcher:
             return output.logits, None, state._replace(decoder=output.state)
 
         encoded = self.model.encode(source)
-        start = ModelState(encoded, self.model.initial_state(encoded, 1, 0))
+        start = ModelState(encoded, self.model.initial_state(encoded, 1))
         return step_search(step, start, SearchLimits(limits), IDS).tokens[:, 0]
 
     def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:

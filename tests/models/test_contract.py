@@ -24,7 +24,7 @@ from nmt.models.base import Seq2SeqModel, StepOutput
 from nmt.models.build import build_model
 from nmt.models.layers.basic import Linear, TokenEmbedding
 from nmt.models.layers.ops import Projection, sizes
-from nmt.models.layers.unpadding import Unpadding
+from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.registry import Architecture
 from nmt.plotting import figures
 from nmt.runs.directory import Run
@@ -61,7 +61,7 @@ class LastWord(NamedTuple):
     def reorder(self, parents: tf.Tensor) -> "LastWord":
         return LastWord(tf.gather(self.ids, parents, batch_dims=1))
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> "LastWord":
+    def select(self, rows: tf.Tensor) -> "LastWord":
         return LastWord(tf.gather(self.ids, rows))
 
 
@@ -107,11 +107,12 @@ class Toy(Seq2SeqModel):
     def output_projection(self) -> Projection:
         return self.output_layer.projection()
 
-    def initial_state(self, encoded: Bag, beams: int, capacity: tf.Tensor | int) -> LastWord:
+    def initial_state(self, encoded: Bag, beams: int) -> LastWord:
         return LastWord(tf.fill([sizes(encoded.mean)[0], beams], BOS))
 
     def step(self, tokens: tf.Tensor, encoded: Bag, state: LastWord, *, attention: bool = False) -> StepOutput:
-        logits = self.output_projection().logits(self._states(encoded, state.ids, tokens))
+        states = BeamLayout.of(tokens).flatten(self._states(encoded, state.ids, tokens))
+        logits = self.output_projection().logits(states)
         return StepOutput(logits, None, LastWord(tokens))
 
 
@@ -227,11 +228,11 @@ def test_stepping_is_teacher_forcing_and_a_beam_of_one_is_greedy(toy: Path) -> N
     source, target = tf.constant([[4, 5, EOS]]), tf.constant([[BOS, 7, 8, 9]])
     encoded = state.model.encode(source)
     whole = state.model.output_projection().logits(state.model.decode_states(target, encoded))
-    decoder = state.model.initial_state(encoded, 1, 0)
+    decoder = state.model.initial_state(encoded, 1)
     for place in range(4):
         output = state.model.step(target[:, place : place + 1], encoded, decoder)
         decoder = output.state
-        np.testing.assert_allclose(output.logits[:, 0], whole[:, place], rtol=1e-6)
+        np.testing.assert_allclose(output.logits[:1], whole[:, place], rtol=1e-6)
 
 
 CONTRACT = {"make_weights", "encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}

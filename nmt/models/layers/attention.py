@@ -1,7 +1,7 @@
 """Masks, scaled dot-product attention and multi-head attention.
 
 Shapes: B batch, S source length, T target length, L length of either side, D model, H heads, d head size, M keys (S, T
-or the capacity of a cache), N real tokens.
+or the columns of a cache), N real tokens.
 """
 
 import math
@@ -73,19 +73,9 @@ class KeysValues(NamedTuple):
     values: tf.Tensor
     """[B, H, M, d]."""
 
-    def updated(self, index: tf.Tensor, new: "KeysValues") -> "KeysValues":
-        """Return a copy with ``new`` at columns ``index`` and following of axis M; self stays unchanged."""
-        batch, heads, capacity, size = sizes(self.keys)
-        count = sizes(new.keys)[2]
-        rows = tf.reshape(tf.range(batch * heads), [-1, 1]) * capacity + index + tf.range(count)
-        indices = tf.reshape(rows, [-1, 1])
-
-        def update(old: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-            # A scatter rather than a concatenation: in a compiled loop TensorFlow updates the tensor in place.
-            flat = tf.tensor_scatter_nd_update(tf.reshape(old, [-1, size]), indices, tf.reshape(part, [-1, size]))
-            return tf.reshape(flat, [batch, heads, capacity, size])
-
-        return KeysValues(update(self.keys, new.keys), update(self.values, new.values))
+    def extended(self, new: "KeysValues") -> "KeysValues":
+        """Return keys and values with those of ``new`` after them on axis M."""
+        return KeysValues(*(tf.concat(parts, axis=2) for parts in zip(self, new, strict=True)))
 
 
 class MultiHeadAttention(Composite):

@@ -1,8 +1,8 @@
-"""Layouts of tokens: padding removal in training, beams side by side in search.
+"""Layouts of tokens: padding removal in training, live beams in search.
 
 Attention needs rows; all else computes one position at a time and works on a flat list of tokens.
 
-Shapes: B batch, L length of either side, K beams, D model, N real tokens (no padding).
+Shapes: B batch, L length of either side, K beams, D model, N real tokens (no padding) or live beams.
 """
 
 from typing import Any, NamedTuple
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from nmt.models.layers.ops import sizes
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
+
+ROWS = 8
+"""Live beams are computed in multiples of this number, so that matrix products meet few different shapes."""
 
 
 class Unpadding(NamedTuple):
@@ -72,20 +75,31 @@ def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor
 
 
 class BeamLayout(NamedTuple):
-    """Layout of a search step: one token for each of K beams of B sentences.
+    """Layout of a search step: one token for each of K beams of B sentences, of which N beams are live.
 
+    A beam that has ended keeps its place in [B, K], which costs attention little; all else computes live beams alone.
     To attention the K beams of a sentence are K queries of one row, which read the same source.
     """
 
-    tokens: tf.Tensor
-    """int32 [B, K]."""
-    position: tf.Tensor
+    indices: tf.Tensor
+    """Flat index into [B * K] of each live beam, then of the first place up to a multiple of ``ROWS``: int32 [N]."""
+    rows: tf.Tensor
+    """Number of the live beam at each place, 0 at the others: int32 [B, K]."""
+    position: tf.Tensor | int = 0
     """Position of all these tokens in their sentences: int32 scalar."""
+
+    @classmethod
+    def of(cls, tokens: tf.Tensor, position: tf.Tensor | int = 0) -> "BeamLayout":
+        """Return the layout of tokens, int32 [B, K], with padding at beams that have ended."""
+        live = tf.reshape(tf.not_equal(tokens, PAD), [-1])
+        indices = tf.cast(tf.where(live)[:, 0], tf.int32)
+        rows = tf.where(live, tf.cumsum(tf.cast(live, tf.int32)) - 1, 0)
+        return cls(tf.pad(indices, [[0, -tf.size(indices) % ROWS]]), tf.reshape(rows, sizes(tokens)), position)
 
     @property
     def positions(self) -> tf.Tensor:
         """The position, shaped to broadcast: int32 [1]."""
-        return self.position[tf.newaxis]
+        return tf.reshape(self.position, [1])
 
     @property
     def columns(self) -> tf.Tensor:
@@ -93,12 +107,12 @@ class BeamLayout(NamedTuple):
         return self.positions
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
-        """[B, K, ...] -> [B * K, ...]."""
-        return tf.reshape(rows, [-1, *sizes(rows)[2:]])
+        """[B, K, ...] -> [N, ...]."""
+        return tf.gather(tf.reshape(rows, [-1, *sizes(rows)[2:]]), self.indices)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
-        """[B * K, D] -> [B, K, D]."""
-        return tf.reshape(tokens, [*sizes(self.tokens), tokens.shape[-1]])
+        """[N, ...] -> [B, K, ...]; at beams that have ended any row, which nothing reads."""
+        return tf.gather(tokens, self.rows)
 
 
 TokenLayout = Unpadding | BeamLayout

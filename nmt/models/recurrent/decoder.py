@@ -2,8 +2,8 @@
 
 A decoder runs over whole targets in training and takes single steps in search, by the same ``step``.
 
-Shapes: T target length, B sentences, R rows of a step (sentences, or K beams of each), S source length, M embedding
-width, n state width, E annotation width, N real tokens.
+Shapes: T target length, B sentences, R rows of a step (sentences, or live beams), S source length, M embedding width,
+n state width, E annotation width, N real tokens.
 """
 
 import abc
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from nmt.config.model import RecurrentConfig
 from nmt.models.layers.basic import Dropout, Layer
-from nmt.models.layers.ops import sizes
+from nmt.models.layers.ops import flat_rows, sizes
 from nmt.models.layers.part_seed import PartSeed
-from nmt.models.layers.unpadding import Unpadding
+from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import Cell, State, run_cell
 from nmt.models.recurrent.layout import TimeMajor, Words
@@ -75,8 +75,9 @@ class Decoder(Layer, abc.ABC):
 
     @abc.abstractmethod
     def step(
-        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None
-    ) -> tuple[StepState, Features]:
+        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,
+        beams: BeamLayout | None = None,
+    ) -> tuple[StepState, Features]:  # fmt: skip
         """Read a target token.
 
         Args:
@@ -85,6 +86,7 @@ class Decoder(Layer, abc.ABC):
             inputs: product of the embedding in the lowest cell [R, G n], then dropout masks [R, n] of the layers above.
             state: state of the step before.
             source: source sentences; None without attention.
+            beams: the beams that the rows are; None: a row is a sentence. Attention weights are those of all beams.
         """
 
     @abc.abstractmethod
@@ -149,13 +151,15 @@ class Decoder(Layer, abc.ABC):
         return tuple(new)
 
     def _attend(
-        self, ops: StepOps, states: tf.Tensor, t: tf.Tensor, source: Source | None
+        self, ops: StepOps, states: tf.Tensor, t: tf.Tensor, source: Source | None, beams: BeamLayout | None = None
     ) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...]]:
         """Return context and weights of states [R, n], each in a tuple that is empty without attention."""
         if self.attention is None or source is None:
             return (), ()
+        if beams is not None:
+            states = flat_rows(beams.restore(states))
         context, weights = self.attention(ops, states, t, sizes(source.annotations)[1], source.lengths)
-        return (context,), (weights,)
+        return (context if beams is None else tf.gather(context, beams.indices),), (weights,)
 
 
 class LuongDecoder(Decoder):
@@ -185,15 +189,16 @@ class LuongDecoder(Decoder):
         return found
 
     def step(
-        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None
-    ) -> tuple[StepState, Features]:
+        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,
+        beams: BeamLayout | None = None,
+    ) -> tuple[StepState, Features]:  # fmt: skip
         """See ``Decoder``."""
         projected, *masks = inputs
         if self.config.input_feeding:
             projected += ops.product("feeding", state.fed[0])
         layers = self._run_cells(ops, projected, masks, state.layers)
         output = self.cells[-1].output(layers[-1])
-        context, weights = self._attend(ops, output, t, source)
+        context, weights = self._attend(ops, output, t, source, beams)
         if not self.config.input_feeding:
             return StepState(layers, ()), Features((*context, output), weights)
         attentional = ops.tanh(ops.product("attentional", tf.concat([*context, output], axis=-1)))
@@ -256,11 +261,12 @@ class BahdanauDecoder(Decoder):
         return {**found, "context": self._cast(self.context_kernel)} if self.attention else found
 
     def step(
-        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None
-    ) -> tuple[StepState, Features]:
+        self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,
+        beams: BeamLayout | None = None,
+    ) -> tuple[StepState, Features]:  # fmt: skip
         """See ``Decoder``."""
         projected, *masks = inputs
-        context, weights = self._attend(ops, self.cells[-1].output(state.layers[-1]), t, source)
+        context, weights = self._attend(ops, self.cells[-1].output(state.layers[-1]), t, source, beams)
         for part in context:
             projected += ops.product("context", part)
         layers = self._run_cells(ops, projected, masks, state.layers)

@@ -11,7 +11,7 @@ from nmt.config.model import RecurrentConfig
 from nmt.models.base import Seq2SeqModel, StepOutput
 from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
 from nmt.models.layers.ops import Projection, sizes
-from nmt.models.layers.unpadding import Unpadding
+from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Source
 from nmt.models.recurrent.cells import State, make_cell
 from nmt.models.recurrent.decoder import BahdanauDecoder, Decoder, Features, LuongDecoder, StepState
@@ -50,8 +50,8 @@ class RecurrentState(NamedTuple):
         step = tf.nest.map_structure(lambda part: tf.gather(part, parents, batch_dims=1), self.step)
         return RecurrentState(step, self.length)
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> "RecurrentState":
-        """Return the state of the sentences ``rows``, int32 [B'], alone; it has room for any number of tokens."""
+    def select(self, rows: tf.Tensor) -> "RecurrentState":
+        """Return the state of the sentences ``rows``, int32 [B'], alone."""
         return RecurrentState(tf.nest.map_structure(lambda part: tf.gather(part, rows), self.step), self.length)
 
 
@@ -141,7 +141,7 @@ class Recurrent(Seq2SeqModel):
         states = self._decode(target, encoded, unpadding or _everything(target), dropout_seed)[0]
         return states if unpadding is not None else tf.reshape(states, [*sizes(target), states.shape[-1]])
 
-    def initial_state(self, encoded: RecurrentEncoderOutput, beams: int, capacity: tf.Tensor | int) -> RecurrentState:
+    def initial_state(self, encoded: RecurrentEncoderOutput, beams: int) -> RecurrentState:
         """Return the first state for K beams of each sentence."""
         start = tf.nest.map_structure(
             lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), self._start(encoded, encoded.layers)
@@ -156,19 +156,18 @@ class Recurrent(Seq2SeqModel):
         if source:  # the search loop knows no widths
             annotations = tf.ensure_shape(source.annotations, [None, None, self.config.annotation_width])
             source = source._replace(annotations=annotations)
-        embedded = self.target_embedding(tf.reshape(tokens, [-1]))
-        rows = tf.nest.map_structure(lambda part: tf.reshape(part, [-1, self.config.width]), state.step)
+        beams = BeamLayout.of(tokens, state.length)
+        embedded = self.target_embedding(beams.flatten(tokens))
+
+        def live_rows(part: tf.Tensor) -> tf.Tensor:
+            return tf.ensure_shape(beams.flatten(part), [None, self.config.width])
+
+        rows = tf.nest.map_structure(live_rows, state.step)
         ops = DirectOps(self.decoder.matrices(source), self.decoder.shared(source))
-        rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source)
-
-        def by_beam(part: tf.Tensor) -> tf.Tensor:
-            return tf.reshape(part, [*sizes(tokens), part.shape[-1] or sizes(part)[-1]])
-
+        rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source, beams)
         logits = self.output_projection().logits(self.decoder.readout(features.parts, embedded))
-        weights = by_beam(features.weights[0]) if attention and features.weights else None
-        return StepOutput(
-            by_beam(logits), weights, RecurrentState(tf.nest.map_structure(by_beam, rows), state.length + 1)
-        )
+        weights = tf.reshape(features.weights[0], [*sizes(tokens), -1]) if attention and features.weights else None
+        return StepOutput(logits, weights, RecurrentState(tf.nest.map_structure(beams.restore, rows), state.length + 1))
 
     def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
         """Return float32 [1, 1, B, T, S] for source [B, S] and target [B, T], int32; None without attention."""

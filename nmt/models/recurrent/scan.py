@@ -5,7 +5,7 @@ intermediate result. ``scan`` keeps what the gradient needs: the results of prod
 backward loop reads them instead of computing them again. It collects both factors of each matrix gradient, so that the
 gradient is one product over all T steps.
 
-Shapes: T steps, B sentences, R rows of a step (sentences, or K beams of each), D input and F output width of a product.
+Shapes: T steps, B sentences, R rows of a step (sentences, or live beams), D input and F output width of a product.
 """
 
 import abc

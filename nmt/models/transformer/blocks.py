@@ -101,7 +101,6 @@ class DecoderLayer(Composite):
         source_mask: tf.Tensor,
         attention_mask: tf.Tensor,
         cache: KeysValues | None = None,
-        index: tf.Tensor | int = 0,
         layout: TokenLayout | None = None,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, KeysValues, tf.Tensor, tf.Tensor]:
@@ -113,7 +112,6 @@ class DecoderLayer(Composite):
             source_mask: bool [B, 1, 1, S]; True at real tokens.
             attention_mask: bool, broadcast to [B, H, T, T], or to [B, H, T, M] with a cache.
             cache: keys and values [B, H, M, d] of earlier positions; None: x is the whole target.
-            index: column of the cache for the first position of x.
             layout: layout of x; None: padded rows.
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
@@ -124,7 +122,7 @@ class DecoderLayer(Composite):
         normed = self.self_attention_connection.before(x)
         query, keys_values = self.self_attention.queries_keys_values(normed, layout)
         if cache is not None:
-            keys_values = cache.updated(index, keys_values)
+            keys_values = cache.extended(keys_values)
         attended, own_weights = self.self_attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.self_attention_connection(x, attended, dropout_seed)
         normed = self.cross_attention_connection.before(x)

@@ -1,6 +1,6 @@
 """Self-attention cache of the Transformer's decoder in search.
 
-Shapes: B batch, H heads, d head size, K beams, C capacity in tokens of each beam.
+Shapes: B batch, H heads, d head size, K beams, M columns.
 """
 
 from typing import NamedTuple
@@ -14,13 +14,14 @@ class TransformerState(NamedTuple):
     """Self-attention cache of K target prefixes of each sentence.
 
     All beams of a sentence write to one row, and ``visible`` says which columns belong to each beam's prefix. When
-    beams are reordered, no keys and values move.
+    beams are reordered, no keys and values move. Beams share most of their prefixes and leave others behind: of the
+    columns written, those in use are a third, so that ``select`` drops the rest.
     """
 
     layers: tuple[KeysValues, ...]
-    """Keys and values [B, H, C * K, d] for each decoder layer: token t of beam k in column t * K + k."""
+    """Keys and values [B, H, M, d] for each decoder layer, K columns for each token since the last ``select``."""
     visible: tf.Tensor
-    """True at the columns of each beam's prefix: bool [B, K, C * K]."""
+    """True at the columns of each beam's prefix: bool [B, K, M]."""
     length: tf.Tensor
     """Number of tokens of each prefix: int32 scalar."""
 
@@ -28,20 +29,22 @@ class TransformerState(NamedTuple):
         """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
         return self._replace(visible=tf.gather(self.visible, parents, batch_dims=1))
 
-    def select(self, rows: tf.Tensor, capacity: tf.Tensor | int) -> "TransformerState":
-        """Return the state of the sentences ``rows``, int32 [B'], alone, C raised to ``capacity``."""
-        _, beams, columns = sizes(self.visible)
-        new = capacity * beams - columns
+    def select(self, rows: tf.Tensor) -> "TransformerState":
+        """Return the state of the sentences ``rows``, int32 [B'], alone, without columns that no beam sees."""
+        visible = tf.gather(self.visible, rows)
+        used = tf.cast(tf.reduce_any(visible, axis=1), tf.int32)
+        most = tf.reduce_max(tf.reduce_sum(used, axis=1))
+        columns = tf.math.top_k(used, most).indices  # those in use, in their order, then others
 
         def selected(part: tf.Tensor) -> tf.Tensor:
-            return tf.pad(tf.gather(part, rows), [[0, 0], [0, 0], [0, new], [0, 0]])
+            _, heads, total, size = sizes(part)
+            starts = rows[:, tf.newaxis] * heads + tf.range(heads)
+            return tf.gather(tf.reshape(part, [-1, size]), starts[..., tf.newaxis] * total + columns[:, tf.newaxis])
 
         layers = tuple(KeysValues(selected(layer.keys), selected(layer.values)) for layer in self.layers)
-        visible = tf.pad(tf.gather(self.visible, rows), [[0, 0], [0, 0], [0, new]])
-        return TransformerState(layers, visible, self.length)
+        return TransformerState(layers, tf.gather(visible, columns, axis=2, batch_dims=1), self.length)
 
     def next_visible(self) -> tf.Tensor:
-        """Return ``visible`` with the column that each beam writes next."""
-        _, beams, columns = sizes(self.visible)
-        own = self.length * beams + tf.range(beams)
-        return self.visible | tf.equal(tf.range(columns), own[:, tf.newaxis])
+        """Return ``visible`` with a new column for each beam: bool [B, K, M + K]."""
+        batch, beams, _ = sizes(self.visible)
+        return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)

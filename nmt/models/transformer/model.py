@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al. 2017).
 
-Shapes: B batch, S source length, T target length, D model, H heads, d head size, V vocabulary, K beams, C capacity of a
-cache in tokens of each beam, N real tokens.
+Shapes: B batch, S source length, T target length, D model, H heads, d head size, V vocabulary, K beams, M columns of
+a cache, N real tokens or live beams.
 """
 
 import contextlib
@@ -166,15 +166,13 @@ class Transformer(Seq2SeqModel):
         """Read target ids, int32 [B, T]; see ``Seq2SeqModel``."""
         return self._decode(target, encoded, layout=unpadding, dropout_seed=dropout_seed).states
 
-    def initial_state(
-        self, encoded: TransformerEncoderOutput, beams: int, capacity: tf.Tensor | int
-    ) -> TransformerState:
-        """Return an empty cache of ``capacity`` tokens for K beams of each sentence."""
+    def initial_state(self, encoded: TransformerEncoderOutput, beams: int) -> TransformerState:
+        """Return an empty cache for K beams of each sentence."""
         batch = sizes(encoded.mask)[0]
         heads, size = self.config.heads, self.config.size_per_head
-        empty = tf.zeros([batch, heads, capacity * beams, size], self.compute_dtype)
+        empty = tf.zeros([batch, heads, 0, size], self.compute_dtype)
         layers = tuple(KeysValues(empty, empty) for _ in self.decoder_layers)
-        visible = tf.zeros([batch, beams, capacity * beams], tf.bool)
+        visible = tf.zeros([batch, beams, 0], tf.bool)
         return TransformerState(layers, visible, tf.constant(0, tf.int32))
 
     def step(
@@ -187,9 +185,8 @@ class Transformer(Seq2SeqModel):
     ) -> StepOutput:
         """Read a token of each beam, int32 [B, K]; attention is the mean over the heads of the last layer."""
         visible = state.next_visible()
-        decoded = self._decode(tokens, encoded, state, visible, layout=BeamLayout(tokens, state.length))
+        decoded = self._decode(tokens, encoded, state, visible, layout=BeamLayout.of(tokens, state.length))
         logits = self.output_projection().logits(decoded.states)
-        logits = tf.reshape(logits, [*sizes(tokens), logits.shape[-1]])
         weights = tf.reduce_mean(tf.cast(decoded.cross_attention[-1], tf.float32), axis=1) if attention else None
         return StepOutput(logits, weights, TransformerState(decoded.layers, visible, state.length + 1))
 
@@ -220,9 +217,9 @@ class Transformer(Seq2SeqModel):
         """Run the decoder layers on whole targets, int32 [B, T], or with a state on a token of each beam, [B, K]."""
         if state is None or visible is None:
             length = sizes(tokens)[1]
-            index, mask = 0, causal_mask(length, length)
+            mask = causal_mask(length, length)
         else:
-            index, mask = state.length * sizes(tokens)[1], visible[:, tf.newaxis]
+            mask = visible[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
@@ -236,7 +233,6 @@ class Transformer(Seq2SeqModel):
                 encoded.mask,
                 mask,
                 cache=None if state is None else state.layers[number],
-                index=index,
                 layout=layout,
                 dropout_seed=dropout_seed,
             )

@@ -255,30 +255,18 @@ def test_scores_are_multiplied_by_the_scale_given_or_by_the_root_of_the_head_siz
 # --- what a cache is made of
 
 
-@pytest.mark.parametrize(("index", "count"), [(0, 1), (2, 1), (4, 1), (0, 3), (1, 2), (2, 3), (0, 5)])
-def test_updated_replaces_those_positions_in_a_copy(index: int, count: int) -> None:
-    old = KeysValues(tf.constant(normal(1, 2, 3, 5, 4)), tf.constant(normal(2, 2, 3, 5, 4)))
-    new = KeysValues(tf.constant(normal(3, 2, 3, count, 4)), tf.constant(normal(4, 2, 3, count, 4)))
-    before = [part.numpy().copy() for part in old]
-    after = old.updated(tf.constant(index), new)
-    for is_now, was, copy, part in zip(after, old, before, new, strict=True):
-        np.testing.assert_array_equal(was, copy)
-        expected = copy.copy()
-        expected[:, :, index : index + count] = part
-        np.testing.assert_array_equal(is_now, expected)
-
-
-def test_updated_keeps_shapes_that_are_unknown_while_tracing() -> None:
+def test_extended_appends_and_keeps_shapes_that_are_unknown_while_tracing() -> None:
     part = tf.TensorSpec([None, 3, None, 4], tf.float32)
 
-    @tf.function(input_signature=[KeysValues(part, part), tf.TensorSpec([], tf.int32), KeysValues(part, part)])
-    def written(old: KeysValues, index: tf.Tensor, new: KeysValues) -> KeysValues:
-        result = old.updated(index, new)
+    @tf.function(input_signature=[KeysValues(part, part)] * 2)
+    def written(old: KeysValues, new: KeysValues) -> KeysValues:
+        result = old.extended(new)
         assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
         return result
 
     old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
-    for traced, eager in zip(written(old, 1, new), old.updated(1, new), strict=True):
+    for traced, eager, *parts in zip(written(old, new), old.extended(new), old, new, strict=True):
+        np.testing.assert_array_equal(eager, np.concatenate(parts, axis=2))
         np.testing.assert_array_equal(traced, eager)
 
 
