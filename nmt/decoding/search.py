@@ -23,7 +23,7 @@ from nmt.runtime import tf
 
 CHUNK = 8
 """Most tokens between two selections."""
-GROUP = 64
+GROUP = 32
 """Size of the groups of the vocabulary that the search for the largest logits begins with."""
 
 

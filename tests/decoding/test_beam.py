@@ -153,6 +153,20 @@ def test_the_early_stop_saves_steps() -> None:
     assert len(steps) == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_step_is_given_padding_where_no_beam_is_open(seed: int) -> None:
+    toy, live = Toy(seed, 1), []
+
+    def counted(tokens: tf.Tensor, past: Past) -> tuple[tf.Tensor, tf.Tensor, Past]:
+        live.append(int(np.sum(tokens.numpy() != PAD)))
+        return toy(tokens, past)
+
+    found = beam_search(counted, toy.start(3), SearchLimits(tf.constant([LONGEST])), IDS, beams=3, n_best=3)
+    lengths = [len(words(row)) for row in found.tokens[0].numpy()]
+    # All beams begin as one; then each is open until its hypothesis ends.
+    assert live == [1, *(sum(length > count for length in lengths) for count in range(1, max(lengths)))]
+
+
 def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
     toy, prefix = Toy(4, 2), [[5, 4], [1, PAD]]
     task = SearchLimits(tf.constant([4, 4]), tf.constant(prefix))

@@ -185,7 +185,7 @@ def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_p
     cache = model.initial_state(memory, beams)
     past = np.zeros([B, beams, 0], np.int32)
     for step in range(5):
-        if step in (0, 3):  # the middle sentence leaves, and the cache gets room for three steps more
+        if step in (0, 3):  # the middle sentence leaves, and so do columns that no beam sees
             kept = np.arange(B) if step == 0 else np.array([0, 2])
             past, left = past[kept], left[kept]
             cache, memory = cache.select(tf.constant(kept, tf.int32)), memory.select(tf.constant(kept))
