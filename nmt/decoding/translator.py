@@ -3,7 +3,8 @@
 Shapes: B batch, S source length, T target length, n translations of a sentence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -36,6 +37,9 @@ from nmt.runs.weights import WeightsFile, choose_epoch
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
+
+MOST_AT_ONCE = 8
+"""Batches that are translated at the same time, for their memory."""
 
 
 class Translator:
@@ -138,16 +142,22 @@ class Translator:
         batches = [(batch, self._rows(encoded, batch)) for batch in self._batches(encoded)]
         limits = [max_lengths(self.config, (source != PAD).sum(axis=1), len(forced)) for _, source in batches]
         compiled = sum(int(limit.max()) for limit in limits) > self._few_steps
-        for (batch, source), limit in zip(batches, limits, strict=True):
-            tokens, scores = self.search.find(
+
+        def search(number: int) -> tuple[np.ndarray, np.ndarray]:
+            batch, source = batches[number]
+            hypotheses = self.search.find(
                 source,
-                limit,
+                limits[number],
                 options,
                 prefix=forced,
                 compiled=compiled,
                 numbers=batch if numbers is None else [numbers[index] for index in batch],
             )
-            for index, rows, values in zip(batch, tokens.numpy(), scores.numpy(), strict=True):
+            return hypotheses.tokens.numpy(), hypotheses.scores.numpy()
+
+        results = _at_once(search, len(batches)) if compiled else map(search, range(len(batches)))
+        for (batch, _), (tokens, scores) in zip(batches, results, strict=True):
+            for index, rows, values in zip(batch, tokens, scores, strict=True):
                 found[index] = [
                     self._translation(row, unknown[index], value if options.scored else None)
                     for row, value in zip(rows.tolist(), values.tolist(), strict=True)
@@ -256,6 +266,22 @@ class Translator:
         logits = tf.cast(self.model.output_projection().logits(states), tf.float32)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits)
         return -tf.reduce_sum(tf.where(tf.not_equal(expected, PAD), losses, 0.0), axis=1)
+
+
+def _at_once(search: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the results of searches 0 .. count - 1, on CPUs as many at once as there are cores.
+
+    A search has many small operations, which one core computes as fast as two; two searches fill both.
+    """
+    threads = 1 if runtime.GPUS else min(count, runtime.threads(), MOST_AT_ONCE)
+    if threads < 2:
+        return [search(number) for number in range(count)]
+    pool = ThreadPoolExecutor(threads, "translate")
+    try:
+        # The last batch has the longest sentences; begun first, it is not waited for alone.
+        return [*pool.map(search, reversed(range(count)))][::-1]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _padded(rows: list[list[int]]) -> np.ndarray:

@@ -1,5 +1,7 @@
 """From raw text to raw text: the order, the batching, the limits, the words for what cannot be translated."""
 
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,12 +10,14 @@ import numpy as np
 import pytest
 from conftest import small_pairs, write_pickle
 
+from nmt import runtime
 from nmt.config.loading import change_decoding
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
-from nmt.decoding import translator as translation
 from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.model_search import FEW_STEPS
 from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.scoring import bleu
@@ -46,10 +50,10 @@ def test_more_sentences_than_a_batch_come_back_in_order(translator: Translator) 
     assert translator.translate(many) == [by_text[text] for text in many]
 
 
-def with_settings(translator: Translator, **settings: Any) -> Translator:
-    """The same model, searched otherwise."""
+def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
+    """The same model, searched otherwise; with ``few_steps`` 0 every search is compiled."""
     config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
-    return Translator(translator.model, translator.source, translator.target, config, translator.epoch)
+    return Translator(translator.model, translator.source, translator.target, config, translator.epoch, few_steps)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +61,10 @@ def with_settings(translator: Translator, **settings: Any) -> Translator:
     [SearchOptions(scored=True), SearchOptions(n_best=3, scored=True), SearchOptions(sampled=True, scored=True)],
     ids=str,
 )
-def test_neither_batches_nor_compilation_change_what_is_found(
-    translator: Translator, how: SearchOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_batches_nor_compilation_change_what_is_found(translator: Translator, how: SearchOptions) -> None:
     settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
-    together = with_settings(translator, **settings).translate_n_best(SENTENCES, options=how)
-    monkeypatch.setattr(translation, "FEW_STEPS", 0)
-    in_parts = with_settings(translator, **settings, batch_size=2).translate_n_best(SENTENCES, options=how)
+    together = with_settings(translator, 10**6, **settings).translate_n_best(SENTENCES, options=how)
+    in_parts = with_settings(translator, 0, **settings, batch_size=2).translate_n_best(SENTENCES, options=how)
     for one, other in zip(together, in_parts, strict=True):
         assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
@@ -181,14 +182,54 @@ def test_bleu_is_that_of_sacrebleu_with_its_signature() -> None:
     assert "tok:13a" in signature and "version:" in signature
 
 
-def test_several_threads_translate_as_a_single_one(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_threads_translate_as_a_single_one(translator: Translator) -> None:
     """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of search."""
-    monkeypatch.setattr(translation, "FEW_STEPS", 0)
     kinds = [SearchOptions(), SearchOptions(scored=True), SearchOptions(sampled=True)] * 4
     texts = [SENTENCES[number % 3 :] for number in range(len(kinds))]
     expected = [translator.translate(part, options=kind) for part, kind in zip(texts, kinds, strict=True)]
-    fresh = with_settings(translator)
+    fresh = with_settings(translator, 0)
     with ThreadPoolExecutor(len(kinds)) as threads:
         found = list(threads.map(lambda job: fresh.translate(job[0], options=job[1]), zip(texts, kinds, strict=True)))
     assert found == expected
     assert len(fresh.search._compiled) == 3
+
+
+@pytest.mark.parametrize("cores", [2, 3])
+@pytest.mark.parametrize("how", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)
+def test_batches_at_once_give_what_they_give_in_turn(
+    translator: Translator, how: SearchOptions, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searching, most, lock = 0, 0, threading.Lock()
+
+    def found(threads: int) -> list[list[Translation]]:
+        monkeypatch.setattr(runtime, "threads", lambda: threads)
+        own = with_settings(translator, 0, beam_size=how.n_best, batch_size=2)
+        find = own.search.find
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            nonlocal searching, most
+            with lock:
+                searching += 1
+                most = max(most, searching)
+            time.sleep(0.05)  # lets the other threads begin
+            try:
+                return find(*args, **kwargs)
+            finally:
+                with lock:
+                    searching -= 1
+
+        own.search.find = counted  # type: ignore[method-assign]
+        return own.translate_n_best(SENTENCES * 3, options=how)
+
+    alone = found(1)
+    assert most == 1
+    assert found(cores) == alone
+    assert most == cores
+
+
+def test_an_error_in_one_of_several_batches_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "threads", lambda: 2)
+    own = with_settings(translator, 0)
+    monkeypatch.setattr(own.search, "find", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        own.translate([source for source, _ in small_pairs(300)])
