@@ -66,6 +66,11 @@ def outcome(run: Run) -> dict[str, object]:
     return {**arrays, "metrics": metrics}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the commands of the READMEs: they take minutes each, in which the last process would run alone."""
+    items.sort(key=lambda item: item.path.name != "test_readmes.py")
+
+
 @pytest.fixture(scope="session")
 def corpora() -> Path:
     """The folder of the real corpora."""

@@ -19,6 +19,8 @@ from nmt.storage.arrays import Arrays
 from nmt.storage.text import read_lines
 from nmt.tokenizers.base import EOS
 
+TURNS = 4
+"""Batches that a worker translates between two checks, side by side where it has several cores."""
 ATTENTION_SAMPLES = 3
 """Most samples whose attention trackers get."""
 
@@ -43,7 +45,7 @@ class ValidationDecoder:
         self._translator: Translator | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
-        """Translate with weights; ``check`` is called between batches, and may raise to break off."""
+        """Translate with weights; ``check`` is called every ``TURNS`` batches, and may raise to break off."""
         if not self.sources:
             return DecodedValidation()
         if self._translator is None:  # at first use: it takes as much memory as the weights
@@ -89,9 +91,9 @@ class ValidationDecoder:
         batches = list(length_batches(lengths, self.config.decoding.batch_size))
         own = self.workers.turns(batches)
         found: list[str] = []
-        for turn in range(-(-len(batches) // self.workers.count)):
-            if turn < len(own):
-                found += [one.text for one in translator.translate([self.sources[index] for index in own[turn]])]
+        for turn in range(0, -(-len(batches) // self.workers.count), TURNS):
+            indices = itertools.chain(*own[turn : turn + TURNS])
+            found += [one.text for one in translator.translate([self.sources[index] for index in indices])]
             check()
         translations = [""] * len(self.sources)
         for rank, texts in enumerate(self.workers.gather_texts(found)):
