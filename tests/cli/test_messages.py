@@ -825,7 +825,7 @@ nmt: configs/base.yaml, line 2, with --set model.heads=5: model: heads is 5 and 
      d_model unless head_size is set. Nearest: heads 4.
 
 $ nmt train --config base.yaml --set model.positions=rotary --set model.head_size=5
-nmt: configs/base.yaml, line 2, with --set model.positions=rotary and --set model.head_size=5: model: positions is
+nmt: configs/base.yaml, line 2, with --set model.positions=rotary --set model.head_size=5: model: positions is
      'rotary' and heads have the size 5. Rotary positions turn pairs of channels: the size must be even. Set an even
      head_size, or positions: sinusoidal.
 

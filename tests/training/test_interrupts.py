@@ -61,14 +61,9 @@ def steps_of(run: Run) -> int:
     return max(run.state_steps, default=0)
 
 
-@pytest.mark.parametrize(
-    ("config", "precision"),
-    [
-        ("small.yaml", "float32"),
-        # Each model and each precision once more: all four pairs would take a minute longer.
-        pytest.param("recurrent.yaml", "bfloat16", marks=pytest.mark.slow),
-    ],
-)
+# Each model and each precision once: all four pairs would take a minute longer.
+@pytest.mark.slow
+@pytest.mark.parametrize(("config", "precision"), [("small.yaml", "float32"), ("recurrent.yaml", "bfloat16")])
 def test_a_run_that_is_killed_again_and_again_ends_bit_identical(prepared: Path, config: str, precision: str) -> None:
     name, settings = f"whole-{Path(config).stem}-{precision}", ["--set", f"training.precision={precision}"]
     started = time.monotonic()
