@@ -53,7 +53,7 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
 
 
 def test_more_minutes_bring_more_epochs_and_dropout(measured: list[Config]) -> None:
-    settings = [fit_recipe(compose(MEASURED), NO_DATASET, minutes).config for minutes in (20, 60, 300)]
+    settings = [fit_recipe(compose(MEASURED), NO_DATASET, minutes).config for minutes in (5, 60, 300)]
     epochs = [config.training.epochs for config in settings]
     dropout = [config.model.dropout for config in settings]  # type: ignore[attr-defined]
     assert epochs == sorted(epochs) and epochs[0] < epochs[-1]
@@ -69,8 +69,9 @@ def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -
     assert recipe.config.training.epochs >= LEAST_EPOCHS
     assert whole.config.model.description in recipe.reasons[-1]
     assert recipe.config.training.batch_size == whole.config.training.batch_size
-    fixed = fit_recipe(compose(MEASURED, ["model.d_model=256", "model.encoder_layers=3", "model.decoder_layers=3"]),
-                       NO_DATASET, minutes)  # fmt: skip
+    size = whole.choice.size
+    own = [f"model.d_model={size.width}", f"model.encoder_layers={size.layers}", f"model.decoder_layers={size.layers}"]
+    fixed = fit_recipe(compose(MEASURED, own), NO_DATASET, minutes)
     assert fixed.config.training.epochs < LEAST_EPOCHS
     assert weights(fixed) == weights(whole)
 
