@@ -1,6 +1,6 @@
 """Beam search, over any step function.
 
-Shapes: B sentences, K beams of each, N open beams, V vocabulary, S source length, P length of forced prefixes, T
+Shapes: B sentences, K beams of each, N live beams, V vocabulary, S source length, P length of forced prefixes, T
 longest limit, n hypotheses of a sentence.
 """
 
@@ -142,7 +142,7 @@ def beam_search(
 def _best_continuations(
     logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, ids: SpecialIds
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return the K likeliest continuations of the sentences, whose N open beams have logits [N, V].
+    """Return the K likeliest continuations of the sentences, whose N live beams have logits [N, V].
 
     They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
 
