@@ -39,6 +39,11 @@ class ModelConfig(Section):
         return True
 
     @property
+    def trains_embeddings(self) -> bool:
+        """Whether the model has trained word embeddings, which can be set before training."""
+        return False
+
+    @property
     def limits(self) -> LengthLimits:
         """Longest source and target sentences that the model reads."""
         return LengthLimits(None, None)

@@ -63,6 +63,11 @@ class RecurrentConfig(ModelConfig):
     0.1 (Luong et al. 2015)."""
 
     @property
+    def trains_embeddings(self) -> bool:
+        """Whether the model has trained word embeddings."""
+        return True
+
+    @property
     def supports_xla(self) -> bool:
         """No: a step computes the different words of the batch, whose number depends on the data."""
         return False

@@ -29,14 +29,20 @@ class Config(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.training.xla and not self.model.supports_xla:
-            problem = PydanticCustomError(
+            architecture = self.model.architecture
+            raise self._problem(
                 "xla",
-                "model.architecture is '{architecture}', whose shapes depend on the data; XLA compiles fixed shapes",
-                {"architecture": self.model.architecture},
+                f"model.architecture is {architecture!r}, whose shapes depend on the data; XLA compiles fixed shapes",
             )
-            details = InitErrorDetails(type=problem, loc=("training", "xla"), input=self.training.xla)
-            raise ValidationError.from_exception_data("Config", [details])
+        if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
+            raise self._problem("initial_embeddings", "the model has no trained word embeddings")
         return self
+
+    def _problem(self, key: str, text: str) -> ValidationError:
+        """Return the error that a key of the training section does not fit the model, for a reason in words."""
+        problem = PydanticCustomError("unfit_model", "{text}", {"text": text})
+        details = InitErrorDetails(type=problem, loc=("training", key), input=getattr(self.training, key))
+        return ValidationError.from_exception_data("Config", [details])
 
     def to_yaml(self) -> str:
         """Return all keys with their values, defaults included, as YAML that ``load_config`` reads back unchanged."""

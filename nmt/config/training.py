@@ -108,6 +108,10 @@ class TrainingConfig(Section):
     start_from: str | None = None
     """Weights of another run to start from, ``RUN`` or ``RUN:EPOCH``. The dataset must have the vocabulary of that run:
     prepare it with ``--tokenizer-of RUN``. null: random initial weights."""
+    initial_embeddings: Literal["random", "cooccurrence"] = "random"
+    """Initial word embeddings: ``random``; ``cooccurrence``, singular vectors of the words by the sentence pairs that
+    they stand in, in which words and their translations lie side by side (after Levy et al. 2017). ``start_from``
+    comes before them."""
     validate_every: int | None = Field(None, ge=1, le=2**40)
     """Steps between validations within an epoch; null: only at the end of each epoch."""
     decode_validation: int = Field(0, ge=0, le=2**40)

@@ -44,6 +44,11 @@ class TransformerConfig(ModelConfig):
     """Initial values of matrices: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings normal with
     deviation 1 / sqrt(d_model); ``small``, normal with deviation 0.02 (Devlin et al. 2019, "BERT"), so that with
     post-norm each residual sum starts near its input."""
+    cross_attention_initializer: Literal["same", "copying"] = "same"
+    """Initial values of cross-attention: ``same``, as ``initializer`` says; ``copying``, to which one random orthogonal
+    matrix is added for queries, keys, values and, transposed, the output: the decoder starts by attending to source
+    words like its own and adding what it attends to (after Trockman and Kolter 2023, "Mimetic Initialization", for
+    self-attention). With ``training.initial_embeddings: cooccurrence``, words are like their translations."""
     layer_norm_epsilon: float = Field(1e-6, gt=0, lt=1)
     """Epsilon that layer normalization adds to the variance."""
     share_decoder_norm: bool = False
@@ -76,6 +81,11 @@ class TransformerConfig(ModelConfig):
     def reads_bos(self) -> bool:
         """Whether the encoder reads bos before the source sentence."""
         return self.source_bos
+
+    @property
+    def trains_embeddings(self) -> bool:
+        """Whether word embeddings are trained."""
+        return self.word_embedding == "trained"
 
     @property
     def limits(self) -> LengthLimits:

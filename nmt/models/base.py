@@ -78,6 +78,11 @@ class Seq2SeqModel(keras.Model, abc.ABC):
     """Base class of architectures: an encoder, a decoder, an output layer."""
 
     config: ModelConfig
+    source_embedding: Any
+    """Layer with the vectors of source words as ``matrix`` [source vocabulary, embedding width]. Models whose
+    configuration says ``trains_embeddings`` have it."""
+    target_embedding: Any
+    """The same for target words: the same layer, if both sides share a matrix."""
 
     @abc.abstractmethod
     def make_weights(self, *, fresh: bool = True) -> None:

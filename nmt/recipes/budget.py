@@ -57,7 +57,7 @@ def measured_speed(config: Config, dataset: Dataset) -> Speed:
     """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
     # A model that has learnt ends its translations; the untrained one goes on to the limit.
     decoding = config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_extra": 5})
-    training = config.training.model_copy(update={"start_from": None, "trackers": []})
+    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random", "trackers": []})
     config = config.model_copy(update={"decoding": decoding, "training": training})
     decode = ValidationDecoder(config, dataset)
     trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)

@@ -28,13 +28,14 @@ from nmt.storage.arrays import Arrays
 from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
 from nmt.training.divergence import diverged, failed_step, not_finite, out_of_memory
+from nmt.training.initial_weights.setting import set_initial_weights, starts_at_random
 from nmt.training.input_pipeline import Batch, InputPipeline
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 from nmt.training.memory.fit import Fit, choose_batch, measure_fit, with_batch
 from nmt.training.optimization.accumulators import Sums
 from nmt.training.optimization.batch_limit import ShortageError
-from nmt.training.resume import check_lengths, load_initial_weights
+from nmt.training.resume import check_lengths
 from nmt.training.saver import IdleSaver, Saver
 from nmt.training.state import TrainState
 from nmt.training.validation import Decode, ValidationResult, Validator
@@ -104,12 +105,11 @@ class Trainer:
         return self.config
 
     def _restore(self, dataset: Dataset) -> LoopState | None:
-        """Restore the newest checkpoint, or load the weights to start from; returns the position of the checkpoint."""
-        if self.config.training.start_from and not self.run.state_steps:
-            load_initial_weights(self.config.training.start_from, self.state.model, dataset)
+        """Restore the newest checkpoint, or set the initial weights; returns the position of the checkpoint."""
+        if not self.run.state_steps:
+            set_initial_weights(self.state.model, self.config, dataset)
         restored = restore_newest(self.run, self.state.restore)
-        self._metrics = restored.metrics if restored else b""
-        self.damaged = restored.damaged if restored else []
+        self._metrics, self.damaged = (restored.metrics, restored.damaged) if restored else (b"", [])
         return restored.loop if restored else None
 
     def _receive_state(self, loop: LoopState | None) -> LoopState | None:
@@ -181,8 +181,8 @@ class Trainer:
         self.saver.begin(self._metrics)
         with self.saver:
             try:
-                if self.saver.saved is None and self.config.training.start_from:
-                    self._save()  # the other run may change before this run has a checkpoint
+                if self.saver.saved is None and not starts_at_random(self.config):
+                    self._save()  # another run may change, and another machine compute other last bits
                 self._tell(lambda listener: listener.on_start())
                 while not self.is_trained:
                     self._train_epoch()

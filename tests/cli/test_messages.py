@@ -854,6 +854,11 @@ $ nmt train --config rnn.yaml
 nmt: rnn.yaml, line 2: training.xla is True, but model.architecture is 'recurrent', whose shapes depend on the data;
      XLA compiles fixed shapes. Change the value, or leave the key out.
 
+$ echo 'model: {word_embedding: sinusoidal, tie_embeddings: none}' > fixed.yaml
+$ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence
+nmt: --set training.initial_embeddings=cooccurrence: training.initial_embeddings is 'cooccurrence', but the model has no
+     trained word embeddings. Change the value, or leave the key out.
+
 $ echo 'model: {architecture: recurrent, tie_embeddings: all}' > rnn.yaml
 $ nmt train --config rnn.yaml
 nmt: The dataset has 13 ids on the source side and 14 on the target side; model.tie_embeddings: all needs one

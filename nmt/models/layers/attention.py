@@ -12,11 +12,14 @@ from nmt.models.layers.basic import Composite, Dropout, Linear, joint_linear
 from nmt.models.layers.ops import sizes
 from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.layers.unpadding import TokenLayout
-from nmt.runtime import tf
+from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
 
 # Added to masked scores: finite in the dtype of the scores, and exp() of the sum vanishes beside any other score.
 MASKED_SCORE, MASKED_FLOAT16_SCORE = -1e9, -3e4
+
+COPYING_GAIN = 0.5**0.5
+"""Factor on each of the two matrices between which a copied vector passes."""
 
 
 def padding_mask(ids: tf.Tensor) -> tf.Tensor:
@@ -112,6 +115,18 @@ class MultiHeadAttention(Composite):
         self.key = Linear(heads * head_size, name="key")
         self.value = Linear(heads * head_size, name="value")
         self.output_projection = Linear(d_model, name="output")
+
+    def add_copying(self) -> None:
+        """Add to the initial weights what copies: heads attend to keys like the query, and sum to half of those.
+
+        With a matrix R [D, H d] of orthonormal rows or columns, R / sqrt(2) is added to the kernels of query, key and
+        value, its transpose to that of the output: R R^T / 2 of what is attended comes out (after Trockman and Kolter
+        2023, "Mimetic Initialization of Self-Attention Layers").
+        """
+        copying = keras.initializers.Orthogonal(gain=COPYING_GAIN)(self.query.kernel.shape)
+        for layer in (self.query, self.key, self.value):
+            layer.kernel.assign_add(copying)
+        self.output_projection.kernel.assign_add(tf.transpose(copying))
 
     def keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> KeysValues:
         """Project a sequence, [B, M, D] or with a layout [N, D], to its keys and values."""

@@ -125,6 +125,9 @@ class Transformer(Seq2SeqModel):
                 make(self.config.d_ff, (self, layer, layer.feed_forward), layer.feed_forward.outer)
             for connection in layer.connections:
                 make(d_model, (self, layer, connection), *([] if connection.norm is None else [connection.norm]))
+        if fresh and self.config.cross_attention_initializer == "copying":
+            for decoder_layer in self.decoder_layers:
+                decoder_layer.cross_attention.add_copying()
         if self.config.norm == "pre":
             make(d_model, (self,), *([] if self.encoder_norm is None else [self.encoder_norm]), self.decoder_norm)
         if self.config.tie_embeddings == "none":

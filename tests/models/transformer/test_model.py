@@ -498,6 +498,30 @@ def test_initial_values(initializer: str, tie_embeddings: str) -> None:
         assert abs(values.mean()) < 0.08 * expected, place
 
 
+def test_cross_attention_that_copies_adds_half_of_a_like_word() -> None:
+    model = built(small(d_model=64, heads=2, initializer="small", cross_attention_initializer="copying"))
+    words = keras.random.normal((1, 5, 64), seed=4)
+    for layer in model.decoder_layers:
+        copying, plain = layer.cross_attention, layer.self_attention
+        for kernel in (copying.query.kernel, copying.key.kernel, copying.value.kernel):
+            assert kernel.numpy().std() > plain.query.kernel.numpy().std()
+        output, weights = copying(4 * words, copying.keys_values(4 * words))
+        assert np.mean(weights, axis=(0, 1)).argmax(axis=-1).tolist() == [0, 1, 2, 3, 4]
+        likeness = np.sum(output * words) / np.sum(words * words) / 4
+        assert likeness == pytest.approx(0.5, abs=0.2)
+    models = []
+    for name in ("same", "copying"):
+        keras.utils.set_random_seed(3)
+        models.append(built(small(cross_attention_initializer=name)))
+    changed = {
+        weight.path.split("/", 1)[1]
+        for weight, other in zip(models[0].weights, models[1].weights, strict=True)
+        if not np.array_equal(weight, other)
+    }
+    kernels = {f"cross_attention/{name}/kernel" for name in ("query", "key", "value", "output")}
+    assert {name.partition("/")[2] for name in changed} == kernels
+
+
 def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
     """Blocks of the same weights, put together by hand: each of the three parts is there or not."""
     x, mask = tf.random.stateless_normal([2, 4, 8], [1, 2]), tf.ones([2, 1, 1, 4], tf.bool)

@@ -1,0 +1,67 @@
+"""Word vectors from the sentence pairs that words stand in: a word and its translation start side by side.
+
+The words of both languages are the rows of a matrix, sentence pairs its columns. Where word w stands in pair n, on
+either side, the matrix has log(N / N_w) / sqrt(L_n), else 0; N_w is the number of pairs with w, L_n the number of
+different words of n. Vectors are the rows of U sqrt(S) for the D largest singular values, brought to one length.
+Sentences as contexts of both languages: Levy, Søgaard and Goldberg 2017, "A Strong Baseline for Learning Cross-Lingual
+Word Embeddings from Sentence Alignments". Square root of the singular values: Levy, Goldberg and Dagan 2015.
+
+Shapes: V rows, D width, N pairs.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from nmt.data.token_arrays import Sequences, Split
+
+MOST_PAIRS = 200_000
+"""Pairs that are read of a corpus, at even distances."""
+LEAST_EIGENVALUE = 1e-5
+"""Share of the largest square of a singular value below which one is rounding error."""
+
+
+def cooccurrence_vectors(
+    split: Split, vocabulary: int, first_target: int, width: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Return a vector of length 1 for each word, float32 [V, D]; zeros for words of no pair and of all pairs.
+
+    Args:
+        split: pairs of token ids.
+        vocabulary: number V of rows.
+        first_target: row of target id 0; 0 if the ids of both sides are those of one vocabulary.
+        width: D.
+        generator: starts the iteration and turns the vectors, since the columns of U have an order.
+    """
+    occurrences = _occurrences(split, vocabulary, first_target)
+    pairs = occurrences.shape[1]
+    of_words, of_pairs = (np.maximum(occurrences.sum(axis), 1) for axis in (1, 0))
+    weighted = sparse.diags_array(np.log(pairs / of_words)) @ occurrences @ sparse.diags_array(of_pairs**-0.5)
+    weighted = weighted.tocsr()
+    squared = LinearOperator((vocabulary, vocabulary), lambda x: weighted @ (weighted.T @ x), dtype=weighted.dtype)
+    vectors = np.zeros((vocabulary, width))
+    known = weighted.sum(axis=1) > 0
+    if dimensions := min(width, vocabulary - 1) if known.any() else 0:
+        values, left = eigsh(squared, dimensions, rng=generator)
+        real = values > LEAST_EIGENVALUE * values.max()
+        vectors[:, : real.sum()] = left[:, real] * values[real] ** 0.25
+    rotation, _ = np.linalg.qr(generator.normal(size=(width, width)))
+    lengths = np.linalg.norm(vectors, axis=1)
+    known &= lengths > 0
+    vectors[known] = vectors[known] / lengths[known, np.newaxis] @ rotation
+    return np.where(known[:, np.newaxis], vectors, 0).astype(np.float32)
+
+
+def _occurrences(split: Split, vocabulary: int, first_target: int) -> sparse.csr_array:
+    """Return 1 where a word stands in a pair, [V, N]."""
+    chosen = np.unique(np.linspace(0, len(split) - 1, min(len(split), MOST_PAIRS)).astype(int))
+
+    def tokens_of(sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
+        rows = [sequences[index] for index in chosen]
+        return np.concatenate(rows).astype(np.int64), np.repeat(np.arange(len(rows)), list(map(len, rows)))
+
+    (source, source_pairs), (target, target_pairs) = tokens_of(split.source), tokens_of(split.target)
+    words, pairs = np.concatenate([source, target + first_target]), np.concatenate([source_pairs, target_pairs])
+    matrix = sparse.csr_array((np.ones(len(words), np.float32), (words, pairs)), shape=(vocabulary, len(chosen)))
+    matrix.data[:] = 1  # a word that stands in a pair twice was counted twice
+    return matrix

@@ -1,0 +1,178 @@
+"""Initial weights: word vectors of the corpus against NumPy, and what a run makes of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import small_pairs, write_pickle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.cli.commands.train import run_training
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset
+from nmt.data.prepare import prepare
+from nmt.data.token_arrays import Sequences, Split
+from nmt.models.build import build_model
+from nmt.models.weights import weights_of
+from nmt.storage.arrays import read_arrays
+from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.training.initial_weights import cooccurrence
+from nmt.training.initial_weights.cooccurrence import cooccurrence_vectors
+from nmt.training.initial_weights.setting import set_initial_weights, set_word_vectors
+from nmt.training.resume import start_run
+from nmt.training.trainer import Trainer
+
+TRANSFORMER = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
+RECURRENT = {"architecture": "recurrent", "layers": 1, "width": 16}
+
+
+def split_of(pairs: list[tuple[list[int], list[int]]], vocabulary: int) -> Split:
+    source, target = zip(*pairs, strict=True)
+    return Split(Sequences.from_rows(source, vocabulary), Sequences.from_rows(target, vocabulary))
+
+
+def vectors_of(split: Split, vocabulary: int, first_target: int, width: int, seed: int = 1) -> np.ndarray:
+    return cooccurrence_vectors(split, vocabulary, first_target, width, np.random.default_rng(seed))
+
+
+def cosines_by_numpy(pairs: list[tuple[list[int], list[int]]], vocabulary: int, first: int, width: int) -> np.ndarray:
+    """Cosines [V, V] of the vectors that the definition says, from a dense matrix."""
+    there = np.zeros((vocabulary, len(pairs)))
+    for number, (source, target) in enumerate(pairs):
+        there[[*source, *(first + id_ for id_ in target)], number] = 1
+    frequencies = np.maximum(there.sum(1, keepdims=True), 1)
+    weighted = there * np.log(len(pairs) / frequencies) / np.sqrt(np.maximum(there.sum(0), 1))
+    left, values, _ = np.linalg.svd(weighted, full_matrices=False)
+    vectors = left[:, :width] * np.sqrt(values[:width])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors @ vectors.T
+
+
+def random_pairs(generator: np.random.Generator, count: int, words: int) -> list[tuple[list[int], list[int]]]:
+    def sentence() -> list[int]:
+        return generator.integers(0, words, generator.integers(1, 6)).tolist()
+
+    return [(sentence(), sentence()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("first_target", [0, 20])
+def test_vectors_are_those_of_the_definition(first_target: int) -> None:
+    pairs = random_pairs(np.random.default_rng(3), 150, 20)
+    vectors = vectors_of(split_of(pairs, 20), 20 + first_target, first_target, 8)
+    expected = cosines_by_numpy(pairs, 20 + first_target, first_target, 8)
+    assert np.allclose(vectors @ vectors.T, expected, atol=1e-4)
+
+
+def test_words_lie_beside_their_translations() -> None:
+    generator = np.random.default_rng(5)
+    translation = generator.permutation(40)
+    sources = [generator.choice(40, 5, replace=False) for _ in range(400)]
+    pairs = [(source.tolist(), generator.permutation(translation[source]).tolist()) for source in sources]
+    vectors = vectors_of(split_of(pairs, 40), 80, 40, 32)
+    assert (np.argmax(vectors[:40] @ vectors[40:].T, axis=1) == translation).all()
+
+
+def test_words_of_no_pair_and_of_every_pair_have_none() -> None:
+    pairs = [([1, 2], [3]), ([1, 4], [3]), ([1, 2, 4], [3])]
+    vectors = vectors_of(split_of(pairs, 6), 6, 0, 4)
+    assert vectors.any(axis=1).tolist() == [False, False, True, False, True, False]
+
+
+def test_the_seed_turns_the_vectors_and_keeps_their_angles() -> None:
+    split = split_of(random_pairs(np.random.default_rng(3), 50, 12), 12)
+    first, again, other = (vectors_of(split, 12, 0, 6, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.allclose(first, other, atol=0.1)
+    assert np.allclose(first @ first.T, other @ other.T, atol=1e-4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(2, 9), st.integers(0, 99))
+def test_every_corpus_has_vectors(count: int, words: int, width: int, seed: int) -> None:
+    pairs = random_pairs(np.random.default_rng(seed), count, words)
+    vectors = vectors_of(split_of(pairs, words), 2 * words, words, width)
+    lengths = np.linalg.norm(vectors, axis=1)
+    assert vectors.shape == (2 * words, width)
+    assert np.all(np.isclose(lengths, 1, atol=1e-4) | (lengths == 0))
+
+
+def test_of_a_large_corpus_pairs_at_even_distances_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = random_pairs(np.random.default_rng(3), 200, 20)
+    monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 100)
+    chosen = [pairs[index] for index in np.linspace(0, 199, 100).astype(int)]
+    of_all, of_chosen = (vectors_of(split_of(part, 20), 20, 0, 8) for part in (pairs, chosen))
+    assert np.array_equal(of_all, of_chosen)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    monkeypatch.chdir(tmp_path)
+    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")
+
+
+@pytest.mark.parametrize("model", [TRANSFORMER, RECURRENT])
+def test_embeddings_are_replaced_and_nothing_else(dataset: Dataset, model: dict) -> None:
+    vocabulary = dataset.manifest.vocabulary
+    built = build_model(Config.model_validate({"model": model}).model, *vocabulary.values())
+    before = weights_of(built)
+    set_word_vectors(built, dataset, seed=1)
+    changed = {name for name, array in weights_of(built).items() if not np.array_equal(array, before[name])}
+    assert changed == {"source_embedding/matrix", "target_embedding/matrix"}
+    split = dataset.split("train")
+    for name, sequences in {"source": split.source, "target": split.target}.items():
+        old, new = before[f"{name}_embedding/matrix"], weights_of(built)[f"{name}_embedding/matrix"]
+        length = np.sqrt((old**2).sum(axis=1).mean())
+        pairs = np.bincount(np.concatenate([np.unique(sequences[row]) for row in range(len(sequences))]))
+        spoken = np.flatnonzero((pairs > 0) & (pairs < len(sequences)))
+        assert np.allclose(np.linalg.norm(new[spoken], axis=1), length, rtol=1e-3)
+        silent = np.setdiff1d(np.arange(vocabulary[name]), spoken)
+        assert name == "target" or len(silent) > 4, "one word stands in every source sentence"
+        assert {PAD, BOS, EOS} <= set(silent)
+        assert np.array_equal(new[silent], old[silent])
+
+
+def test_one_matrix_has_the_words_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = Config.model_validate({"data": {"joint_vocabulary": True}}).data
+    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), data, "pairs")
+    model = build_model(
+        Config.model_validate({"model": {**TRANSFORMER, "tie_embeddings": "all"}}).model,
+        *dataset.manifest.vocabulary.values(),
+    )
+    set_word_vectors(model, dataset, seed=1)
+    assert model.source_embedding is model.target_embedding
+    matrix = np.asarray(model.source_embedding.matrix)
+    expected = vectors_of(dataset.split("train"), len(matrix), 0, 16)
+    rows = expected.any(axis=1)
+    directions = matrix[rows] / np.linalg.norm(matrix[rows], axis=1, keepdims=True)
+    assert np.allclose(directions, expected[rows], atol=1e-5)
+
+
+def run_config(**training: object) -> Config:
+    training = {"epochs": 1, "batch_size": 32, "initial_embeddings": "cooccurrence", "precision": "float32", **training}
+    return Config.model_validate({"model": TRANSFORMER, "training": training})
+
+
+def test_a_run_keeps_the_vectors_that_it_began_with(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_training("whole", run_config(), "pairs")
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "_train_epoch", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_training("broken", run_config(), "pairs")
+        # Another machine may compute other last bits: the vectors are not computed again.
+        patched.undo()
+        patched.setattr("nmt.training.initial_weights.setting.cooccurrence_vectors", lambda *_: pytest.fail("again"))
+        run_training("broken", run_config(), "pairs")
+    paths = (Path(f"checkpoints/{name}/weights/epoch-0001.safetensors") for name in ("whole", "broken"))
+    whole, broken = map(read_arrays, paths)
+    assert all(np.array_equal(whole[name], broken[name]) for name in whole)
+
+
+def test_weights_of_another_run_come_before_vectors(dataset: Dataset) -> None:
+    run_training("first", run_config(), "pairs")
+    config = run_config(start_from="first")
+    started = Trainer(start_run("second", config, dataset), config, dataset).state.model
+    first = weights_of(started)
+    set_initial_weights(started, config, dataset)
+    assert all(np.array_equal(array, first[name]) for name, array in weights_of(started).items())
