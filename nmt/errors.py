@@ -33,3 +33,7 @@ class NotFoundError(NmtError):
 
 class ConflictError(NmtError):
     """Conflict with files on disk, which would be overwritten or contradicted."""
+
+
+class OutOfMemoryError(NmtError):
+    """Model, batch or sentence that memory does not hold."""

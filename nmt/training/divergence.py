@@ -3,7 +3,7 @@
 import numpy as np
 
 from nmt.config.training import TrainingConfig
-from nmt.errors import NmtError
+from nmt.errors import NmtError, OutOfMemoryError
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import LoopState
 from nmt.training.state import TrainState
@@ -49,13 +49,13 @@ def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> Dive
     )
 
 
-def out_of_memory(what: str, saved: LoopState | None, config: TrainingConfig) -> NmtError:
+def out_of_memory(what: str, saved: LoopState | None, config: TrainingConfig) -> OutOfMemoryError:
     """Return the error for memory that ran out at ``what``, given the position of the last checkpoint."""
     last = f"Step {saved.step:,} is the last one saved; the same command goes on from there" if saved else (
         "Nothing has been saved"
     )  # fmt: skip
     smaller = max(1, config.largest_batch // 2)
-    return NmtError(
+    return OutOfMemoryError(
         f"Memory ran out {what}. Batches are computed in parts where that helps; here it does not. {last}. End other "
         "programs, make the model smaller, or drop long sentences with nmt prepare --set data.max_tokens=100; another "
         f"run takes smaller batches with --set training.batch_size={smaller} --set "

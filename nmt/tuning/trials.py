@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, OutOfMemoryError
 from nmt.evaluation.validation_decoder import ValidationDecoder
 from nmt.runs.directory import Run, create_run_in
 from nmt.runs.metrics import DecodedValidation, WeightsId
@@ -139,5 +139,5 @@ def _failures_in_words() -> Iterator[None]:
         raise TrialFailedError(str(error).partition(";")[0]) from error  # its remedy is for a single run
     except ConfigError as error:
         raise TrialFailedError(str(error)) from error
-    except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+    except (MemoryError, OutOfMemoryError, tf.errors.ResourceExhaustedError) as error:
         raise TrialFailedError("out of memory") from error

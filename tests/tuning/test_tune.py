@@ -19,9 +19,10 @@ from nmt.data.dataset import open_dataset
 from nmt.errors import ConflictError
 from nmt.runs.directory import Run
 from nmt.training.interrupts import StopRequested
+from nmt.training.optimization.batch_limit import ShortageError
 from nmt.tuning.best import write_best
 from nmt.tuning.record import TuningFolder, TuningRecord, read_record
-from nmt.tuning.runner import Measured, Outcome, TrialPlan, Watch
+from nmt.tuning.runner import Measured, Outcome, TrialFailedError, TrialPlan, Watch
 from nmt.tuning.session import Request, Tuning, open_tuning
 from nmt.tuning.trials import TrainedTrials
 from nmt.tuning.tuner import Tuner
@@ -129,6 +130,21 @@ def test_a_new_tuning_starts_from_the_recipe_and_writes_nothing_yet(
     changed = open_tuning(Request(overrides=["model.dropout=0.25"]))
     assert changed.record.config.model.model_dump()["dropout"] == 0.25
     assert sorted(Path().rglob("*")) == before
+
+
+def test_a_candidate_that_memory_does_not_hold_fails_alone(
+    trained_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short(*_: object) -> None:
+        raise ShortageError("on a single sentence pair of 9 tokens")
+
+    monkeypatch.chdir(trained_project)
+    tuning = open_tuning(Request(name="short", config="base.yaml"))
+    trials = TrainedTrials(tuning.folder.folder, open_dataset("english-german-both"), 5)
+    config = tuning.record.config
+    monkeypatch.setattr("nmt.training.state.TrainState.step", short)
+    with pytest.raises(TrialFailedError, match="out of memory"):
+        trials.run(TrialPlan(Path("checkpoints/short/trials/0"), config, 2), lambda step: None)
 
 
 def test_one_process_tunes_at_a_time_and_a_tuning_without_a_plan_leaves_nothing(

@@ -13,7 +13,7 @@ from nmt.cluster.summation import slots
 from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
-from nmt.errors import NmtError
+from nmt.errors import OutOfMemoryError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.fitted_batch import FittedBatch, memory_size
 from nmt.runtime import tf
@@ -92,7 +92,7 @@ def measure_fit(pipeline: InputPipeline, state: TrainState, validator: Validator
         The measurements; None where the system does not say what memory is free or taken.
 
     Raises:
-        NmtError: if memory does not hold a single sentence pair.
+        OutOfMemoryError: if memory does not hold a single sentence pair.
     """
     rate, seed = tf.constant(0.0), tf.constant([0, 0], tf.int64)
     micro_batches = state.config.training.micro_batches
@@ -132,14 +132,14 @@ def choose_batch(config: Config, fit: Fit | None, workers: Workers) -> FittedBat
     With each halving the number of micro-batches doubles, so that a step learns from as many tokens.
 
     Raises:
-        NmtError: if not even the smallest batch fits.
+        OutOfMemoryError: if not even the smallest batch fits.
     """
     settings = config.training
     halvings = _halvings_to_fit(settings, fit)
     most = int(tf.reduce_max(workers.gather(tf.constant([halvings], tf.int64))).numpy())
     default = settings.largest_batch
     if most > MOST_HALVINGS:
-        raise NmtError(_nothing_fits(settings, fit))
+        raise OutOfMemoryError(_nothing_fits(settings, fit))
     return FittedBatch(
         batch_type=settings.batch_type, batch_size=max(1, default // 2**most),
         micro_batches=settings.micro_batches * 2**most, default_size=default,
