@@ -202,7 +202,7 @@ def test_multi30k_is_prepared_as_it_is_given(corpora: Path, tmp_path: Path) -> N
     out = nmt("prepare", *sides("train"), *apart, "--name", "multi30k", cwd=tmp_path).stdout
     assert "31,014 pairs read, 1 dropped (training source that is in validation or test)" in out
     assert re.search(r"pairs +28,999 +1,014 +1,000\n", out)
-    assert "8,000 source and 8,000 target ids" in out
+    assert "4,000 source and 4,000 target ids" in out
 
 
 @pytest.mark.corpora
