@@ -105,6 +105,8 @@ def choose(
           [Setting("training.peak_learning_rate", float(f"{peak:.3g}"), f"for width {width}")]),
         Setting("training.warmup_steps", min(WARMUP_STEPS, max(1, int(steps * WARMUP_SHARE))),
                 f"at most {WARMUP_SHARE:.0%} of the steps"),
+        *([] if start or architecture not in (None, "transformer") or given.get("model.word_embedding") == "sinusoidal"
+          else [Setting("training.initial_embeddings", "cooccurrence", "words begin beside their translations")]),
         Setting("training.label_smoothing", LABEL_SMOOTHING, ""),
         Setting("training.average_last", 1, "translates with the best epoch"),
         Setting("training.decode_validation", DECODED_SENTENCES, "for curves of BLEU and chrF"),
@@ -138,6 +140,7 @@ def _model(facts: Facts, size: Size, width: int, epochs: int, given: Mapping[str
         Setting("model.heads", heads_for(width), f"of size {width // heads_for(width)}"),
         Setting("model.dropout", dropout_for(size, epochs), f"each pair is seen {epochs} times"),
         Setting("model.initializer", "small", "learns sooner than glorot"),
+        Setting("model.cross_attention_initializer", "copying", "learns sooner"),
         Setting("model.tie_embeddings", tied, why_tied),
         *([] if head_size % 2 else [Setting("model.positions", "rotary", "learns sooner than sinusoidal")]),
     ]

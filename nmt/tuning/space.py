@@ -27,7 +27,7 @@ RECURRENT_WIDTHS = ("width", "encoder_width", "embedding_width", "attention_widt
 MOST_DROPOUT = 0.6
 WITHOUT_COST = {
     "training.peak_learning_rate", "training.learning_rate_scale", "training.warmup_steps", "training.label_smoothing",
-    "model.initializer",
+    "model.initializer", "model.cross_attention_initializer", "training.initial_embeddings",
 }  # fmt: skip
 """Keys that do not change the time of a step."""
 
@@ -146,6 +146,8 @@ def fine_changes(base: Config) -> Iterator[Changes]:
         inner = 0.0 if model.attention_dropout or model.feed_forward_dropout else 0.1
         yield {"model.attention_dropout": inner, "model.feed_forward_dropout": inner}
         yield {"model.initializer": "small" if model.initializer == "glorot" else "glorot"}
+        copies = model.cross_attention_initializer == "copying"
+        yield {"model.cross_attention_initializer": "same" if copies else "copying"}
         yield {"model.positions": "sinusoidal" if model.positions == "rotary" else "rotary"}
         yield (
             {"model.norm": "post"} if model.norm == "pre" else {"model.norm": "pre", "model.share_decoder_norm": False}
@@ -157,6 +159,9 @@ def fine_changes(base: Config) -> Iterator[Changes]:
         yield {"model.initializer": "uniform" if model.initializer == "glorot" else "glorot"}
         if model.step == "luong" and model.attention != "none":
             yield {"model.input_feeding": not model.input_feeding}
+    if training.start_from is None and model.trains_embeddings:
+        counted = training.initial_embeddings == "cooccurrence"
+        yield {"training.initial_embeddings": "random" if counted else "cooccurrence"}
     if isinstance(model, TransformerConfig | RecurrentConfig):
         yield {"model.word_dropout": 0.0 if model.word_dropout else 0.1}
 
