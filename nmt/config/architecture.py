@@ -44,6 +44,11 @@ class ModelConfig(Section):
         return False
 
     @property
+    def has_dropout(self) -> bool:
+        """Whether two passes over a batch differ, because each drops other values."""
+        return True
+
+    @property
     def limits(self) -> LengthLimits:
         """Longest source and target sentences that the model reads."""
         return LengthLimits(None, None)

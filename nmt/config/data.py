@@ -72,7 +72,7 @@ class DataConfig(Section):
     drops words with digits. ``auto``: ascii-words for text that is already so, else nfkc."""
     vocabulary_size: int | None = Field(None, ge=8, le=1_000_000)
     """Number of ids, with the four special ids. Words and characters: upper limit, the most frequent are kept; null: no
-    limit. Subwords: null chooses by the size of the corpus, 8,000 for 20,000 to 200,000 training pairs."""
+    limit. Subwords: null chooses by the size of the corpus, 4,000 for 5,000 to 60,000 training pairs."""
     min_count: int = Field(1, ge=1, le=2**40)
     """Lowest count in the training split; rarer words and characters become unk."""
     joint_vocabulary: bool | Literal["auto"] = "auto"

@@ -68,6 +68,11 @@ class RecurrentConfig(ModelConfig):
         return True
 
     @property
+    def has_dropout(self) -> bool:
+        """Whether a rate of dropout is above 0."""
+        return bool(self.dropout or self.word_dropout)
+
+    @property
     def supports_xla(self) -> bool:
         """No: a step computes the different words of the batch, whose number depends on the data."""
         return False

@@ -36,6 +36,8 @@ class Config(Section):
             )
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
             raise self._problem("initial_embeddings", "the model has no trained word embeddings")
+        if self.training.r_drop and not self.model.has_dropout:
+            raise self._problem("r_drop", "the model has no dropout, without which two passes are the same")
         return self
 
     def _problem(self, key: str, text: str) -> ValidationError:

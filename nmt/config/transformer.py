@@ -88,6 +88,11 @@ class TransformerConfig(ModelConfig):
         return self.word_embedding == "trained"
 
     @property
+    def has_dropout(self) -> bool:
+        """Whether a rate of dropout is above 0."""
+        return any((self.dropout, self.attention_dropout, self.feed_forward_dropout, self.word_dropout))
+
+    @property
     def limits(self) -> LengthLimits:
         """Longest source and target that learned positions take; no limit with others."""
         most = self.max_positions if self.positions == "learned" else None

@@ -859,6 +859,10 @@ $ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence
 nmt: --set training.initial_embeddings=cooccurrence: training.initial_embeddings is 'cooccurrence', but the model has no
      trained word embeddings. Change the value, or leave the key out.
 
+$ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0
+nmt: --set training.r_drop=5: training.r_drop is 5.0, but the model has no dropout, without which two passes are the
+     same. Change the value, or leave the key out.
+
 $ echo 'model: {architecture: recurrent, tie_embeddings: all}' > rnn.yaml
 $ nmt train --config rnn.yaml
 nmt: The dataset has 13 ids on the source side and 14 on the target side; model.tie_embeddings: all needs one

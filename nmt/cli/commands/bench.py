@@ -9,10 +9,13 @@ from nmt.cli.options import DATA, RUN, ConfigOption, DatasetOption, JsonOption, 
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from nmt.benchmark.measure import BenchmarkReport, DecodingSpeed, MatmulSpeed, TrainingSpeed
     from nmt.benchmark.translation import TranslationSpeed
     from nmt.config.schema import Config
     from nmt.data.token_arrays import Split
+    from nmt.models.accounting import Flops
 
 MEASUREMENT = "Measurement"  # help section
 GENERATED_PAIRS = 20_000
@@ -172,10 +175,15 @@ def _measure(
     state, pipeline = TrainState(config, vocabulary), InputPipeline(config, train)
     products = [MatrixProducts(precision) for precision in dict.fromkeys(["float32", "bfloat16", state.precision])]
     accounting = architecture_of(config.model).accounting
+
+    def count(source: "np.ndarray", target: "np.ndarray") -> "Flops":
+        flops = accounting.flops(config.model, source, target, vocabulary["target"])
+        return flops.plus(flops) if config.training.r_drop else flops
+
     training = measure_training(
         training_step(state, pipeline),
         endless_batches(pipeline),
-        lambda source, target: accounting.flops(config.model, source, target, vocabulary["target"]),
+        count,
         products,
         precision=state.precision,
         seconds=TRAINING_SHARE * seconds,

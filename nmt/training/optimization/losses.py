@@ -9,6 +9,7 @@ from typing import NamedTuple
 from nmt.models.layers.ops import Projection, column_sums
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
+from nmt.training.optimization.r_drop import SymmetricDivergence
 
 
 class TokenSums(NamedTuple):
@@ -46,7 +47,7 @@ def cross_entropy(logits: tf.Tensor, targets: tf.Tensor, label_smoothing: float 
 
 
 def fused_linear_cross_entropy(
-    states: tf.Tensor, projection: Projection, targets: tf.Tensor, label_smoothing: float = 0.0
+    states: tf.Tensor, projection: Projection, targets: tf.Tensor, label_smoothing: float = 0.0, r_drop: float = 0.0
 ) -> TokenSums:
     """Return ``cross_entropy`` of the logits of an output layer, with one written-out gradient for both.
 
@@ -54,11 +55,16 @@ def fused_linear_cross_entropy(
     d loss / d logits = p - (1 - e) onehot(target) - e / V. The last term is the same for all V and the weight of a
     token the same along its row, so both apply to the smaller matrices on either side of the product.
 
+    With R-Drop (Liang et al. 2021) of weight a, the states are those of two passes over the same tokens, p and q, one
+    after the other. The objective of a token is half of their equation 4: the mean of both cross-entropies, and
+    a / 4 (KL(p || q) + KL(q || p)). The other sums are means of both passes.
+
     Args:
-        states: [B, T, D], or [N, D] of the real tokens.
+        states: [B, T, D], or [N, D] of the real tokens; with R-Drop twice as many B or N.
         projection: output layer to V logits, in the dtype of the states.
-        targets: int32 [B, T] or [N], padding 0.
+        targets: int32 [B, T] or [N], padding 0; with R-Drop twice as many B or N.
         label_smoothing: e, 0 or more and below 1.
+        r_drop: a, 0 or more; 0: a single pass.
     """
     states, targets = tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(targets, [-1])
     counted = tf.cast(tf.not_equal(targets, PAD), tf.float32)
@@ -83,11 +89,16 @@ def fused_linear_cross_entropy(
             mean_logits = tf.cast(tf.matmul(states, column)[:, 0], tf.float32)
             mean_logits += tf.reduce_mean(tf.cast(bias[0], tf.float32)) if bias else 0
             objective = (1 - smoothing) * losses + smoothing * (log_sum - mean_logits)
+        divergence = SymmetricDivergence.of(logits, log_sum, softmax) if r_drop else None
+        if divergence:
+            objective += r_drop / 4 * divergence.values()
 
         def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
             rows = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
             at_target = tf.fill([tf.size(targets)], tf.cast(smoothing - 1, dtype))
             difference = tf.tensor_scatter_nd_add(softmax, rows, at_target)
+            if divergence:  # of both passes, each of which has a quarter
+                difference += divergence.gradient() * tf.cast(r_drop / 2, dtype)
             weights = tf.cast(upstream * counted, dtype)[:, tf.newaxis]
             weighted = states * weights
             of_states = tf.matmul(difference, matrix, transpose_b=not transposed)
@@ -107,7 +118,8 @@ def fused_linear_cross_entropy(
 
     bias = [] if projection.bias is None else [projection.bias]
     objective, *counts = sums(states, projection.matrix, *bias)
-    return TokenSums(objective, *map(tf.stop_gradient, counts))
+    found = [objective, *map(tf.stop_gradient, counts)]
+    return TokenSums(*([value / 2 for value in found] if r_drop else found))
 
 
 def _counted_sums(targets: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:

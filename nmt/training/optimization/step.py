@@ -27,6 +27,8 @@ from nmt.training.optimization.optimizer import Adam, MovingAverage
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED, SLOT = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64), tf.TensorSpec([], tf.int32)
 ROWS = tf.TensorSpec([2], tf.int32)
+SECOND_PASS = [0, 1 << 62]
+"""Offset of the dropout seed of the second pass of R-Drop: batches have smaller numbers."""
 
 
 class TrainStep:
@@ -209,11 +211,18 @@ class TrainStep:
         """
         with tf.GradientTape() as tape:
             part = {} if rows is None else {"rows": rows}
-            states, targets = self.model.teacher_forcing(
-                source, target, remove_padding=self.config.remove_padding, dropout_seed=dropout_seed, **part
+            seeds = [dropout_seed, dropout_seed + SECOND_PASS] if self.config.r_drop else [dropout_seed]
+            passes = [
+                self.model.teacher_forcing(
+                    source, target, remove_padding=self.config.remove_padding, dropout_seed=seed, **part
+                )
+                for seed in seeds
+            ]
+            states, targets = (
+                side[0] if len(side) == 1 else tf.concat(side, axis=0) for side in zip(*passes, strict=True)
             )
-            projection = self.model.output_projection()
-            sums = fused_linear_cross_entropy(states, projection, targets, self.config.label_smoothing)
+            projection, settings = self.model.output_projection(), self.config
+            sums = fused_linear_cross_entropy(states, projection, targets, settings.label_smoothing, settings.r_drop)
             objective = sums.objective
             if per_token:
                 objective /= (

@@ -196,3 +196,59 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
     for one, other in zip(*(tape.gradient(objective, watched) for objective in objectives), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
     assert tape.gradient(ours.loss, watched) == [None] * len(watched)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1]),
+    weight=st.sampled_from([0.5, 5.0]), transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
+)  # fmt: skip
+def test_r_drop_has_the_sums_and_gradients_of_its_equation(
+    seed: int, batch: int, length: int, smoothing: float, weight: float, transposed: bool, biased: bool, packed: bool
+) -> None:
+    """Half of equation 4 of Liang et al. 2021, with the divergences of Keras."""
+    random = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> tf.Tensor:
+        return tf.constant(random.standard_normal(shape), tf.float32)
+
+    passes = [normal(batch, length, 4) for _ in range(2)]
+    matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
+    targets = tf.constant(example(seed, batch, length)[1])
+    if packed:
+        passes, targets = [tf.reshape(states, [-1, 4]) for states in passes], tf.reshape(targets, [-1])
+    watched = [*passes, matrix, *([normal(VOCABULARY)] if biased else [])]
+    divergence = keras.losses.KLDivergence(reduction=None)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(watched)
+        projection = Projection(matrix, watched[3] if biased else None, transposed)
+        both = tf.concat(passes, axis=0), tf.concat([targets, targets], axis=0)
+        ours = fused_linear_cross_entropy(both[0], projection, both[1], smoothing, weight)
+        plain = [cross_entropy(projection.logits(states), targets, smoothing) for states in passes]
+        p, q = (tf.nn.softmax(projection.logits(states)) for states in passes)
+        counted = tf.cast(targets != 0, tf.float32)
+        apart = tf.reduce_sum((divergence(p, q) + divergence(q, p)) * counted)
+        expected = (plain[0].objective + plain[1].objective + weight / 2 * apart) / 2
+    assert float(ours.objective) == pytest.approx(float(expected), rel=1e-4, abs=1e-5)
+    means = [(float(one) + float(other)) / 2 for one, other in zip(*plain, strict=True)]
+    assert numbers(ours)[1:] == pytest.approx(means[1:], rel=1e-4, abs=1e-5)
+    of_ours, of_expected = (tape.gradient(objective, watched) for objective in (ours.objective, expected))
+    for one, other in zip(of_ours, of_expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-4)
+
+
+def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding() -> None:
+    random = np.random.default_rng(3)
+    states = random.standard_normal((400, 16))
+    states[200:] = states[:200] + 0.3 * random.standard_normal((200, 16))
+    matrix, targets = random.standard_normal((16, 50)), np.ones(400, np.int32)
+    found = {}
+    for dtype in (tf.float32, tf.bfloat16):
+        projection = Projection(tf.cast(matrix, dtype), None, transposed=False)
+        plain, whole = (
+            fused_linear_cross_entropy(tf.cast(states, dtype), projection, tf.constant(targets), 0.0, weight)
+            for weight in (1e-9, 4.0)
+        )
+        found[dtype] = float(whole.objective - plain.objective) / 200
+    assert found[tf.float32] > 0.1
+    assert found[tf.bfloat16] == pytest.approx(found[tf.float32], rel=0.02)

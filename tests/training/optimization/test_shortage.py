@@ -64,17 +64,19 @@ def arrays_of(state: TrainState) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("model", "micro_batches", "eager"),
+    ("model", "micro_batches", "eager", "r_drop"),
     [
-        ("transformer", 1, True),
-        pytest.param("recurrent", 3, True, marks=pytest.mark.slow),
-        pytest.param("transformer", 3, False, marks=pytest.mark.slow),
-        pytest.param("recurrent", 1, False, marks=pytest.mark.slow),
+        ("transformer", 1, True, 0.0),
+        pytest.param("recurrent", 3, True, 0.0, marks=pytest.mark.slow),
+        pytest.param("transformer", 3, False, 5.0, marks=pytest.mark.slow),
+        pytest.param("recurrent", 1, False, 5.0, marks=pytest.mark.slow),
     ],
 )
-def test_a_step_in_parts_is_the_whole_step_but_for_rounding(model: str, micro_batches: int, eager: bool) -> None:
+def test_a_step_in_parts_is_the_whole_step_but_for_rounding(
+    model: str, micro_batches: int, eager: bool, r_drop: float
+) -> None:
     """Dropout of all kinds is on: the parts drop what the whole batch drops."""
-    whole, short = (new_state(MODELS[model], micro_batches=micro_batches, eager=eager) for _ in range(2))
+    whole, short = (new_state(MODELS[model], micro_batches=micro_batches, eager=eager, r_drop=r_drop) for _ in "12")
     name = "step" if micro_batches == 1 else "_traced_add"
     setattr(short.train_step, name, short_of_memory(getattr(short.train_step, name), 36))
     for step in range(3):

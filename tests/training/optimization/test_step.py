@@ -26,6 +26,7 @@ class Bigrams:
 
     def __init__(self, compute_dtype: str = "float32") -> None:
         self.compute_dtype = compute_dtype
+        self.seeds: list[tf.Tensor] = []
         random = np.random.default_rng(1)
         self.matrix = tf.Variable(random.standard_normal((V, V)), dtype=tf.float32)
         self.bias = tf.Variable(random.standard_normal(V), dtype=tf.float32)
@@ -35,6 +36,7 @@ class Bigrams:
     def teacher_forcing(
         self, source: tf.Tensor, target: tf.Tensor, *, remove_padding: bool, dropout_seed: tf.Tensor
     ) -> TeacherForced:
+        self.seeds.append(dropout_seed)
         unpadding = Unpadding.of(target[:, 1:])
         no_number = tf.where(tf.reduce_any(source == NO_NUMBER), np.nan, 0.0)
         steep = tf.sqrt(tf.where(tf.reduce_any(source == NO_SLOPE), self.root, 1.0))
@@ -60,7 +62,7 @@ class Lesson:
         """Take a step from batches, each given by its number, from which its sentences follow, and a source id."""
         rate = tf.constant(0.1)
         for number, source_id in batches:
-            target = np.random.default_rng(number).integers(4, V, [3, 6]).astype(np.int32)
+            target = tf.constant(np.random.default_rng(number).integers(4, V, [3, 6]), tf.int32)
             source, seed = tf.fill([3, 2], source_id), tf.constant([1, number], tf.int64)
             if self.micro_batches == 1:
                 self.step.step(source, target, rate, seed)
@@ -163,6 +165,11 @@ def test_what_is_switched_off_costs_no_operation() -> None:
     for key, (value, needed) in extra.items():
         assert not needed & plain
         assert needed <= operations(**{key: value}), key
+
+
+def test_the_passes_of_r_drop_have_seeds_that_no_batch_shares() -> None:
+    lesson = Lesson(r_drop=5.0, eager=True).learn((1, GOOD)).learn((2, GOOD))
+    assert len({tuple(seed.numpy().tolist()) for seed in lesson.model.seeds}) == 4
 
 
 class Recorder(Adam):
