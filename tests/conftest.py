@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -18,6 +19,9 @@ import nmt as package
 from nmt.runs.directory import Run, create_run
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import checksum, read_arrays
+
+hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = os.environ.get("NMT_CORPORA")
