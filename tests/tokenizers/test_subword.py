@@ -118,7 +118,7 @@ def test_samples_have_the_frequencies_of_sentencepiece(fitted: dict, model: str,
     pieces = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model)
     normalized = tokenizer.normalize(text)
     theirs = collections.Counter(
-        tuple(pieces.encode(normalized, enable_sampling=True, alpha=SAMPLING_ALPHA, nbest_size=-1))
+        tuple(pieces.encode(normalized, enable_sampling=True, alpha=SAMPLING_ALPHA[model], nbest_size=-1))
         for _ in range(count)
     )
     ours = collections.Counter(map(tuple, tokenizer.sample([text] * count, 3)))
