@@ -9,7 +9,6 @@ from nmt.config.training import BATCH_SIZES
 from nmt.recipes.facts import Facts
 from nmt.recipes.sizes import (
     DECODED_SENTENCES,
-    FEED_FORWARD_FACTOR,
     FINE_TUNING_EPOCHS,
     FINE_TUNING_PEAK,
     HEAD_SIZE,
@@ -25,6 +24,7 @@ from nmt.recipes.sizes import (
     WARMUP_STEPS,
     Size,
     dropout_for,
+    feed_forward_factor_for,
     peak_for,
     size_for,
 )
@@ -128,7 +128,7 @@ def heads_for(width: int) -> int:
 
 
 def _model(facts: Facts, size: Size, width: int, epochs: int, given: Mapping[str, Any]) -> list[Setting]:
-    layers = f"for {facts.pairs:,} training pairs"
+    layers, factor = f"for {facts.pairs:,} training pairs", feed_forward_factor_for(width)
     tied = "all" if facts.is_joint else "output"
     head_size = _positive(given, "model.head_size", width // _positive(given, "model.heads", heads_for(width)))
     why_tied = "one vocabulary: both embeddings and output layer" if facts.is_joint else "each side has its vocabulary"
@@ -136,7 +136,7 @@ def _model(facts: Facts, size: Size, width: int, epochs: int, given: Mapping[str
         Setting("model.encoder_layers", size.layers, layers),
         Setting("model.decoder_layers", size.layers, layers),
         Setting("model.d_model", width, layers),
-        Setting("model.d_ff", FEED_FORWARD_FACTOR * width, f"{FEED_FORWARD_FACTOR} x d_model"),
+        Setting("model.d_ff", factor * width, f"{factor} x d_model"),
         Setting("model.heads", heads_for(width), f"of size {width // heads_for(width)}"),
         Setting("model.dropout", dropout_for(size, epochs), f"each pair is seen {epochs} times"),
         Setting("model.initializer", "small", "learns sooner than glorot"),

@@ -41,8 +41,8 @@ FINE_TUNING_PEAK = 0.3
 FINE_TUNING_EPOCHS = 0.3
 """Factor on the number of epochs of such a run."""
 HEAD_SIZE = 64
-FEED_FORWARD_FACTOR = 4
-"""Inner width of feed-forward blocks, in widths of the model."""
+FEED_FORWARD_FACTORS = ((384, 4), (0, 2))
+"""(least width D, inner width of feed-forward blocks in widths of the model), by descending width."""
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15
 """Largest share of a run's steps that are warm-up."""
@@ -84,6 +84,11 @@ def smaller(size: Size) -> Size | None:
 def peak_for(width: int) -> float:
     """Return the peak of the learning rate for a model of this width."""
     return next(peak for least, peak in PEAKS if width >= least)
+
+
+def feed_forward_factor_for(width: int) -> int:
+    """Return the inner width of feed-forward blocks of a model of this width, in widths."""
+    return next(factor for least, factor in FEED_FORWARD_FACTORS if width >= least)
 
 
 def dropout_for(size: Size, epochs: int) -> float:

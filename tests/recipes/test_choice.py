@@ -53,7 +53,7 @@ def test_every_choice_is_a_configuration_that_keeps_the_rules(
     recipe = compose(facts(pairs, length, joint, validation))
     model: Any = recipe.config.model
     training = recipe.config.training
-    assert model.d_model % model.heads == 0 and model.d_ff == 4 * model.d_model
+    assert model.d_model % model.heads == 0 and model.d_ff == (4 if model.d_model >= 384 else 2) * model.d_model
     assert model.vocabulary_problem(recipe.facts.source_vocabulary, recipe.facts.target_vocabulary) is None
     assert (model.tie_embeddings == "all") == joint
     total = steps(recipe.choice, recipe.facts)
