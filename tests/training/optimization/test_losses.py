@@ -206,7 +206,7 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
 def test_r_drop_has_the_sums_and_gradients_of_its_equation(
     seed: int, batch: int, length: int, smoothing: float, weight: float, transposed: bool, biased: bool, packed: bool
 ) -> None:
-    """Half of equation 4 of Liang et al. 2021, with the divergences of Keras."""
+    """Half of equation 4 of Liang et al. 2021, from logarithms of probabilities, which no small one is rounded to."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int) -> tf.Tensor:
@@ -218,16 +218,14 @@ def test_r_drop_has_the_sums_and_gradients_of_its_equation(
     if packed:
         passes, targets = [tf.reshape(states, [-1, 4]) for states in passes], tf.reshape(targets, [-1])
     watched = [*passes, matrix, *([normal(VOCABULARY)] if biased else [])]
-    divergence = keras.losses.KLDivergence(reduction=None)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(watched)
         projection = Projection(matrix, watched[3] if biased else None, transposed)
         both = tf.concat(passes, axis=0), tf.concat([targets, targets], axis=0)
         ours = fused_linear_cross_entropy(both[0], projection, both[1], smoothing, weight)
         plain = [cross_entropy(projection.logits(states), targets, smoothing) for states in passes]
-        p, q = (tf.nn.softmax(projection.logits(states)) for states in passes)
-        counted = tf.cast(targets != 0, tf.float32)
-        apart = tf.reduce_sum((divergence(p, q) + divergence(q, p)) * counted)
+        p, q = (tf.nn.log_softmax(projection.logits(states)) for states in passes)
+        apart = tf.reduce_sum(((tf.exp(p) - tf.exp(q)) * (p - q))[targets != 0])
         expected = (plain[0].objective + plain[1].objective + weight / 2 * apart) / 2
     assert float(ours.objective) == pytest.approx(float(expected), rel=1e-4, abs=1e-5)
     means = [(float(one) + float(other)) / 2 for one, other in zip(*plain, strict=True)]
@@ -235,6 +233,20 @@ def test_r_drop_has_the_sums_and_gradients_of_its_equation(
     of_ours, of_expected = (tape.gradient(objective, watched) for objective in (ours.objective, expected))
     for one, other in zip(of_ours, of_expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-4)
+
+
+def test_divergence_is_that_of_keras() -> None:
+    # Of probabilities above 1e-7 alone: Keras rounds smaller ones up.
+    random = np.random.default_rng(4)
+    states, matrix = 0.5 * random.standard_normal((2, 50, 4)), random.standard_normal((4, VOCABULARY))
+    p, q = (tf.nn.softmax(one @ matrix) for one in states)
+    assert min(np.min(p), np.min(q)) > 1e-6
+    projection = Projection(tf.constant(matrix, tf.float32), None, transposed=False)
+    both, targets = tf.constant(states.reshape(100, 4), tf.float32), tf.ones(100, tf.int32)
+    plain, whole = (fused_linear_cross_entropy(both, projection, targets, 0.0, weight) for weight in (1e-9, 4.0))
+    divergence = keras.losses.KLDivergence(reduction="sum")
+    expected = float(divergence(p, q) + divergence(q, p))
+    assert float(whole.objective - plain.objective) == pytest.approx(expected, rel=1e-4)
 
 
 def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding() -> None:
