@@ -206,7 +206,7 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
 def test_r_drop_has_the_sums_and_gradients_of_its_equation(
     seed: int, batch: int, length: int, smoothing: float, weight: float, transposed: bool, biased: bool, packed: bool
 ) -> None:
-    """Half of equation 4 of Liang et al. 2021, from logarithms of probabilities, which no small one is rounded to."""
+    """Half of equation 4 of Liang et al. 2021, from log_softmax, which keeps the smallest probabilities exact."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int) -> tf.Tensor:
@@ -236,7 +236,7 @@ def test_r_drop_has_the_sums_and_gradients_of_its_equation(
 
 
 def test_divergence_is_that_of_keras() -> None:
-    # Of probabilities above 1e-7 alone: Keras rounds smaller ones up.
+    # Keras rounds probabilities below 1e-7 up, so all of these are larger.
     random = np.random.default_rng(4)
     states, matrix = 0.5 * random.standard_normal((2, 50, 4)), random.standard_normal((4, VOCABULARY))
     p, q = (tf.nn.softmax(one @ matrix) for one in states)
