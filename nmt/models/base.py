@@ -50,6 +50,13 @@ class StepOutput(NamedTuple):
     """New ``DecoderState``."""
 
 
+class Blocks(NamedTuple):
+    """Division of a matrix [M, N] into blocks [M / down, N / across]."""
+
+    down: int = 1
+    across: int = 1
+
+
 class TeacherForced(NamedTuple):
     """Decoder states with the tokens to predict from them."""
 
@@ -128,11 +135,13 @@ class Seq2SeqModel(keras.Model, abc.ABC):
     def output_projection(self) -> Projection:
         """Return the output layer, from decoder states to logits."""
 
-    @staticmethod
-    def is_hidden_matrix(variable: keras.Variable) -> bool:
-        """Return whether a weight is a matrix from hidden states to hidden states: no embedding, no output layer."""
-        ends = ("embedding", "positions", "output_layer")
-        return len(variable.shape) == 2 and not any(part.endswith(ends) for part in variable.path.split("/"))
+    def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:
+        """Return the blocks of a matrix from hidden states to hidden states, each of which is a map of its own.
+
+        None for a vector, an embedding or the output layer.
+        """
+        outer = any(part.endswith(("embedding", "positions", "output_layer")) for part in variable.path.split("/"))
+        return None if outer or len(variable.shape) != 2 else Blocks()
 
     @abc.abstractmethod
     def initial_state(self, encoded: Any, beams: int) -> DecoderState:

@@ -66,9 +66,9 @@ class TrainState:
         values = [variable.value for variable in variables]
         if self.config.training.optimizer == "adam":
             return Adam(values, self.config.training)
-        is_hidden = [self.model.is_hidden_matrix(variable) for variable in variables]
+        blocks = [self.model.hidden_blocks(variable) for variable in variables]
         dtype = "bfloat16" if self.precision == "bfloat16" else "float32"
-        return Muon(values, is_hidden, self.config.training, dtype)
+        return Muon(values, blocks, self.config.training, dtype)
 
     def step(self, batches: list[Batch], learning_rate: float) -> None:
         """Take the next step of the optimizer, and move on to the position after it.

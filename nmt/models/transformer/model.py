@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.model import TransformerConfig
-from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
+from nmt.models.base import AttentionWeights, Blocks, Seq2SeqModel, StepOutput
 from nmt.models.layers.attention import KeysValues, MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
@@ -133,6 +133,16 @@ class Transformer(Seq2SeqModel):
         if self.config.tie_embeddings == "none":
             make(d_model, (self,), self.output_layer)
         self.built = True
+
+    def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:
+        """Return the blocks of a hidden matrix: a head has its own in the matrices of attention."""
+        match variable.path.split("/")[-2:]:
+            case ["query" | "key" | "value", "kernel"]:
+                return Blocks(across=self.config.heads)
+            case ["output", "kernel"]:
+                return Blocks(down=self.config.heads)
+            case _:
+                return super().hidden_blocks(variable)
 
     def encode(
         self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from nmt.config.training import TrainingConfig
+from nmt.models.base import Blocks
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
 from nmt.training.optimization.optimizer import Adam
@@ -19,26 +20,28 @@ class Muon(tf.Module):
     """Muon for the matrices of hidden layers, Adam for all other weights (Jordan et al. 2024).
 
     A matrix [M, N] moves against the nearest semi-orthogonal matrix to the mean of its gradients, times the learning
-    rate and 0.2 sqrt(max(M, N)). A step thus changes all directions alike, also those whose gradients are small.
-    Embeddings, the output layer, biases and norms have Adam's steps.
+    rate and 0.2 sqrt(max(M, N)). A step thus changes all directions alike, also those whose gradients are small. A
+    matrix that consists of blocks moves so block by block: small ones take less arithmetic, and the heads of attention
+    are maps of their own. Embeddings, the output layer, biases and norms have Adam's steps.
     """
 
     def __init__(
-        self, variables: Iterable[tf.Variable], is_hidden: Sequence[bool], config: TrainingConfig, dtype: str
+        self, variables: Iterable[tf.Variable], blocks: Sequence[Blocks | None], config: TrainingConfig, dtype: str
     ) -> None:
         """Take the variables to train, and which of them are matrices of hidden layers.
 
         Args:
             variables: all trained variables.
-            is_hidden: whether Muon moves a variable, in the order of the variables.
+            blocks: of each variable, the blocks that Muon moves; None: Adam moves it.
             config: the training section, for momentum, weight decay and Adam's settings.
             dtype: type of the products, such as "bfloat16".
         """
         super().__init__(name="muon")
         self.variables_trained = list(variables)
-        self.is_hidden, self.dtype = list(is_hidden), dtype
+        self.is_hidden, self.dtype = [division is not None for division in blocks], dtype
         self.momentum, self.weight_decay = config.muon_momentum, config.weight_decay
         self.matrices = self._of(self.variables_trained, hidden=True)
+        self.blocks = [division for division in blocks if division is not None]
         self.adam = Adam(self._of(self.variables_trained, hidden=False), config)
         self.means = [tf.Variable(tf.zeros_like(matrix), trainable=False) for matrix in self.matrices]
 
@@ -57,26 +60,37 @@ class Muon(tf.Module):
         self.adam.apply(self._of(gradients, hidden=False), learning_rate)
         share = learning_rate * self.weight_decay
         for matrix, direction in zip(self.matrices, directions, strict=True):
-            step = learning_rate * ADAM_DEVIATION * max(matrix.shape) ** 0.5 * direction
+            step = learning_rate * direction
             matrix.assign_sub(step + share * matrix if self.weight_decay else step)
 
     def _directions(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Return the direction of each matrix, float32 [M, N]; updates the means of the gradients."""
+        """Return the step of each matrix in learning rates, float32 [M, N]; updates the means of the gradients."""
         keep = self.momentum
         directions: list[tf.Tensor] = [None] * len(gradients)
-        by_shape: dict[tuple[int, int], list[int]] = {}
+        alike: dict[tuple[tuple[int, int], Blocks], list[int]] = {}
         for number, matrix in enumerate(self.matrices):
-            by_shape.setdefault((min(matrix.shape), max(matrix.shape)), []).append(number)
-        for numbers in by_shape.values():  # products of a batch of matrices are faster than of each alone
-            wide = []
+            alike.setdefault((tuple(matrix.shape), self.blocks[number]), []).append(number)
+        for (_, blocks), numbers in alike.items():  # products of a batch of matrices are faster than of each alone
+            ahead = []
             for number in numbers:
                 mean = self.means[number].assign(keep * self.means[number] + (1 - keep) * gradients[number])
-                ahead = keep * mean + (1 - keep) * gradients[number]  # Nesterov's momentum
-                wide.append(ahead if ahead.shape[0] <= ahead.shape[1] else tf.transpose(ahead))
-            for number, direction in zip(numbers, tf.unstack(self.nearest_orthogonal(tf.stack(wide))), strict=True):
-                high = self.matrices[number].shape[0] > self.matrices[number].shape[1]
-                directions[number] = tf.transpose(direction) if high else direction
+                ahead.append(keep * mean + (1 - keep) * gradients[number])  # Nesterov's momentum
+            together = self._orthogonal_blocks(tf.stack(ahead), blocks)
+            for number, direction in zip(numbers, tf.unstack(together), strict=True):
+                directions[number] = direction
         return directions
+
+    def _orthogonal_blocks(self, matrices: tf.Tensor, blocks: Blocks) -> tf.Tensor:
+        """Return the directions of matrices [K, M, N], block by block, with elements of deviation 0.2."""
+        count, rows, columns = matrices.shape
+        m, n = rows // blocks.down, columns // blocks.across
+        short, long = min(m, n), max(m, n)
+        # Rows of a block before its columns, or its columns before its rows, whichever are fewer.
+        order = [0, 1, 3, 2, 4] if m <= n else [0, 1, 3, 4, 2]
+        apart = tf.transpose(tf.reshape(matrices, [count, blocks.down, m, blocks.across, n]), order)
+        found = self.nearest_orthogonal(tf.reshape(apart, [-1, short, long])) * (ADAM_DEVIATION * long**0.5)
+        joined = tf.reshape(found, [count, blocks.down, blocks.across, short, long])
+        return tf.reshape(tf.transpose(joined, [order.index(axis) for axis in range(5)]), [count, rows, columns])
 
     def nearest_orthogonal(self, matrices: tf.Tensor) -> tf.Tensor:
         """Return nearly U V' for matrices U S V', [K, M, N] with M <= N: float32 of that shape.
@@ -85,10 +99,16 @@ class Muon(tf.Module):
         """
         norm = tf.sqrt(tf.reduce_sum(tf.square(matrices), axis=[1, 2], keepdims=True))
         x = tf.cast(tf.math.divide_no_nan(matrices, norm), self.dtype)
-        for a, b, c in POLYNOMIALS:
-            gram = tf.matmul(x, x, transpose_b=True)
-            x = a * x + tf.matmul(b * gram + c * tf.matmul(gram, gram), x)
-        return tf.cast(x, tf.float32)
+        # A polynomial maps X to p(X X') X, whose Gram matrix is p(X X') X X' p(X X'): but for two products with X, all
+        # are of [M, M].
+        gram = tf.matmul(x, x, transpose_b=True)
+        identity = tf.eye(matrices.shape[1], dtype=x.dtype)
+        polynomial = factor = _polynomial(POLYNOMIALS[0], identity, gram)
+        for coefficients in POLYNOMIALS[1:]:
+            gram = tf.matmul(polynomial, tf.matmul(gram, polynomial))
+            polynomial = _polynomial(coefficients, identity, gram)
+            factor = tf.matmul(polynomial, factor)
+        return tf.cast(tf.matmul(factor, x), tf.float32)
 
     def state(self) -> Arrays:
         """Return all that a resumed run needs: Adam's state, and the mean gradient of each matrix by position."""
@@ -106,3 +126,9 @@ class Muon(tf.Module):
         self.adam.restore(arrays)
         for number, mean in enumerate(self.means):
             mean.assign(arrays[f"momentum_{number}"])
+
+
+def _polynomial(coefficients: tuple[float, float, float], identity: tf.Tensor, gram: tf.Tensor) -> tf.Tensor:
+    """Return a + b G + c G^2 of symmetric matrices G, [K, M, M]."""
+    a, b, c = coefficients
+    return a * identity + b * gram + c * tf.matmul(gram, gram)

@@ -5,13 +5,14 @@ import pytest
 
 from nmt.config.model import ModelConfig
 from nmt.config.training import TrainingConfig
+from nmt.models.base import Blocks
 from nmt.models.build import build_model
 from nmt.runtime import keras, tf
 from nmt.training.optimization import muon
 from nmt.training.optimization.muon import Muon
 
 SHAPES = ((7, 4), (4, 6), (6, 4), (4, 4), (4,))  # an embedding, wide, high and square matrices, a bias
-IS_HIDDEN = [False, True, True, True, False]
+WHOLE = [None, Blocks(), Blocks(), Blocks(), None]
 KERAS_POLYNOMIAL = (3.4445, -4.7750, 2.0315)
 
 
@@ -26,7 +27,7 @@ def gradients(step: int) -> list[tf.Tensor]:
 
 
 def make(values: list[tf.Variable], **settings: float) -> Muon:
-    return Muon(values, IS_HIDDEN, TrainingConfig(**settings), "float32")  # type: ignore[arg-type]
+    return Muon(values, WHOLE, TrainingConfig(**settings), "float32")  # type: ignore[arg-type]
 
 
 def train(optimizer: Muon, steps: range) -> None:
@@ -53,17 +54,52 @@ def test_it_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 0.03)])
 def test_directions_have_the_singular_vectors_of_the_matrix_and_values_near_1(dtype: str, tolerance: float) -> None:
     random = np.random.default_rng(5)
-    left = np.linalg.qr(random.standard_normal((3, 8, 8)))[0]
-    right = np.linalg.qr(random.standard_normal((3, 12, 12)))[0][:, :8]
-    values = np.geomspace(0.05, 1, 8)
+    left = np.linalg.qr(random.standard_normal((3, 64, 64)))[0]
+    right = np.linalg.qr(random.standard_normal((3, 96, 96)))[0][:, :64]
+    values = np.geomspace(0.15, 1, 64)
     matrices = np.einsum("kij,j,kjn->kin", left, values, right) * 37.0
-    optimizer = Muon(variables(), IS_HIDDEN, TrainingConfig(), dtype)
+    optimizer = Muon(variables(), WHOLE, TrainingConfig(), dtype)
     found = optimizer.nearest_orthogonal(tf.constant(matrices, tf.float32)).numpy()
     stretched = values / np.linalg.norm(values)
     for a, b, c in muon.POLYNOMIALS:
         stretched = a * stretched + b * stretched**3 + c * stretched**5
     assert np.abs(stretched - 1).max() < 0.1
-    np.testing.assert_allclose(found, np.einsum("kij,j,kjn->kin", left, stretched, right), atol=tolerance)
+    expected = np.einsum("kij,j,kjn->kin", left, stretched, right)
+    np.testing.assert_allclose(found, expected, atol=tolerance)
+    assert np.linalg.norm(found - expected) < tolerance * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks"), [((6, 8), Blocks(across=2)), ((8, 6), Blocks(down=4)), ((4, 6), Blocks(2, 3))]
+)
+def test_each_block_moves_like_a_matrix_of_its_own(shape: tuple[int, int], blocks: Blocks) -> None:
+    random = np.random.default_rng(8)
+    start, gradient = random.standard_normal((2, *shape)).astype(np.float32)
+
+    def parts(matrix: np.ndarray) -> list[np.ndarray]:
+        return [part for row in np.split(matrix, blocks.down) for part in np.split(row, blocks.across, axis=1)]
+
+    whole, apart = [tf.Variable(start)], [tf.Variable(part) for part in parts(start)]
+    together = Muon(whole, [blocks], TrainingConfig(), "float32")
+    separate = Muon(apart, [Blocks()] * len(apart), TrainingConfig(), "float32")
+    for rate in (0.3, 0.2):
+        together.apply([tf.constant(gradient)], tf.constant(rate))
+        separate.apply([tf.constant(part) for part in parts(gradient)], tf.constant(rate))
+    for one, other in zip(parts(whole[0].numpy()), apart, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    assert np.abs(whole[0].numpy() - start).max() > 0.1
+
+
+def test_heads_are_blocks_of_the_matrices_of_attention() -> None:
+    sizes = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 16, "heads": 2, "head_size": 3}
+    model = build_model(ModelConfig.model_validate(sizes), 20, 30, "float32")
+    blocks = {"/".join(v.path.split("/")[1:]): model.hidden_blocks(v) for v in model.trainable_variables}
+    for attention in ("encoder_1/attention", "decoder_1/self_attention", "decoder_1/cross_attention"):
+        for name in ("query", "key", "value"):
+            assert blocks[f"{attention}/{name}/kernel"] == Blocks(across=2)
+        assert blocks[f"{attention}/output/kernel"] == Blocks(down=2)
+    assert blocks["encoder_1/feed_forward/inner/kernel"] == blocks["decoder_1/feed_forward/outer/kernel"] == Blocks()
+    assert blocks["decoder_1/self_attention/output/bias"] is None
 
 
 def test_the_polynomials_keep_their_promise() -> None:
@@ -137,6 +173,6 @@ def test_all_matrices_but_embeddings_and_the_output_layer_are_hidden(settings: d
     sizes = {"width": 8} if "architecture" in settings else {"d_model": 8, "d_ff": 16, "heads": 2}
     model = build_model(ModelConfig.model_validate({**settings, **sizes}), 20, 30, "float32")
     matrices = [variable for variable in model.trainable_variables if len(variable.shape) == 2]
-    others = {variable.path.split("/")[1] for variable in matrices if not model.is_hidden_matrix(variable)}
+    others = {variable.path.split("/")[1] for variable in matrices if model.hidden_blocks(variable) is None}
     assert others == left_out
-    assert not any(model.is_hidden_matrix(v) for v in model.trainable_variables if len(v.shape) != 2)
+    assert all(model.hidden_blocks(v) is None for v in model.trainable_variables if len(v.shape) != 2)
