@@ -93,16 +93,19 @@ def choose(
         model = _model(facts, size, width, planned, given)
     else:
         model, width = [], size.width
-    peak = peak_for(width) * (FINE_TUNING_PEAK if start else 1)
+    chosen_optimizer = _optimizer(start, architecture)
+    optimizer = given.get("training.optimizer", chosen_optimizer.value)
+    peak = peak_for(width, optimizer) * (FINE_TUNING_PEAK if start else 1)
     return Choice(size, [
         Setting("data.dataset", facts.dataset, ""),
         *model,
         Setting("training.epochs", epochs, f"about {steps:,} steps"),
         Setting("training.batch_type", "tokens", "sentences of similar length, so little padding"),
         Setting("training.batch_size", batch, _why_batch(facts, size, whole) if by_tokens else "sentences"),
+        chosen_optimizer,
         Setting("training.schedule", "linear", "to zero at the end: needs no average of epochs"),
         *([] if given.get("training.schedule") in ("noam", "paper") else
-          [Setting("training.peak_learning_rate", float(f"{peak:.3g}"), f"for width {width}")]),
+          [Setting("training.peak_learning_rate", float(f"{peak:.3g}"), f"for width {width} and {optimizer}")]),
         Setting("training.warmup_steps", min(WARMUP_STEPS, max(1, int(steps * WARMUP_SHARE))),
                 f"at most {WARMUP_SHARE:.0%} of the steps"),
         *([] if start or architecture not in (None, "transformer") or given.get("model.word_embedding") == "sinusoidal"
@@ -151,6 +154,12 @@ def _same_model(start: ModelConfig) -> list[Setting]:
         Setting(f"model.{key}", value, "as in the run that it starts from" if key == "architecture" else "")
         for key, value in start.model_dump().items()
     ]
+
+
+def _optimizer(start: ModelConfig | None, architecture: Any) -> Setting:
+    if start or architecture not in (None, "transformer"):
+        return Setting("training.optimizer", "adam", "")
+    return Setting("training.optimizer", "muon", "an epoch teaches more than with adam")
 
 
 def _step_tokens(facts: Facts, size: Size) -> int:

@@ -88,11 +88,12 @@ def _learning(config: Config) -> str:
     unit = "target tokens" if training.batch_type == "tokens" else "sentences"
     size: object = training.batch_size
     batches = f"Learning: batches of {together}{size:,} {unit}" if isinstance(size, int) else "Learning: batches"
+    optimizer = training.optimizer.capitalize()
     if training.schedule != "linear":
-        return f"{batches}; schedule {training.schedule}."
+        return f"{batches}; {optimizer}, schedule {training.schedule}."
     return (
-        f"{batches}; the rate rises to {training.peak_learning_rate:g} in {training.warmup_steps:,} steps and falls to "
-        f"{training.final_learning_rate:g} at the end, so no average of epochs is needed."
+        f"{batches}; {optimizer}, whose rate rises to {training.peak_learning_rate:g} in {training.warmup_steps:,} "
+        f"steps and falls to {training.final_learning_rate:g} at the end, so no average of epochs is needed."
     )
 
 

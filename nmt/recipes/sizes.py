@@ -35,7 +35,9 @@ SIZES = (
 """Rows by ascending number of training pairs."""
 
 PEAKS = ((512, 0.001), (384, 0.0012), (0, 0.0015))
-"""(least width D, peak of the learning rate), by descending width."""
+"""(least width D, peak of Adam's learning rate), by descending width."""
+MUON_PEAK = 2.0
+"""Factor on the peak with Muon, which moves matrices by steps like Adam's and needs fewer of them."""
 FINE_TUNING_PEAK = 0.3
 """Factor on the peak of a run that starts from the weights of another run."""
 FINE_TUNING_EPOCHS = 0.3
@@ -49,7 +51,7 @@ WARMUP_SHARE = 0.15
 LABEL_SMOOTHING = 0.1
 LENGTH_PENALTY = 1.0
 
-LEAST_STEPS = 1_500
+LEAST_STEPS = 1_000
 """Steps of a run below which batches become smaller, down to ``LEAST_BATCH``."""
 LEAST_BATCH = 256
 LEAST_SENTENCES = 32
@@ -81,9 +83,9 @@ def smaller(size: Size) -> Size | None:
     return size._replace(layers=models[-1][0], width=models[-1][1]) if models else None
 
 
-def peak_for(width: int) -> float:
-    """Return the peak of the learning rate for a model of this width."""
-    return next(peak for least, peak in PEAKS if width >= least)
+def peak_for(width: int, optimizer: str) -> float:
+    """Return the peak of the learning rate for a model of this width and an optimizer, "adam" or "muon"."""
+    return next(peak for least, peak in PEAKS if width >= least) * (MUON_PEAK if optimizer == "muon" else 1)
 
 
 def feed_forward_factor_for(width: int) -> int:

@@ -124,13 +124,16 @@ def combined(first: Changes, second: Changes) -> Changes | None:
 
 
 def weighty_changes(base: Config) -> Iterator[Changes]:
-    """Yield changes of what usually matters most: learning rate, dropout, batch size, depth and width."""
+    """Yield changes of what usually matters most: learning rate, batch size, optimizer, dropout, depth and width."""
     training = base.training
     rate = "learning_rate_scale" if training.schedule == "noam" else "peak_learning_rate"
     for factor in (2.0, 0.5):
         yield {f"training.{rate}": _rounded(getattr(training, rate) * factor)}
         if isinstance(training.batch_size, int):
             yield {"training.batch_size": max(1, int(training.batch_size * factor))}
+    # Muon has about twice Adam's learning rate.
+    other, factor = ("adam", 0.5) if training.optimizer == "muon" else ("muon", 2.0)
+    yield {"training.optimizer": other, f"training.{rate}": _rounded(getattr(training, rate) * factor)}
     yield from _dropouts(base.model.model_dump()["dropout"]) if "dropout" in type(base.model).model_fields else ()
     yield from _sizes(base)
 

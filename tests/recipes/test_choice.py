@@ -105,7 +105,7 @@ def test_heads_divide_the_width_and_are_not_smaller_than_64(width: int) -> None:
 
 def test_what_depends_on_the_users_settings_follows_them() -> None:
     wide = compose(facts(), ["model.d_model=512"]).config
-    assert (wide.model.heads, wide.model.d_ff, wide.training.peak_learning_rate) == (8, 2048, 0.001)  # type: ignore[attr-defined]
+    assert (wide.model.heads, wide.model.d_ff, wide.training.peak_learning_rate) == (8, 2048, 0.002)  # type: ignore[attr-defined]
     short, long = (compose(facts(), [f"training.epochs={epochs}"]).config for epochs in (2, 40))
     assert short.training.warmup_steps < long.training.warmup_steps == WARMUP_STEPS
     assert short.model.dropout < long.model.dropout  # type: ignore[attr-defined]
@@ -114,6 +114,19 @@ def test_what_depends_on_the_users_settings_follows_them() -> None:
     assert halves.warmup_steps == whole.warmup_steps
     own = compose(facts(), ["model.dropout=0", "training.batch_size=100", "training.trackers=[tensorboard]"]).config
     assert (own.model.dropout, own.training.batch_size, own.training.trackers) == (0, 100, ["tensorboard"])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("own", "optimizer", "peak"),
+    [([], "muon", 0.003), (["training.optimizer=adam"], "adam", 0.0015), (["model.d_model=384"], "muon", 0.0024),
+     (["model.architecture=recurrent"], "adam", 0.0015),
+     (["model.architecture=recurrent", "training.optimizer=muon"], "muon", 0.003)],
+)  # fmt: skip
+def test_muon_is_for_transformers_at_twice_the_peak_of_adam(own: list[str], optimizer: str, peak: float) -> None:
+    recipe = compose(facts(), own)
+    training = recipe.config.training
+    assert (training.optimizer, training.peak_learning_rate) == (optimizer, peak)
+    assert f"{optimizer.capitalize()}, whose rate rises to {peak:g}" in recipe.reasons[3]
 
 
 @pytest.mark.parametrize(

@@ -78,5 +78,6 @@ def test_fine_tuning_takes_the_model_of_the_run(make_run: MakeRun) -> None:
     fresh = recipe_for(dataset)
     assert tuned.config.model == run.config().model != fresh.config.model
     assert tuned.config.training.epochs < fresh.config.training.epochs
+    assert (tuned.config.training.optimizer, fresh.config.training.optimizer) == ("adam", "muon")
     assert tuned.config.training.peak_learning_rate < fresh.config.training.peak_learning_rate  # type: ignore[operator]
     assert f"those of run {run.name}:best" in tuned.reasons[1]

@@ -56,15 +56,22 @@ def test_there_are_enough_candidates_and_the_seed_orders_them() -> None:
 def test_the_weighty_changes_come_first() -> None:
     keys = {key for candidate in candidates(Config(), 10, 3) for key in candidate.changes}
     assert keys <= {
-        "training.learning_rate_scale", "training.batch_size", "model.dropout", "model.encoder_layers",
-        "model.decoder_layers", "model.d_model", "model.d_ff", "model.heads",
+        "training.learning_rate_scale", "training.batch_size", "training.optimizer", "model.dropout",
+        "model.encoder_layers", "model.decoder_layers", "model.d_model", "model.d_ff", "model.heads",
     }  # fmt: skip
 
 
 def test_another_schedule_has_another_key_for_the_rate() -> None:
     base = Config.model_validate({"training": {"schedule": "linear", "peak_learning_rate": 0.0015}})
-    rates = {candidate.changes.get("training.peak_learning_rate") for candidate in candidates(base, 10, 1)}
-    assert rates == {None, 0.003, 0.00075}
+    rates = {candidate.changes.get("training.peak_learning_rate") for candidate in candidates(base, 12, 1)}
+    assert rates == {None, 0.003, 0.00075}  # twice and half; Muon has twice
+
+
+@pytest.mark.parametrize(("optimizer", "other", "peak"), [("adam", "muon", 0.003), ("muon", "adam", 0.00075)])
+def test_the_other_optimizer_has_a_peak_of_its_own(optimizer: str, other: str, peak: float) -> None:
+    settings = {"schedule": "linear", "peak_learning_rate": 0.0015, "optimizer": optimizer}
+    changes = [candidate.changes for candidate in candidates(Config.model_validate({"training": settings}), 12, 1)]
+    assert {"training.optimizer": other, "training.peak_learning_rate": peak} in changes
 
 
 def test_a_run_that_starts_from_weights_keeps_its_model() -> None:
