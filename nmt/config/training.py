@@ -87,8 +87,8 @@ class TrainingConfig(Section):
     """Factor on schedule ``noam``; 1 for the others, whose peak is ``peak_learning_rate``."""
     optimizer: Literal["adam", "muon"] = "adam"
     """``adam`` (Kingma and Ba 2015), as in the paper; ``muon`` (Jordan et al. 2024): Adam for embeddings, output layer
-    and vectors, and for the other matrices steps that change all directions alike. An epoch teaches more, and costs
-    more arithmetic, which large batches share."""
+    and vectors, and for the other matrices, each head of attention apart, steps that change all directions alike. An
+    epoch teaches more, and costs more arithmetic, which large batches share. Its peak is about twice Adam's."""
     muon_momentum: float = Field(0.95, ge=0, lt=1)
     """Decay of Muon's mean of gradients."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
