@@ -7,6 +7,7 @@ import pytest
 from conftest import small_pairs, write_pickle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from nmt.cli.commands.train import run_training
 from nmt.config.schema import Config
@@ -62,6 +63,16 @@ def test_vectors_are_those_of_the_definition(first_target: int) -> None:
     vectors = vectors_of(split_of(pairs, 20), 20 + first_target, first_target, 8)
     expected = cosines_by_numpy(pairs, 20 + first_target, first_target, 8)
     assert np.allclose(vectors @ vectors.T, expected, atol=1e-4)
+
+
+def test_vectors_do_not_depend_on_the_number_of_threads() -> None:
+    words, width = 1_500, 256  # products of smaller matrices have one thread in any case
+    split = split_of(random_pairs(np.random.default_rng(4), 2_000, words), words)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads, user_api="blas"):
+            found.append(vectors_of(split, words, 0, width))
+    np.testing.assert_array_equal(*found)
 
 
 def test_words_lie_beside_their_translations() -> None:

@@ -12,6 +12,7 @@ Shapes: V rows, D width, N pairs.
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
+from threadpoolctl import threadpool_limits
 
 from nmt.data.token_arrays import Sequences, Split
 
@@ -39,16 +40,19 @@ def cooccurrence_vectors(
     weighted = sparse.diags_array(np.log(pairs / of_words)) @ occurrences @ sparse.diags_array(of_pairs**-0.5)
     weighted = weighted.tocsr()
     squared = LinearOperator((vocabulary, vocabulary), lambda x: weighted @ (weighted.T @ x), dtype=weighted.dtype)
-    vectors = np.zeros((vocabulary, width))
     known = weighted.sum(axis=1) > 0
-    if dimensions := min(width, vocabulary - 1) if known.any() else 0:
-        values, left = eigsh(squared, dimensions, rng=generator)
-        real = values > LEAST_EIGENVALUE * values.max()
-        vectors[:, : real.sum()] = left[:, real] * values[real] ** 0.25
-    rotation, _ = np.linalg.qr(generator.normal(size=(width, width)))
-    lengths = np.linalg.norm(vectors, axis=1)
-    known &= lengths > 0
-    vectors[known] = vectors[known] / lengths[known, np.newaxis] @ rotation
+    # One thread: rounding depends on the number of threads, and turns the vectors of eigenvalues that are nearly equal.
+    # Also, threads that share the cores with other work make these small products many times slower.
+    with threadpool_limits(limits=1, user_api="blas"):
+        vectors = np.zeros((vocabulary, width))
+        if dimensions := min(width, vocabulary - 1) if known.any() else 0:
+            values, left = eigsh(squared, dimensions, rng=generator)
+            real = values > LEAST_EIGENVALUE * values.max()
+            vectors[:, : real.sum()] = left[:, real] * values[real] ** 0.25
+        rotation, _ = np.linalg.qr(generator.normal(size=(width, width)))
+        lengths = np.linalg.norm(vectors, axis=1)
+        known &= lengths > 0
+        vectors[known] = vectors[known] / lengths[known, np.newaxis] @ rotation
     return np.where(known[:, np.newaxis], vectors, 0).astype(np.float32)
 
 
