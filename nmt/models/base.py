@@ -54,7 +54,9 @@ class Blocks(NamedTuple):
     """Division of a matrix [M, N] into blocks [M / down, N / across]."""
 
     down: int = 1
+    """Number of blocks along the rows M."""
     across: int = 1
+    """Number of blocks along the columns N."""
 
 
 class TeacherForced(NamedTuple):

@@ -37,7 +37,7 @@ SIZES = (
 PEAKS = ((512, 0.001), (384, 0.0012), (0, 0.0015))
 """(least width D, peak of Adam's learning rate), by descending width."""
 MUON_PEAK = 2.0
-"""Factor on the peak with Muon, which moves matrices by steps like Adam's and needs fewer of them."""
+"""Peak of Muon's learning rate, in peaks of Adam's."""
 FINE_TUNING_PEAK = 0.3
 """Factor on the peak of a run that starts from the weights of another run."""
 FINE_TUNING_EPOCHS = 0.3

@@ -15,6 +15,7 @@ from nmt.config.record import Record
 from nmt.config.recurrent import RecurrentConfig
 from nmt.config.schema import Config
 from nmt.config.transformer import TransformerConfig
+from nmt.recipes.sizes import MUON_PEAK
 
 Changes = dict[str, Any]
 """Values by full key, such as "model.dropout"."""
@@ -131,8 +132,7 @@ def weighty_changes(base: Config) -> Iterator[Changes]:
         yield {f"training.{rate}": _rounded(getattr(training, rate) * factor)}
         if isinstance(training.batch_size, int):
             yield {"training.batch_size": max(1, int(training.batch_size * factor))}
-    # Muon has about twice Adam's learning rate.
-    other, factor = ("adam", 0.5) if training.optimizer == "muon" else ("muon", 2.0)
+    other, factor = ("adam", 1 / MUON_PEAK) if training.optimizer == "muon" else ("muon", MUON_PEAK)
     yield {"training.optimizer": other, f"training.{rate}": _rounded(getattr(training, rate) * factor)}
     yield from _dropouts(base.model.model_dump()["dropout"]) if "dropout" in type(base.model).model_fields else ()
     yield from _sizes(base)
