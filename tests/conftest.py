@@ -1,5 +1,6 @@
 """Fixtures that many tests share: a small corpus, a run on it, runs with random weights, the real corpora."""
 
+import io
 import json
 import os
 import pickle
@@ -8,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import nmt as package
+from nmt.cli.app import main
 from nmt.runs.directory import Run, create_run
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import checksum, read_arrays
@@ -58,6 +61,36 @@ def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> 
     assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exit code, standard output and standard error of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_nmt(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Outcome:
+    """Run the command line in this process, in which TensorFlow is loaded once.
+
+    What is lacking beside a process: ``use`` of ``nmt.runtime``, which has to come before the first operation, so that
+    ``train --workers`` and ``serve --threads`` need a process; and a traceback, since an exception is raised here.
+    """
+    streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") for content in (stdin, b"", b"")]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        patch.setattr(sys, "argv", ["nmt", *arguments])
+        for variable, value in {"COLUMNS": "160", "NO_COLOR": "1", "MPLBACKEND": "agg"}.items():
+            patch.setenv(variable, value)
+        if cwd is not None:
+            patch.chdir(cwd)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    out, err = (stream.detach().getvalue().decode() for stream in streams[1:])
+    return Outcome(int(ended.value.code or 0), out, err)
 
 
 def outcome(run: Run) -> dict[str, object]:
