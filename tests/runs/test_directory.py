@@ -9,9 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.config.training import TrainingConfig
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.runs.directory import Run, create_run, find_run, run_exists
 from nmt.runs.metrics import (
@@ -55,10 +53,10 @@ def run(folder: Path) -> Run:
     return create_run("first", Config(), [])
 
 
-def an_epoch(epoch: int, validation_loss: float = 1.0, step: int | None = None) -> EpochMetrics:
+def an_epoch(epoch: int, validation_loss: float = 1.0) -> EpochMetrics:
     """Return the metrics of an epoch of ten steps."""
     return EpochMetrics(
-        epoch=epoch, step=10 * epoch if step is None else step, train_loss=2.0, train_accuracy=0.5,
+        epoch=epoch, step=10 * epoch, train_loss=2.0, train_accuracy=0.5,
         validation_loss=validation_loss, validation_accuracy=0.6, target_tokens=100, seconds=1.5,
     )  # fmt: skip
 
@@ -83,22 +81,11 @@ def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> 
 
 def test_each_record_is_a_line_of_json(run: Run) -> None:
     run.append_metrics(a_step(5))
-    run.append_metrics(an_epoch(1))
-    header, first, second = run.metrics_path.read_text(encoding="utf-8").splitlines()
+    header, line = run.metrics_path.read_text(encoding="utf-8").splitlines()
     assert json.loads(header) == {"kind": "header", "format": 2}
-    assert json.loads(first) == {
+    assert json.loads(line) == {
         "kind": "step", "epoch": 1, "step": 5, "loss": 3.0, "accuracy": 0.1, "learning_rate": 1e-4,
     }  # fmt: skip
-    assert json.loads(second) == {
-        "kind": "epoch", "epoch": 1, "step": 10, "train_loss": 2.0, "train_accuracy": 0.5, "validation_loss": 1.0,
-        "validation_accuracy": 0.6, "target_tokens": 100, "seconds": 1.5,
-    }  # fmt: skip
-
-
-def test_a_run_that_has_not_begun_has_no_metrics(run: Run) -> None:
-    assert run.metrics() == []
-    assert run.epochs() == []
-    assert run.best() is None
 
 
 def test_a_last_line_cut_anywhere_is_left_out(run: Run) -> None:
@@ -121,31 +108,21 @@ def test_a_last_line_cut_anywhere_is_left_out(run: Run) -> None:
         b"null",
         b'{"kind": "epoch"}',
         b'{"epoch": 1}',
+        b'{"kind": "header", "format": 2}',
         b'{"kind": "step", "epoch": 1, "step": 5, "loss": "low", "accuracy": 0.1, "learning_rate": 1e-4}',
         b'{"kind": "step", "epoch": 1, "step": 5, "loss": NaN, "accuracy": 0.1, "learning_rate": 1e-4}',
         b"\0" * 30,
         b"\xff\xfe",
     ],
 )
-def test_a_damaged_line_before_the_last_is_named(run: Run, damaged: bytes) -> None:
+def test_a_damaged_line_that_was_finished_is_named(run: Run, damaged: bytes) -> None:
     run.append_metrics(a_step(5))
     with run.metrics_path.open("ab") as file:
         file.write(damaged + b"\n")
-    run.append_metrics(an_epoch(1))
-    with pytest.raises(DataError) as caught:
-        run.metrics()
-    assert str(caught.value).startswith("checkpoints/first/metrics.jsonl, line 3 is damaged: ")
-    assert str(caught.value).endswith(
-        ". Each line of a metrics file is a record that nmt train wrote. Remove the line."
-    )
-
-
-def test_a_damaged_last_line_that_was_finished_is_named(run: Run) -> None:
-    run.append_metrics(a_step(5))
-    with run.metrics_path.open("a") as file:
-        file.write('{"kind": "step"}\n')
-    with pytest.raises(DataError, match="line 3 is damaged"):
-        run.metrics()
+    for _ in range(2):  # the last line, then one before the last
+        with pytest.raises(DataError, match=r"metrics\.jsonl, line 3 is damaged"):
+            run.metrics()
+        run.append_metrics(an_epoch(1))
 
 
 def test_metrics_that_are_no_numbers_are_not_taken() -> None:
@@ -153,75 +130,56 @@ def test_metrics_that_are_no_numbers_are_not_taken() -> None:
         an_epoch(1, validation_loss=math.nan)
 
 
+Validated = tuple[int | str, float, float, float | None, float | None]
+MEASURED: list[Validated] = [
+    ("step-5", 3.0, 0.4, 9.0, 70.0), (1, 1.0, 0.5, 20.0, 60.0), ("step-15", 2.0, 0.9, 19.0, 65.0),
+    (2, 1.5, 0.8, 30.0, 50.0),
+]  # fmt: skip
+
+
+def equally_accurate(*losses: float) -> list[Validated]:
+    return [(epoch, loss, 0.6, None, None) for epoch, loss in enumerate(losses, start=1)]
+
+
 @pytest.mark.parametrize(
-    ("losses", "best"),
-    [([3.0], 1), ([3.0, 2.0, 1.0], 3), ([3.0, 1.0, 2.0], 2), ([2.0, 1.0, 1.0, 1.5], 2), ([1.0, 1.0], 1)],
-)
-def test_of_epochs_with_equal_accuracy_the_best_has_the_lowest_loss_and_is_the_earliest(
-    run: Run, losses: list[float], best: int
+    ("by", "validations", "best"),
+    [
+        ("accuracy", [], None),
+        ("accuracy", MEASURED, "step-15"), ("loss", MEASURED, 1), ("bleu", MEASURED, 2), ("chrf", MEASURED, "step-5"),
+        ("accuracy", equally_accurate(3.0, 2.0, 1.0), 3), ("accuracy", equally_accurate(3.0, 1.0, 2.0), 2),
+        ("bleu", equally_accurate(2.0, 1.0, 1.0, 1.5), 2), ("accuracy", equally_accurate(1.0, 1.0), 1),
+    ],
+)  # fmt: skip
+def test_the_best_weights_are_those_by_the_measure_then_by_the_loss_then_the_earliest(
+    run: Run, by: str, validations: list[Validated], best: int | str | None
 ) -> None:
-    for epoch, loss in enumerate(losses, start=1):
-        run.append_metrics(a_step(10 * epoch))
-        run.append_metrics(an_epoch(epoch, loss))
-    assert run.best() == best
-
-
-def test_the_best_epoch_has_the_highest_validation_accuracy(run: Run) -> None:
-    for epoch, (loss, accuracy) in enumerate([(1.0, 0.5), (1.2, 0.7), (1.1, 0.6)], start=1):
-        values = an_epoch(epoch, loss).model_dump()
-        run.append_metrics(EpochMetrics.model_validate({**values, "validation_accuracy": accuracy}))
-    assert run.best() == 2
-
-
-@pytest.mark.parametrize(
-    ("by", "best"),
-    [("accuracy", "step-15"), ("loss", 1), ("bleu", 2), ("chrf", "step-5")],
-)
-def test_the_best_validation_is_that_by_the_configured_measure(folder: Path, by: str, best: int | str) -> None:
-    training = TrainingConfig.model_validate({"best_by": by, "decode_validation": 9})
-    run = create_run("measured", Config(training=training), [])
-    for step, epoch, loss, accuracy, bleu, chrf in (
-        (5, None, 3.0, 0.4, 9.0, 70.0), (10, 1, 1.0, 0.5, 20.0, 60.0), (15, None, 2.0, 0.9, 19.0, 65.0),
-        (20, 2, 1.5, 0.8, 30.0, 50.0),
-    ):  # fmt: skip
-        values = {"step": step, "validation_loss": loss, "validation_accuracy": accuracy, "validation_bleu": bleu}
-        values |= {"validation_chrf": chrf}
-        if epoch is None:
-            run.append_metrics(StepValidation(epoch=1, **values))
+    run.write_config(Config.model_validate({"training": {"best_by": by, "decode_validation": 9}}))
+    for number, (weights, loss, accuracy, bleu, chrf) in enumerate(validations, start=1):
+        values = {"step": 5 * number, "validation_loss": loss, "validation_accuracy": accuracy}
+        values |= {"validation_bleu": bleu, "validation_chrf": chrf}
+        if isinstance(weights, int):
+            run.append_metrics(an_epoch(weights).model_copy(update=values))
         else:
-            run.append_metrics(
-                EpochMetrics(epoch=epoch, train_loss=1.0, train_accuracy=1.0, target_tokens=1, seconds=1.0, **values)
-            )
+            run.append_metrics(StepValidation(epoch=1, **values))
     assert run.best() == best
 
 
 @QUICK
 @given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES, min_size=1, max_size=4), STEPS, st.data())
 def test_lines_are_added_after_a_last_one_cut_anywhere(
-    records: list[Metrics], added: Metrics, data: st.DataObject
+    run: Run, records: list[Metrics], added: Metrics, data: st.DataObject
 ) -> None:
-    run = Run(Path("checkpoints/cut"))
-    run.folder.mkdir(parents=True, exist_ok=True)
     run.metrics_path.unlink(missing_ok=True)
     for record in records:
         run.append_metrics(record)
     content = run.metrics_path.read_bytes()
-    run.restore_metrics(content[: data.draw(st.integers(0, len(content)))])
+    cut = content[: data.draw(st.integers(0, len(content)))]
+    run.restore_metrics(cut)
+    assert run.metrics_path.read_bytes() == cut
     whole = run.metrics()
     run.repair_metrics()
     run.append_metrics(added)
     assert run.metrics() == [*whole, added]
-
-
-def test_metrics_are_made_what_they_were(run: Run) -> None:
-    run.append_metrics(an_epoch(1))
-    before = run.metrics_path.read_bytes()
-    run.append_metrics(a_step(15))
-    with run.metrics_path.open("a") as file:
-        file.write('{"kind": "ste')
-    run.restore_metrics(before)
-    run.append_metrics(a_step(15))
-    assert run.metrics() == [an_epoch(1), a_step(15)]
 
 
 # --- format numbers
@@ -237,58 +195,37 @@ def test_metrics_without_a_header_are_of_the_first_format_and_stay_so(run: Run) 
 
 
 @pytest.mark.parametrize("number", ["0", "3", "true", "null", '"2"', "2.0"])
-def test_metrics_of_another_format_are_refused_in_words(run: Run, number: str) -> None:
+def test_metrics_of_another_format_are_refused(run: Run, number: str) -> None:
     run.metrics_path.write_text(f'{{"kind": "header", "format": {number}}}\n' + a_step(5).model_dump_json() + "\n")
-    with pytest.raises(DataError, match=r"^checkpoints/first/metrics\.jsonl has format .*\. This version of nmt reads"):
+    with pytest.raises(DataError, match=r"metrics\.jsonl has format"):
         run.metrics()
 
 
-def test_a_header_stands_in_the_first_line_alone(run: Run) -> None:
-    run.append_metrics(a_step(5))
-    run.metrics_path.write_bytes(2 * run.metrics_path.read_bytes())
-    with pytest.raises(DataError, match="line 3 is damaged"):
-        run.metrics()
+def test_the_configuration_is_stored_whole_with_its_format_and_can_be_replaced(run: Run) -> None:
+    changed = Config.model_validate({"data": {"dataset": "some"}, "training": {"epochs": 7}})
+    for config in (Config(), changed):
+        assert run.config_path.read_text().startswith("format: 2\ndata:\n")
+        assert run.config() == config
+        run.write_config(changed)
 
 
-def test_the_stored_configuration_begins_with_its_format(run: Run) -> None:
-    run.write_config(Config())
-    for stored in (run, create_run("second", Config(), [])):
-        assert stored.config_path.read_text().startswith("format: 2\ndata:\n")
-        assert stored.config() == Config()
+# --- paths
 
 
-# --- paths and configuration
-
-
-def test_epochs_are_listed_in_order_of_their_numbers(run: Run) -> None:
-    for epoch in (10_000, 2, 10, 1):
-        run.weights_path(epoch).parent.mkdir(exist_ok=True)
-        run.weights_path(epoch).touch()
-        run.state_path(epoch).mkdir(parents=True)
-    assert run.weights_epochs == run.state_steps == [1, 2, 10, 10_000]
-    assert len({run.weights_path(epoch) for epoch in (1, 2, 10, 10_000)}) == 4
-
-
-def test_what_an_interrupted_save_left_is_no_epoch(run: Run) -> None:
-    (run.folder / "weights" / ".writing-abc").mkdir(parents=True)
-    (run.folder / "weights" / ".writing-abc" / "epoch-0001.safetensors").touch()
-    (run.folder / "state" / ".writing-step-00000001-abc").mkdir(parents=True)
-    assert run.weights_epochs == run.state_steps == []
-
-
-def test_what_is_not_named_by_training_is_no_epoch_and_no_state(run: Run) -> None:
-    (run.folder / "weights").mkdir()
-    for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5"):
-        (run.folder / "weights" / name).touch()
-    (run.folder / "state" / "step-old").mkdir(parents=True)
+def test_epochs_are_what_training_named_in_order_of_their_numbers(run: Run) -> None:
     assert run.weights_epochs == run.step_weights == run.state_steps == []
-
-
-def test_the_configuration_is_stored_whole_and_can_be_replaced(run: Run) -> None:
-    assert run.config() == Config()
-    changed = Config(data=DataConfig(dataset="some"), training=TrainingConfig(epochs=7))
-    run.write_config(changed)
-    assert run.config() == changed
+    weights, states = run.folder / "weights", run.folder / "state"
+    for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5",
+                 ".writing-abc/epoch-0001.safetensors"):  # fmt: skip
+        (weights / name).parent.mkdir(parents=True, exist_ok=True)
+        (weights / name).touch()
+    for name in ("step-old", ".writing-step-00000001-abc"):
+        (states / name).mkdir(parents=True)
+    assert run.weights_epochs == run.step_weights == run.state_steps == []
+    for epoch in (10_000, 2, 10, 1):
+        run.weights_path(epoch).touch()
+        run.state_path(epoch).mkdir()
+    assert run.weights_epochs == run.state_steps == [1, 2, 10, 10_000]
 
 
 # --- creating and finding
@@ -314,7 +251,7 @@ def test_a_new_run_holds_its_configuration_and_what_translating_needs(folder: Pa
 def test_an_existing_run_is_not_created_again(run: Run) -> None:
     run.append_metrics(an_epoch(1))
     before = {file: file.read_bytes() for file in run.folder.iterdir()}
-    with pytest.raises(ConflictError, match=r"^checkpoints/first exists already\. It is never overwritten\."):
+    with pytest.raises(ConflictError):
         create_run("first", Config(), [])
     assert {file: file.read_bytes() for file in run.folder.iterdir()} == before
 
@@ -337,9 +274,7 @@ def test_a_name_that_leaves_the_folder_is_refused(folder: Path, name: str) -> No
 def test_a_run_exists_once_it_has_a_configuration(folder: Path) -> None:
     (folder / "checkpoints" / "empty").mkdir(parents=True)
     create_run("whole", Config(), [])
-    assert run_exists("whole")
-    assert not run_exists("empty")
-    assert not run_exists("absent")
+    assert [run_exists(name) for name in ("whole", "empty", "absent")] == [True, False, False]
 
 
 def set_time(path: Path, hour: int) -> None:
@@ -356,23 +291,12 @@ def test_without_a_name_the_run_that_trained_last_is_found() -> None:
     set_time(runs["a"].metrics_path, 4)
     assert find_run(None).name == "a"
     assert find_run("c").name == "c"
-
-
-def test_a_missing_run_is_told_with_the_nearest_name() -> None:
-    for name in (None, "first"):
-        with pytest.raises(NotFoundError) as caught:
-            find_run(name)
-        assert str(caught.value) == ("No run is in checkpoints/ yet. Train first, for example: nmt train")
-    create_run("first", Config(), [])
-    create_run("other", Config(), [])
-    with pytest.raises(NotFoundError) as caught:
-        find_run("frist")
-    assert str(caught.value) == (
-        "There is no run 'frist' in checkpoints/ (did you mean 'first'?). There are: first, other."
-    )
+    with pytest.raises(NotFoundError):
+        find_run("d")
 
 
 def test_what_an_interrupted_creation_left_is_no_run() -> None:
     create_run("first", Config(), []).folder.rename("checkpoints/.writing-first-abc")
-    with pytest.raises(NotFoundError):
-        find_run(None)
+    for name in (None, "first"):
+        with pytest.raises(NotFoundError):
+            find_run(name)

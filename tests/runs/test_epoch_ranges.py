@@ -38,9 +38,8 @@ def test_the_last_epochs_end_with_the_last_and_have_no_gap(there: list[int], cou
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "-3", "5-3", "0", "1,,2", "1-2-3", "1.5", "²"])
 def test_what_is_no_list_of_epochs_is_refused(text: str) -> None:
-    with pytest.raises(NmtError) as caught:
+    with pytest.raises(NmtError, match=r"names no epochs of run 'a'"):
         parse_epochs(text, [1, 2, 3, 4, 5], "run 'a'")
-    assert str(caught.value) == (f"{text!r} names no epochs of run 'a'. Give numbers and ranges, such as 12-16,20.")
 
 
 @pytest.mark.parametrize(
@@ -53,15 +52,11 @@ def test_what_is_no_list_of_epochs_is_refused(text: str) -> None:
     ],
 )
 def test_epochs_that_are_not_there_are_named_with_those_that_are(text: str, missing: str) -> None:
-    with pytest.raises(NmtError) as caught:
+    with pytest.raises(NmtError, match=rf"the weights of {missing}\. .* Choose from 2-3,5 "):
         parse_epochs(text, [2, 3, 5], "run 'a'")
-    assert str(caught.value) == (
-        f"Run 'a' does not have the weights of {missing}. An average needs the weights of each of its epochs. Choose "
-        "from 2-3,5 with --epochs."
-    )
 
 
 def test_before_the_first_epoch_there_is_nothing_to_give() -> None:
     for refused in (lambda: parse_epochs("1-2", [], "run 'a'"), lambda: last_epochs(2, [], "run 'a'")):
-        with pytest.raises(NmtError, match=r"^Run 'a' has no weights yet\. .* Continue with nmt train first\."):
+        with pytest.raises(NmtError, match=r"^Run 'a' has no weights yet"):
             refused()

@@ -148,21 +148,20 @@ def test_differences_are_those_between_the_runs_alone() -> None:
 
 
 def test_orders(here: Path) -> None:
-    found = [look(make(here, *made)) for made in (("c", [0.1]), ("a", [0.3]), ("b", []))]
-    for number, shown in enumerate(found):
-        os.utime(shown.run.metrics_path if shown.epochs else shown.run.config_path, (number, number))
-    os.utime(found[0].run.config_path, (0, 0))
-    os.utime(found[1].run.config_path, (0, 0))
-    again = [look(shown.run) for shown in found]
-    orders = {by: [shown.name for shown in in_order(again, by)] for by in ("name", "date", "score")}  # type: ignore[arg-type]
+    runs = [make(here, *made) for made in (("c", [0.1]), ("a", [0.3]), ("b", []))]
+    for number, run in enumerate(runs):
+        os.utime(run.config_path, (0, 0))
+        os.utime(run.metrics_path if run.metrics_path.exists() else run.config_path, (number, number))
+    found = [look(run) for run in runs]
+    orders = {by: [shown.name for shown in in_order(found, by)] for by in ("name", "date", "score")}  # type: ignore[arg-type]
     assert orders == {"name": ["a", "b", "c"], "date": ["b", "a", "c"], "score": ["a", "c", "b"]}
 
 
 # --- the command
 
 
-def nmt_runs(*arguments: str, columns: int = 80) -> list[str]:
-    done = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, ["runs", *arguments], catch_exceptions=False)
+def nmt_runs(*arguments: str) -> list[str]:
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["runs", *arguments], catch_exceptions=False)
     return done.output.splitlines()
 
 
@@ -171,17 +170,9 @@ def test_the_table_has_a_row_for_each_run_and_fits_its_width(here: Path) -> None
         make(here, name, [0.25], label_smoothing=rate)
     Run(Path("checkpoints/third")).metrics_path.write_text("x\ny\n")
     lines = nmt_runs()
-    assert lines[0].split() == ["run", "state", "epochs", "best", "time", "size", "trained"]
-    rows = [line for line in lines[1:] if not line.startswith("  ")]
-    assert [row.split()[0] for row in rows] == [
-        "a-run-with-a-name-that-is-longer-than-its-column",
-        "short",
-        "third",
-        "most",
-    ]
-    assert rows[1].split()[1:6] == ["stopped", "1/3", "accuracy", "0.250", "2"]
+    rows = [line.split()[0] for line in lines[1:] if not line.startswith("  ")]
+    assert rows == ["a-run-with-a-name-that-is-longer-than-its-column", "short", "third", "most"]
     assert any("damaged: checkpoints/third/metrics.jsonl, line" in line for line in lines)
-    assert "  pairs: transformer of" in lines[lines.index(rows[1]) + 1]
     assert "label_smoothing=0.1" in " ".join(lines) and lines[-1] == "  label_smoothing=0.2"
     assert max(map(len, lines)) <= 80
 
