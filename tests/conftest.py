@@ -28,6 +28,7 @@ hypothesis.settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPORA = os.environ.get("NMT_CORPORA")
+ENVIRONMENT = {"COLUMNS": "160", "NO_COLOR": "1", "MPLBACKEND": "agg"}
 
 SMALLEST = """
 model: {encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}
@@ -51,18 +52,6 @@ def write_pickle(path: Path, pairs: list[tuple[str, str]]) -> Path:
     return path
 
 
-def nmt(*arguments: str, cwd: Path, stdin: str | None = None, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, as a user does, and check its exit code."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from nmt.cli.app import main; main()", *arguments],
-        cwd=cwd, input=stdin, capture_output=True, text=True, timeout=280, check=False,
-        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
-    )  # fmt: skip
-    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
-
-
 @dataclass(frozen=True)
 class Outcome:
     """Exit code, standard output and standard error of a command."""
@@ -75,15 +64,15 @@ class Outcome:
 def run_nmt(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Outcome:
     """Run the command line in this process, in which TensorFlow is loaded once.
 
-    What is lacking beside a process: ``use`` of ``nmt.runtime``, which has to come before the first operation, so that
-    ``train --workers`` and ``serve --threads`` need a process; and a traceback, since an exception is raised here.
+    A process of its own is needed by ``--workers`` and ``--threads``, since TensorFlow's threads and this process's
+    cores cannot be chosen once it computes.
     """
     streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:
         for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             patch.setattr(sys, name, stream)
         patch.setattr(sys, "argv", ["nmt", *arguments])
-        for variable, value in {"COLUMNS": "160", "NO_COLOR": "1", "MPLBACKEND": "agg"}.items():
+        for variable, value in ENVIRONMENT.items():
             patch.setenv(variable, value)
         if cwd is not None:
             patch.chdir(cwd)
@@ -91,6 +80,24 @@ def run_nmt(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Out
             main()
     out, err = (stream.detach().getvalue().decode() for stream in streams[1:])
     return Outcome(int(ended.value.code or 0), out, err)
+
+
+def nmt(*arguments: str, cwd: Path, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process, and check its exit code."""
+    done = run_nmt(*arguments, stdin=stdin.encode(), cwd=cwd)
+    assert done.code == code, f"exit code {done.code}\n{done.out}\n{done.err}"
+    return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
+
+
+def nmt_process(*arguments: str, cwd: Path, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own, as a user does, and check its exit code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nmt", *arguments], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=280,
+        check=False, env={**os.environ, **ENVIRONMENT},
+    )  # fmt: skip
+    assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
 
 
 def outcome(run: Run) -> dict[str, object]:
@@ -101,6 +108,10 @@ def outcome(run: Run) -> dict[str, object]:
     lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
     metrics = [{key: line[key] for key in line.keys() - {"seconds", "energy_joules"}} for line in lines]
     return {**arrays, "metrics": metrics}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-messages", action="store_true", help="write tests/cli/messages.txt anew")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

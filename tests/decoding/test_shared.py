@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import SMALLEST, nmt, small_pairs, write_pickle
+from conftest import SMALLEST, nmt, nmt_process, small_pairs, write_pickle
 
 pytestmark = pytest.mark.slow
 
@@ -39,15 +39,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_translations_are_those_of_one_process(project: Path, options: list[str]) -> None:
     command = ["translate", "--input", "in.txt", *options]
     alone = nmt(*command, cwd=project)
-    shared = nmt(*command, "--workers", "2" if options else "3", cwd=project)
+    shared = nmt_process(*command, "--workers", "2" if options else "3", cwd=project)
     assert shared.stdout == alone.stdout
     assert shared.stderr == alone.stderr
 
 
 def test_scores_are_those_of_one_process(project: Path) -> None:
     command = ["evaluate", "--batch-size", "5", "--output"]
-    for name, more in (("alone.txt", []), ("shared.txt", ["--workers", "2"])):
-        nmt(*command, name, *more, cwd=project)
+    for run, name, more in ((nmt, "alone.txt", []), (nmt_process, "shared.txt", ["--workers", "2"])):
+        run(*command, name, *more, cwd=project)
     assert (project / "alone.txt").read_text() == (project / "shared.txt").read_text()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import nmt, outcome
+from conftest import nmt, nmt_process, outcome
 
 from nmt.config.schema import Config
 from nmt.errors import NotFoundError
@@ -359,8 +359,9 @@ def test_tensorboard_shows_all_of_a_run(server: Callable[..., Any], project: Pat
 def test_trackio_gets_the_same_once(project: Path) -> None:
     if importlib.util.find_spec("trackio") is None:
         pytest.skip("needs the extra trackio")
-    nmt("train", "--run", "base", "--set", "training.trackers=[trackio]", "--set", "training.epochs=3", cwd=project)
-    said = nmt("train", "--run", "base", "--set", "training.trackers=[trackio]", cwd=project).stdout
+    command = ("train", "--run", "base", "--set", "training.trackers=[trackio]", "--set", "training.epochs=3")
+    nmt_process(*command, cwd=project)  # Trackio keeps to the folder in which it was loaded
+    said = nmt_process(*command[:-2], cwd=project).stdout
     assert "Recorded for trackio." in said
     code = (
         "import json, nmt.tracking.trackio, trackio; from trackio.sqlite_storage import SQLiteStorage as S; "
