@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from nmt.evaluation.by_length import (
     FEWEST_SENTENCES,
     PERCENTILES,
-    LengthBucket,
     length_buckets,
     score_by_length,
     source_lengths,
 )
-from nmt.evaluation.scoring import score_systems
 
 MULTI30K = [*[4] * 3, *[6] * 40, *[8] * 130, *[9] * 120, *[10] * 118, *[11] * 129, *[12] * 100, *[13] * 82, *[15] * 120,
             *[17] * 75, *[20] * 50, *[26] * 30, *[32] * 3]  # fmt: skip
@@ -39,21 +37,25 @@ def test_buckets_are_disjoint_in_order_and_cover_all_lengths(counts: dict[int, i
     assert len(buckets) == 1 or min(sizes) >= FEWEST_SENTENCES
 
 
-def test_buckets_of_short_pairs_and_of_longer_sentences() -> None:
-    assert length_buckets(SHORT) == [(1, 2), (3, 3), (4, 4), (5, 5)]
-    assert length_buckets(MULTI30K) == [(4, 8), (9, 10), (11, 11), (12, 13), (15, 17), (20, 32)]
-
-
-@pytest.mark.parametrize("lengths", [[7], [1, 2, 3], [0] * 1000, [1] * 19 + [50] * 19])
-def test_few_sentences_and_equal_lengths_are_one_bucket(lengths: list[int]) -> None:
-    assert length_buckets(lengths) == [(min(lengths), max(lengths))]
-
-
-def test_a_small_bucket_is_merged_with_its_neighbour() -> None:
-    assert length_buckets([1] * 30 + [2] * 19 + [3] * 30) == [(1, 1), (2, 3)]
-    assert length_buckets([1] * 30 + [2] * 30 + [3] * 19) == [(1, 1), (2, 3)]
-    assert length_buckets([1] * 19 + [2] * 30 + [3] * 30) == [(1, 2), (3, 3)]
-    assert length_buckets([1] * 20 + [2] * 20 + [3] * 20) == [(1, 1), (2, 2), (3, 3)]
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        (SHORT, [(1, 2), (3, 3), (4, 4), (5, 5)]),
+        (MULTI30K, [(4, 8), (9, 10), (11, 11), (12, 13), (15, 17), (20, 32)]),
+        # few sentences, equal lengths
+        ([7], [(7, 7)]),
+        ([1, 2, 3], [(1, 3)]),
+        ([0] * 1000, [(0, 0)]),
+        ([1] * 19 + [50] * 19, [(1, 50)]),
+        # a small bucket is merged with its neighbour
+        ([1] * 30 + [2] * 19 + [3] * 30, [(1, 1), (2, 3)]),
+        ([1] * 30 + [2] * 30 + [3] * 19, [(1, 1), (2, 3)]),
+        ([1] * 19 + [2] * 30 + [3] * 30, [(1, 2), (3, 3)]),
+        ([1] * 20 + [2] * 20 + [3] * 20, [(1, 1), (2, 2), (3, 3)]),
+    ],
+)
+def test_buckets(lengths: list[int], expected: list[tuple[int, int]]) -> None:
+    assert length_buckets(lengths) == expected
 
 
 def test_a_length_is_the_number_of_words_between_white_space() -> None:
@@ -89,9 +91,3 @@ def test_the_scores_of_a_bucket_are_those_of_sacrebleu_on_its_lines_alone(
                 assert found.score == pytest.approx(expected.score)
                 assert bucket.scores.signatures[expected.name] == str(metric.get_signature())
                 assert found.ci is None and found.p_value is None
-
-
-def test_a_bucket_is_named_by_its_lengths() -> None:
-    scores = score_systems({"a": ["x"]}, [["x"]], ["chrf"], "13a", 0)
-    assert LengthBucket(shortest=4, longest=8, scores=scores).lengths == "4-8"
-    assert LengthBucket(shortest=3, longest=3, scores=scores).lengths == "3"

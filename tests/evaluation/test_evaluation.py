@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from nmt.config.decoding import DecodingConfig
-from nmt.errors import ConfigError, NmtError
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.progress import EvaluationProgress
@@ -55,18 +54,3 @@ def test_a_run_and_a_file_are_evaluated_with_progress(project: Path, monkeypatch
     assert compared == f"{len(record.overlap.numbers)} of 3"
     assert (translating[0], translating[-1]) == ("base:1 0 of 3", "base:1 3 of 3")
     assert (name, scoring) == ("base:1", "scoring")
-
-
-def test_arguments_that_contradict_each_other_are_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    with pytest.raises(NmtError, match="'base' was given 2 times"):
-        evaluate(["base", "base"])
-    with pytest.raises(NmtError, match="Received --source alone"):
-        evaluate(source="missing")
-    Path("r").write_text("eins\n")
-    with pytest.raises(NmtError, match="--by-length cannot be computed: the source sentences are unknown"):
-        evaluate(hypotheses=["r"], references=["r"], by_length=True)
-    with pytest.raises(NmtError, match="There is no metric 'blue'"):
-        evaluate(metrics=["blue"])
-    with pytest.raises(ConfigError, match="beam"):
-        evaluate(["base"], decoding={"beam_size": 0})

@@ -74,15 +74,9 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
     Path("data/two-data/manifest.json").unlink()
     without = compare_with_training(sources, [run])
     assert (list(without.checked), without.numbers) == (["three-data", "one-data"], [1, 4])
-    assert (
-        len(without.unchecked) == 1
-        and "Dataset 'two-data', which run 'two' was trained on, is not in data/" in without.unchecked[0]
-    )
+    assert ["Dataset 'two-data', which run 'two'" in reason for reason in without.unchecked] == [True]
     Path("checkpoints/one").rename("elsewhere")
     make_run("one-again", pairs[:60], None)
-    assert (
-        "run 'two' started from the weights of run 'one', which is no longer in checkpoints/"
-        in (compare_with_training(sources, [run, run]).unchecked[1])
-    )
+    assert "run 'two' started from the weights of run 'one'" in compare_with_training(sources, [run, run]).unchecked[1]
     make_run("one", pairs[:60], "three")  # a new run of that name, started from its own descendant
     assert "run 'one' started from the weights of run 'three'" in compare_with_training(sources, [run]).unchecked[1]
