@@ -39,10 +39,7 @@ def test_a_file_of_today_or_before_is_read(tmp_path: Path, metadata: dict[str, s
 def test_another_format_is_refused_in_words(tmp_path: Path, number: str) -> None:
     path = tmp_path / "x.safetensors"
     save_file(ARRAYS, path, {"sha256": checksum(ARRAYS), "format": number})
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(
+        DataError, match=r"x\.safetensors has format .{,63}\. This version of nmt reads format 1 or 2\."
+    ):
         read_arrays(path)
-    shown = number if len(number) <= 60 else f"{number[:60]}..."
-    assert str(caught.value) == (
-        f"{path} has format {shown}. This version of nmt reads format 1 or 2. Update nmt, or use the version that "
-        "wrote the file."
-    )

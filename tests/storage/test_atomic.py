@@ -52,63 +52,35 @@ def refuse_call(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
 # --- atomic_file
 
 
-def test_a_whole_file_holds_what_was_written_and_nothing_lies_beside_it(folder: Path) -> None:
-    with atomic_file(folder / "deep" / "down" / "a.txt") as aside:
-        aside.write_text("new")
-    assert content(folder) == {"deep/down/a.txt": b"new"}
-    assert sorted(entry.name for entry in (folder / "deep" / "down").iterdir()) == ["a.txt"]
-
-
-def test_readers_see_the_old_file_until_the_new_one_is_finished(folder: Path) -> None:
-    path = folder / "a.txt"
-    path.write_text("old")
+@pytest.mark.parametrize("before", [b"old", None])
+def test_a_file_appears_whole_and_nothing_lies_beside_it(folder: Path, before: bytes | None) -> None:
+    path = folder / "deep" / "epoch-0001.weights.h5"
+    if before:
+        write_text(path, before.decode())
     with atomic_file(path) as aside:
-        aside.write_text("half")
-        assert path.read_text() == "old"
-    assert path.read_text() == "half"
-
-
-def test_the_temporary_file_keeps_the_suffixes_that_name_its_format(folder: Path) -> None:
-    with atomic_file(folder / "epoch-0001.weights.h5") as aside:
-        assert "".join(aside.suffixes) == ".weights.h5"
-        aside.touch()
+        aside.write_text("new")
+        assert "".join(aside.suffixes) == ".weights.h5"  # by which writers know the format
+        assert (path.read_bytes() if path.exists() else None) == before
+    assert content(folder) == {"deep/epoch-0001.weights.h5": b"new"}
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("before", [{}, {"a.txt": b"old"}], ids=["absent", "present"])
-def test_an_exception_while_writing_leaves_everything_as_it_was(folder: Path, before: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("failing", ["writing", "full", "fsync", "replace"])
+def test_a_failure_while_writing_leaves_everything_as_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, bytes], failing: str
+) -> None:
     for name, old in before.items():
         (folder / name).write_bytes(old)
-    with pytest.raises(RuntimeError, match="stop"), atomic_file(folder / "a.txt") as aside:
+    if failing in {"fsync", "replace"}:
+        monkeypatch.setattr(os, failing, refuse)
+    expected: type[Exception] = RuntimeError if failing == "writing" else NmtError
+    with pytest.raises(expected, match=r"stop|cannot be written: No space"), atomic_file(folder / "a.txt") as aside:
         aside.write_text("half")
-        raise RuntimeError("stop")
+        if failing in {"writing", "full"}:
+            raise RuntimeError("stop") if failing == "writing" else FULL
     assert content(folder) == before
     assert [entry.name for entry in folder.iterdir()] == list(before)
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_full_disk_is_told_in_words_and_leaves_the_old_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    path = folder / "a.txt"
-    path.write_text("old")
-    monkeypatch.setattr(os, call, refuse)
-    with pytest.raises(NmtError) as caught:
-        write_text(path, "new")
-    assert str(caught.value) == (
-        f"{path} cannot be written: No space left on device. Existing files are unchanged. Free some space, or choose "
-        "a writable folder, then repeat the command."
-    )
-    assert content(folder) == {"a.txt": b"old"}
-    assert [entry.name for entry in folder.iterdir()] == ["a.txt"]
-
-
-def test_a_disk_that_fills_up_while_writing_is_told_in_words(folder: Path) -> None:
-    with (
-        pytest.raises(NmtError, match=r"a\.txt cannot be written: No space left on device"),
-        atomic_file(folder / "a.txt"),
-    ):
-        refuse()
-    assert list(folder.iterdir()) == []
 
 
 def test_a_file_in_the_place_of_a_parent_folder_is_told_in_words(folder: Path) -> None:
@@ -160,21 +132,28 @@ def test_a_whole_folder_has_the_permissions_of_any_new_folder(folder: Path) -> N
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_an_exception_while_filling_a_folder_leaves_nothing(folder: Path, replace: bool) -> None:
-    with pytest.raises(RuntimeError, match="stop"), atomic_folder(folder / "set", replace=replace) as aside:
+@pytest.mark.parametrize("failing", ["filling", "fsync"])
+def test_a_failure_while_filling_a_folder_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str, replace: bool
+) -> None:
+    if failing == "fsync":
+        monkeypatch.setattr(os, "fsync", refuse)
+    expected: type[Exception] = RuntimeError if failing == "filling" else NmtError
+    with (
+        pytest.raises(expected, match=r"stop|set cannot be written: No space left on device"),
+        atomic_folder(folder / "set", replace=replace) as aside,
+    ):
         (aside / "a").write_text("1")
-        raise RuntimeError("stop")
+        if failing == "filling":
+            raise RuntimeError("stop")
     assert list(folder.iterdir()) == []
 
 
 def test_an_existing_folder_is_not_overwritten_unasked(folder: Path) -> None:
     (folder / "set").mkdir()
     (folder / "set" / "a").write_text("old")
-    with pytest.raises(ConflictError) as caught, atomic_folder(folder / "set"):
+    with pytest.raises(ConflictError, match="set exists already"), atomic_folder(folder / "set"):
         pytest.fail("the block must not be entered")
-    assert str(caught.value) == (
-        f"{folder / 'set'} exists already. It is never overwritten. Choose another name, or move it away."
-    )
     assert content(folder) == {"set/a": b"old"}
 
 
@@ -204,16 +183,6 @@ def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
     assert [entry.name for entry in folder.iterdir()] == ["set"]
 
 
-def test_a_full_disk_leaves_no_new_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", refuse)
-    with (
-        pytest.raises(NmtError, match="set cannot be written: No space left on device"),
-        atomic_folder(folder / "set") as aside,
-    ):
-        (aside / "a").write_text("1")
-    assert list(folder.iterdir()) == []
-
-
 # --- JSON and checksums
 
 
@@ -230,12 +199,8 @@ def test_json_is_readable_by_people(folder: Path) -> None:
 
 
 def test_missing_json_is_named_by_its_role(folder: Path) -> None:
-    with pytest.raises(NotFoundError) as caught:
+    with pytest.raises(NotFoundError, match=r"^A tokenizer is missing: .*a\.json does not exist\."):
         read_json(folder / "a.json", "A tokenizer")
-    assert str(caught.value) == (
-        f"A tokenizer is missing: {folder / 'a.json'} does not exist. Restore a copy, or prepare the corpus again with "
-        "--overwrite."
-    )
 
 
 @pytest.mark.parametrize("damaged", [b"", b'{"a": 1', b"\xff\xfe", b"\x00" * 20, b"[" * 100_000])
@@ -280,20 +245,12 @@ def test_lines_are_read_back_as_written(folder: Path, lines: list[str], windows:
     assert read_lines(folder / "a.txt") == lines
 
 
-def test_text_that_is_not_utf_8_is_refused_with_its_line(folder: Path) -> None:
+def test_what_is_no_text_file_is_refused_in_words(folder: Path) -> None:
     (folder / "a.txt").write_bytes("eins\nzwei\ngrößer\n".encode("latin1"))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"a\.txt, line 3 is not UTF-8: it holds the byte 0xf6\."):
         read_lines(folder / "a.txt")
-    assert str(caught.value) == (
-        f"{folder / 'a.txt'}, line 3 is not UTF-8: it holds the byte 0xf6. "
-        "Convert it, for example with iconv -f latin1 -t utf-8."
-    )
-
-
-def test_a_missing_text_file_and_a_folder_are_told_in_words(folder: Path) -> None:
-    with pytest.raises(NotFoundError) as caught:
-        read_lines(folder / "a.txt")
-    assert str(caught.value) == f"There is no file {folder / 'a.txt'}. Check the name, or give the full path."
+    with pytest.raises(NotFoundError, match=r"^There is no file .*b\.txt\."):
+        read_lines(folder / "b.txt")
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         read_lines(folder)
 
@@ -301,14 +258,21 @@ def test_a_missing_text_file_and_a_folder_are_told_in_words(folder: Path) -> Non
 # --- find_file
 
 
-def test_a_file_is_taken_where_it_was_said_then_from_the_folders_in_order(folder: Path) -> None:
+def test_a_file_is_taken_where_it_was_said_then_from_the_folders_in_order(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder))
     places = [Path(), Path("first"), Path("second")]
     for place in places:
         place.mkdir(exist_ok=True)
         (place / "a.txt").touch()
+    assert find_file("~/a.txt", [], "file") == folder / "a.txt"
     for place in places:
         assert find_file("a.txt", places[1:], "file") == place / "a.txt"
         (place / "a.txt").unlink()
+    (folder / "a.txt").mkdir()  # which is no file
+    (folder / "second" / "a.txt").touch()
+    assert find_file("a.txt", places[1:], "file") == Path("second/a.txt")
 
 
 def test_a_name_with_a_folder_is_looked_for_there_alone(folder: Path) -> None:
@@ -320,28 +284,10 @@ def test_a_name_with_a_folder_is_looked_for_there_alone(folder: Path) -> None:
     assert find_file(str(folder / "first/deep/a.txt"), [], "file") == folder / "first/deep/a.txt"
 
 
-def test_a_home_folder_is_expanded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(folder))
-    (folder / "a.txt").touch()
-    assert find_file("~/a.txt", [], "file") == folder / "a.txt"
-
-
-def test_a_folder_is_not_taken_for_a_file(folder: Path) -> None:
-    (folder / "tiny").mkdir()
-    (folder / "configs").mkdir()
-    (folder / "configs" / "tiny").touch()
-    assert find_file("tiny", [Path("configs")], "configuration") == Path("configs/tiny")
-
-
 def test_a_missing_file_is_told_with_the_nearest_name_and_the_places_looked_in(folder: Path) -> None:
-    (folder / "configs").mkdir()
-    (folder / "configs" / "base.yaml").touch()
-    with pytest.raises(NotFoundError) as caught:
+    write_text(folder / "configs" / "base.yaml", "")
+    with pytest.raises(NotFoundError, match=r"'bse.yaml' \(did you mean 'base.yaml'\?\).*: bse.yaml, configs/bse.yaml"):
         find_file("bse.yaml", [Path("configs"), Path("absent")], "configuration")
-    assert str(caught.value) == (
-        "There is no configuration 'bse.yaml' (did you mean 'base.yaml'?); "
-        "looked for: bse.yaml, configs/bse.yaml, absent/bse.yaml. Check the name, or give the full path."
-    )
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 300, "a\0b", "~no-such-user/a.txt"])
@@ -366,12 +312,8 @@ def test_plain_names_are_taken(name: str) -> None:
     ],
 )
 def test_names_that_leave_their_folder_or_need_quoting_are_refused(name: str) -> None:
-    with pytest.raises(NmtError) as caught:
+    with pytest.raises(NmtError, match=r" cannot be the name of a run\."):
         check_name(name, "run")
-    assert str(caught.value) == (
-        f"{name!r} cannot be the name of a run. A name starts with a letter or digit and holds only letters, digits "
-        "and . _ - (at most 100 characters). Choose another name."
-    )
 
 
 @settings(deadline=None)
