@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, small_pairs, write_pickle
+from conftest import ROOT, run_nmt, small_pairs, write_pickle
 
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
@@ -38,6 +38,14 @@ ABBREVIATED = {
     "tests/training/test_interrupts.py": "tests/training/test_interrupts.py --collect-only",  # they run anyway
     "tests/plotting/test_gallery.py": "tests/plotting/test_gallery.py --collect-only",
 }
+# A command of each README that a shell runs as it is typed.
+IN_A_SHELL = {
+    'nmt translate "im thirsty"',
+    "nmt prepare archive.zip/europarl.de-en.tsv.gz",
+    'nmt plot position-table "I am a robot"',
+}
+# What a shell reads, and workers, which cannot start where TensorFlow computes already.
+NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]|--workers")
 
 
 def readme(folder: str) -> str:
@@ -114,25 +122,39 @@ def write_recipes(folder: Path, epochs: int | None) -> None:
         (folder / "configs" / path.name).write_text(yaml.safe_dump(recipe))
 
 
+def in_a_shell(command: str, project: Path, stdin: str = "") -> str:
+    """Run a command as it is typed, and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=ROOT if " tests/" in command else project, input=stdin,
+        capture_output=True, text=True, check=False, env=environment, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def run(command: str, project: Path) -> str:
+    """Run a command, what is nmt's in this process unless it needs another one, and return what it prints."""
+    ours, _, others = command.partition(" | ")
+    if command in IN_A_SHELL or NEEDS_A_SHELL.search(ours) or not ours.startswith("nmt "):
+        return in_a_shell(command, project)
+    done = run_nmt(*shlex.split(ours)[1:], cwd=project)
+    assert done.code == 0, f"{command}\n{done.out}\n{done.err}"
+    return in_a_shell(others, project, done.out) if others else done.out
+
+
 def run_readme(folder: str, project: Path, epochs: int | None = None) -> dict[str, str]:
     """Run the commands of a README in order, except for those of the release check, and return what they print."""
     write_corpora(project)
     write_recipes(project, epochs)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     outputs = {}
     for command in commands(folder):
-        if is_run_by_ci(command):
-            continue
-        abbreviated = command
-        for whole, part in ABBREVIATED.items():
-            abbreviated = abbreviated.replace(whole, part)
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", abbreviated], cwd=ROOT if " tests/" in command else project,
-            capture_output=True, text=True, check=False, env=environment, timeout=600,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        outputs[command] = done.stdout
+        if not is_run_by_ci(command):
+            abbreviated = command
+            for whole, part in ABBREVIATED.items():
+                abbreviated = abbreviated.replace(whole, part)
+            outputs[command] = run(abbreviated, project)
     return outputs
 
 
