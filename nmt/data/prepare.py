@@ -87,7 +87,7 @@ def prepare(
         tokenizer_source: tokenizers to use instead of fitting new ones on the training split.
 
     Raises:
-        ConflictError: if a different dataset has that name and ``overwrite`` is false.
+        ConflictError: if a different dataset has that name and ``overwrite`` is false, or is written meanwhile.
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
@@ -104,35 +104,35 @@ def prepare(
     )
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(DATASETS))
+        temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
         cleaned = read_corpus(sources, settings, scratch, report)
         store = stack.enter_context(PairStore(scratch))
         locate = PairLocator(sources, cleaned.roles, store)
         assigned = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
         tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, assigned.splits["train"], settings)
-        with atomic_folder(folder, replace=overwrite) as temporary:
-            _save(tokenizers, tokenizer_source, temporary)
-            written = write_splits(temporary, scratch, assigned.splits, tokenizers, settings, report)
-            dropped = Findings.merged([cleaned.dropped, assigned.dropped, _length_findings(written, locate)])
-            report("comparing languages", 0, None)
-            compared, language_findings = _compare_languages(written["train"].kept, store, locate)
-            noticed = Findings.merged([cleaned.noticed, assigned.noticed, language_findings])
-            manifest = Manifest(
-                format=MANIFEST_FORMAT,
-                prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                corpus=files[0],
-                more_files=files[1:],
-                settings=settings,
-                read=cleaned.read,
-                dropped=dict(dropped.counts),
-                vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
-                splits={name: _split_counts(name, written, cleaned.sources) for name in written},
-                report=_data_report(cleaned, written, dropped, noticed, compared),
-                tokenizer_of=tokenizer_source.run if tokenizer_source else None,
-                unit=tokenizers["source"].unit,
-                files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
-            )
-            write_json(temporary / "manifest.json", manifest.model_dump())
+        _save(tokenizers, tokenizer_source, temporary)
+        written = write_splits(temporary, scratch, assigned.splits, tokenizers, settings, report)
+        dropped = Findings.merged([cleaned.dropped, assigned.dropped, _length_findings(written, locate)])
+        report("comparing languages", 0, None)
+        compared, language_findings = _compare_languages(written["train"].kept, store, locate)
+        noticed = Findings.merged([cleaned.noticed, assigned.noticed, language_findings])
+        manifest = Manifest(
+            format=MANIFEST_FORMAT,
+            prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            corpus=files[0],
+            more_files=files[1:],
+            settings=settings,
+            read=cleaned.read,
+            dropped=dict(dropped.counts),
+            vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
+            splits={name: _split_counts(name, written, cleaned.sources) for name in written},
+            report=_data_report(cleaned, written, dropped, noticed, compared),
+            tokenizer_of=tokenizer_source.run if tokenizer_source else None,
+            unit=tokenizers["source"].unit,
+            files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
+        )
+        write_json(temporary / "manifest.json", manifest.model_dump())
     return Dataset(folder, manifest, is_new=True)
 
 

@@ -117,7 +117,7 @@ def export_run(
     Raises:
         NmtError: for a model that the format cannot carry.
         NotFoundError: if weights or dataset are missing.
-        ConflictError: if the folder exists.
+        ConflictError: if the folder exists, or is written meanwhile.
         DataError: if the export translates differently. Nothing is written then.
     """
     model = TrainedModel.of(run, epoch, languages)
@@ -126,9 +126,9 @@ def export_run(
     _check_folder(folder, overwrite=overwrite)
     dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
     validation = sentences_of(dataset, "validation", model, exporter)
-    report(f"translating {len(validation.sources):,} validation sentences with nmt")
-    ours = translate_ourselves(model, validation.sources)
     with atomic_folder(folder, replace=overwrite) as temporary:
+        report(f"translating {len(validation.sources):,} validation sentences with nmt")
+        ours = translate_ourselves(model, validation.sources)
         report(f"writing the model for {exporter.consumer}")
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")

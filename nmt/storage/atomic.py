@@ -77,11 +77,12 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` when the block succeeds.
 
     Raises:
-        ConflictError: if ``path`` exists and ``replace`` is false.
+        ConflictError: if ``path`` exists and ``replace`` is false, or if another process changes it meanwhile.
         NmtError: if the disk refuses. ``path`` is unchanged then.
     """
     if not replace:
         refuse_existing(path)
+    before = _identity(path)
     with _disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))
@@ -94,20 +95,40 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
                 else:
                     sync_folder(file)
             temporary.chmod(0o777 & ~_umask())  # mkdtemp makes it private to this user
-            if path.exists():
-                replaced = temporary.with_name(temporary.name + "-replaced")
-                path.rename(replaced)
-                try:
-                    temporary.rename(path)
-                except OSError:
-                    replaced.rename(path)
-                    raise
-                shutil.rmtree(replaced, ignore_errors=True)
-            else:
-                temporary.rename(path)
+            _put_in_place(temporary, path, before)
             sync_folder(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from others, its inode and when it was last changed; None if it does not exist."""
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _put_in_place(folder: Path, path: Path, before: tuple[int, int] | None) -> None:
+    """Rename a folder to ``path``, where the folder of identity ``before`` gives way, and no other."""
+    replaced = folder.with_name(folder.name + "-replaced")
+    try:
+        if before:
+            path.rename(replaced)
+        if _identity(replaced) != before:
+            raise FileExistsError
+        folder.rename(path)  # fails if a folder with files is there
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            replaced.rename(path)
+        if _identity(path) == before:
+            raise
+        raise ConflictError(
+            f"{path} was changed by another process meanwhile. Only one process at a time may write a folder. Repeat "
+            "the command, or choose another name."
+        ) from error
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _umask() -> int:
