@@ -1,19 +1,17 @@
 """Right pickles are read as NumPy reads them; whatever else is in a file is refused in words and never run."""
 
-import io
 import os
 import pickle
 import pickletools
 import subprocess
 import time
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.data.sources import pickled_array as safe_pickle
@@ -22,19 +20,11 @@ from nmt.errors import DataError, NotFoundError
 
 PROTOCOLS = range(6)
 PAIRS = np.array([["go", "geh"], ["good morning", "guten Morgen"], ["\N{GRINNING FACE}", "größer"]])
-QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[[bytes], np.ndarray]:
+def read(content: bytes) -> np.ndarray:
     """Read the given bytes as a corpus file."""
-
-    def read_bytes(content: bytes) -> np.ndarray:
-        path = tmp_path / "corpus.pkl"
-        path.write_bytes(content)
-        return read_string_array(path)
-
-    return read_bytes
+    return read_string_array(Path("corpus.pkl"), content)
 
 
 def old_numpy(content: bytes) -> bytes:
@@ -65,17 +55,17 @@ def old_numpy(content: bytes) -> bytes:
     ],
     ids=["C", "big-endian", "Fortran", "strided", "one column", "scalar", "no rows", "empty strings", "controls"],
 )
-def test_every_layout_in_every_protocol(read: Callable[[bytes], np.ndarray], array: np.ndarray, protocol: int) -> None:
+def test_every_layout_in_every_protocol(array: np.ndarray, protocol: int) -> None:
     for content in (pickle.dumps(array, protocol), pickletools.optimize(pickle.dumps(array, protocol))):
         for variant in (content, old_numpy(content)):
             result = read(variant)
-            assert result.dtype == array.dtype.newbyteorder("=")
+            assert result.dtype == array.dtype.newbyteorder("=") and not result.flags.writeable
             assert result.shape == array.shape
             assert result.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_read_only_arrays_and_python_2_names(read: Callable[[bytes], np.ndarray], protocol: int) -> None:
+def test_read_only_arrays_and_python_2_names(protocol: int) -> None:
     array = PAIRS.copy()
     array.setflags(write=False)  # protocol 5 then writes bytes instead of a bytearray
     assert (read(pickle.dumps(array, protocol)) == PAIRS).all()
@@ -83,18 +73,11 @@ def test_read_only_arrays_and_python_2_names(read: Callable[[bytes], np.ndarray]
     assert read(pickle.dumps(array[:0], protocol, fix_imports=False)).shape == (0, 2)
 
 
-def test_the_result_is_native_and_read_only(read: Callable[[bytes], np.ndarray]) -> None:
-    result = read(pickle.dumps(PAIRS.astype(">U20")))
-    assert result.dtype.isnative
-    assert not result.flags.writeable
-
-
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-@QUICK
 @given(pairs=st.lists(st.tuples(text, text), min_size=1, max_size=6), protocol=st.sampled_from(PROTOCOLS))
-def test_any_text_comes_back(read: Callable[[bytes], np.ndarray], pairs: list[tuple[str, str]], protocol: int) -> None:
+def test_any_text_comes_back(pairs: list[tuple[str, str]], protocol: int) -> None:
     array = np.array(pairs, dtype=str)
     assert read(pickle.dumps(array, protocol)).tolist() == array.tolist()
 
@@ -177,7 +160,7 @@ def live(sentinel: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", live(Path("unused")))
-def test_no_program_runs(read: Callable[[bytes], np.ndarray], tmp_path: Path, kind: str) -> None:
+def test_no_program_runs(tmp_path: Path, kind: str) -> None:
     sentinel = tmp_path / "sentinel"
     content = live(sentinel)[kind]
     try:
@@ -189,22 +172,6 @@ def test_no_program_runs(read: Callable[[bytes], np.ndarray], tmp_path: Path, ki
     with pytest.raises(DataError):
         read(content)
     assert not sentinel.exists()
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        ((os.system, ("true",)), "system"),
-        ((eval, ("1",)), "builtins.eval"),
-        ((subprocess.Popen, ("true",)), "subprocess.Popen"),
-        ((np.load, ("file",)), "numpy.load"),
-        ((np.memmap, ("file",)), "numpy.memmap"),
-        ((io.BytesIO, ()), "_io.BytesIO"),
-    ],
-)
-def test_the_refused_name_is_told(read: Callable[[bytes], np.ndarray], call: Any, name: str) -> None:
-    with pytest.raises(DataError, match=rf"asks to load [\w.]*{name}, which could run code; nothing was run"):
-        read(pickle.dumps(Reduced(*call)))
 
 
 # --- what is refused: malformed and oversized content
@@ -375,12 +342,12 @@ MALFORMED = {
 }
 
 
-def test_the_array_written_by_hand_is_right(read: Callable[[bytes], np.ndarray]) -> None:
+def test_the_array_written_by_hand_is_right() -> None:
     assert read(described()).tolist() == [["aa", "aa"]]
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_malformed_content(read: Callable[[bytes], np.ndarray], kind: str) -> None:
+def test_malformed_content(kind: str) -> None:
     content = MALFORMED[kind]
     started = time.perf_counter()
     tracemalloc.start()
@@ -398,25 +365,24 @@ def test_malformed_content(read: Callable[[bytes], np.ndarray], kind: str) -> No
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_truncation(read: Callable[[bytes], np.ndarray], protocol: int) -> None:
+def test_every_truncation(protocol: int) -> None:
     content = pickle.dumps(PAIRS[:1, :1], protocol)
     for end in range(len(content)):
         with pytest.raises(DataError):
             read(content[:end])
 
 
-@QUICK
 @given(content=st.binary(max_size=200))
 @example(content=b"I\n.")
-def test_random_bytes(read: Callable[[bytes], np.ndarray], content: bytes) -> None:
+def test_random_bytes(content: bytes) -> None:
     for variant in (content, b"\x80\x04" + content):
         with pytest.raises(DataError):
             read(variant)
 
 
-@settings(QUICK, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data(), protocol=st.sampled_from(PROTOCOLS))
-def test_flipped_bits(read: Callable[[bytes], np.ndarray], data: st.DataObject, protocol: int) -> None:
+def test_flipped_bits(data: st.DataObject, protocol: int) -> None:
     content = bytearray(pickle.dumps(PAIRS, protocol))
     for bit in data.draw(st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=3)):
         content[bit // 8] ^= 1 << bit % 8
@@ -428,51 +394,36 @@ def test_flipped_bits(read: Callable[[bytes], np.ndarray], data: st.DataObject, 
     "".join(result.ravel().tolist()).encode("utf-8")
 
 
-# --- what is refused: other things than a corpus, each with a message that helps
+# --- what is refused: other things than a corpus
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
-        ("Go.\tGeh.\nGrüß Gott\tHello\n".encode(), "looks like text.*tsv or .txt"),
-        (b"cat\tKatze\ndog\tHund\n", "looks like text.*tsv or .txt"),
         (b"Hello there.", "is not a pickle"),
-        (b"\x1f\x8b\x08\x00", "is gzip data.*gunzip"),
+        ("Go.\tGeh.\nGrüß Gott\tHello\n".encode(), "looks like text.*tsv or .txt"),
+        ("Go.\tGeh.\n".encode("utf-16"), "is not a pickle"),
+        (bytes(100), "is not a pickle"),
         (b"PK\x03\x04\x14", "is a zip archive.*Unpack"),
         (b"\x93NUMPY\x01\x00", r"is a file of numpy.save.*Save the pairs with pickle.dump"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "is a Git LFS pointer"),
-        (b"<!DOCTYPE html>\n<html>", "is a web page.*raw file"),
-        ("Go.\tGeh.\n".encode("utf-16"), "is not a pickle"),
-        (bytes(100), "is not a pickle"),
-        (ARRAY[:100], r"is damaged or cut off \(100 bytes\)"),
-        (ARRAY + b"more", "has further bytes after the end"),
         (pickle.dumps({"a": 1}), "holds a dict"),
-        (pickle.dumps([["a", "b"]]), "holds a list"),
         (pickle.dumps([["a", "b"]], 0), "holds a list"),
         (pickle.dumps({"a"}), "holds a set"),
         (pickle.dumps(1.5), "holds a float"),
-        (pickle.dumps("text"), "holds a value of type str"),
         (pickle.dumps(("a", "b")), "holds a value of type tuple"),
         (pickle.dumps(None), "holds a value of type NoneType"),
-        (
-            b"\x80\x04" + string("pandas.core.frame") + string("DataFrame") + b"\x93)\x81.",
-            "load pandas.core.frame.DataFrame",
-        ),
-        (pickle.dumps(object_array("a")), r"an array of Python objects \(dtype 'O8'\)"),
+        (pickle.dumps(Reduced(subprocess.Popen, ("true",))), "load subprocess.Popen, which could run code; nothing"),
+        (b"\x80\x04" + string("pandas") + string("DataFrame") + b"\x93)\x81.", "load pandas.DataFrame"),
         (pickle.dumps(object_array("a"), 0), r"an array of Python objects \(dtype 'O8'\)"),
-        (pickle.dumps(np.zeros((2, 2))), "an array of dtype 'f8' instead of strings"),
         (pickle.dumps(np.array([[b"a", b"b"]])), "an array of dtype 'S1' instead of strings"),
         (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R.", "Python 2"),
-        (described(text=b"C\x10" + b"\0\xd8\0\0" * 4), "0xd800, which is not the code of a Unicode character"),
     ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
-def test_messages(read: Callable[[bytes], np.ndarray], tmp_path: Path, content: bytes, message: str) -> None:
-    with pytest.raises(DataError, match=message) as caught:
+def test_what_is_no_corpus_is_named(content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=rf"^corpus\.pkl .*{message}"):
         read(content)
-    assert str(tmp_path / "corpus.pkl") in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_places_without_a_file(tmp_path: Path) -> None:
@@ -494,24 +445,19 @@ def test_a_file_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY))
     assert read_string_array(path).shape == PAIRS.shape
     monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
-    with pytest.raises(DataError, match=rf"has {len(ARRAY)} bytes\. A pickled corpus has at most \d+"):
-        read_string_array(path)
+    for content in (None, ARRAY):  # packed or not
+        with pytest.raises(DataError, match=r"has (more than )?\d+ bytes\. A pickled corpus has at most \d+"):
+            read_string_array(path, content)
 
 
-def test_no_frame_hides_what_follows_it(read: Callable[[bytes], np.ndarray]) -> None:
+def test_no_frame_hides_what_follows_it() -> None:
     """A frame is a hint on how much to read ahead; one that ends elsewhere changes nothing."""
     for length in (0, 1, len(described()) - 3):
         content = b"\x80\x04\x95" + size(length) + described()[2:]
         assert read(content).tolist() == [["aa", "aa"]]
 
 
-def test_unpacked_content_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
-    with pytest.raises(DataError, match=rf"has more than {len(ARRAY) - 1} bytes\. A pickled corpus has at most \d+"):
-        read_string_array(tmp_path / "corpus.pkl", ARRAY)
-
-
-def test_too_little_memory(read: Callable[[bytes], np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise MemoryError
 
