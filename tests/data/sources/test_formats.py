@@ -1,10 +1,10 @@
 """Each format gives back the pairs that were written, with their places, or says what is wrong and where."""
 
 import gzip
-import io
 import json
 import pickle
 import random
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.errors import DataError, NotFoundError
 
-QUICK = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+THOROUGH = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 STRANGE = [
     "",
     "go",
@@ -35,6 +35,7 @@ STRANGE = [
     "😀",
     "<seg>&amp;",
 ]
+STRANGE_PAIRS = [Pair(text, text[::-1]) for text in STRANGE]
 # Line ends and tabs separate; a \r at a line's end belongs to it. Half surrogates are no text.
 TEXTS = st.sampled_from(STRANGE) | st.text(st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]))
 PAIRS = st.lists(st.tuples(TEXTS, TEXTS).map(lambda pair: Pair(*pair)), max_size=8)
@@ -107,12 +108,14 @@ def packed(path: Path, content: bytes, packing: str) -> TextFile:
     return find_text_file(str(path.parent / "a.zip"), [])
 
 
-@pytest.mark.parametrize("packing", ["plain", "gz", "zip", "gz in zip"])
 @pytest.mark.parametrize("name", WRITERS)
-@QUICK
-@given(pairs=PAIRS)
-@example(pairs=[Pair(text, text[::-1]) for text in STRANGE])
+@THOROUGH
+@given(pairs=PAIRS, packing=st.sampled_from(["plain", "gz", "zip", "gz in zip"]))
+@example(pairs=STRANGE_PAIRS, packing="plain")
+@example(pairs=STRANGE_PAIRS, packing="gz")
+@example(pairs=STRANGE_PAIRS, packing="zip")
 def test_any_pairs_come_back_from_each_format(tmp_path: Path, name: str, packing: str, pairs: list[Pair]) -> None:
+    pairs = list(pairs)
     if name.endswith(".tmx"):
         pairs = [pair for pair in pairs if in_xml(pair.source) and in_xml(pair.target)]
     if name.endswith(".pkl"):  # NumPy drops NULs at the end of a string
@@ -124,11 +127,12 @@ def test_any_pairs_come_back_from_each_format(tmp_path: Path, name: str, packing
     assert list(read_pairs([file], DataConfig())) == expected
 
 
-@pytest.mark.parametrize("packing", ["plain", "gz", "zip"])
-@QUICK
-@given(pairs=PAIRS)
-@example(pairs=[Pair(text, text[::-1]) for text in STRANGE])
+@THOROUGH
+@given(pairs=PAIRS, packing=st.sampled_from(["plain", "gz", "zip"]))
+@example(pairs=STRANGE_PAIRS, packing="plain")
+@example(pairs=STRANGE_PAIRS, packing="zip")
 def test_any_pairs_come_back_from_two_files(tmp_path: Path, packing: str, pairs: list[Pair]) -> None:
+    pairs = list(pairs)
     if pairs:
         pairs[0] = Pair(*(text.removeprefix("\ufeff") for text in pairs[0]))
     files = []
@@ -145,7 +149,6 @@ def test_any_pairs_come_back_from_two_files(tmp_path: Path, packing: str, pairs:
 @pytest.mark.parametrize(
     ("content", "pairs"),
     [
-        ("go\tgeh\nstop\thalt\n", [("go", "geh"), ("stop", "halt")]),
         ("go\tgeh", [("go", "geh")]),
         ("go\tgeh\tCC-BY 2.0\tattribution\n", [("go", "geh")]),
         ("go\tgeh\r\nstop\thalt\r\n", [("go", "geh"), ("stop", "halt")]),
@@ -192,20 +195,14 @@ def test_a_column_that_is_not_there_is_told(corpus: Writer) -> None:
     assert "line 1 has 3 columns" in faults(path, source_column=5)[0]
 
 
-def test_a_line_without_tab_is_named_and_the_others_are_read(corpus: Writer) -> None:
-    path = corpus("a.tsv", "go\tgeh\nstop\nrun\tlauf\n")
-    assert faults(path) == [
-        f"{path}, line 2 has no tab: 'stop'. Each line of a TSV corpus has a source sentence, a tab and its "
-        "translation. Correct or remove the line"
-    ]
+@pytest.mark.parametrize(
+    ("line", "message"), [(b"stop", "has no tab: 'stop'"), (b"big\tgro\xdf", "holds the byte 0xdf")]
+)
+def test_a_line_that_is_no_pair_is_named_and_the_others_are_read(corpus: Writer, line: bytes, message: str) -> None:
+    path = corpus("a.tsv", b"go\tgeh\n" + line + b"\nrun\tlauf\n")
+    (fault,) = faults(path)
+    assert fault.startswith(f"{path}, line 2 ") and message in fault
     assert [number for number, _ in read(path)] == [1, 2, 3]
-
-
-def test_a_line_that_is_not_utf_8_is_named(corpus: Writer) -> None:
-    path = corpus("a.tsv", b"go\tgeh\nbig\tgro\xdf\n")
-    assert faults(path) == [
-        f"{path}, line 2 is not UTF-8: it holds the byte 0xdf. Convert it, for example with iconv -f latin1 -t utf-8"
-    ]
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(corpus: Writer) -> None:
@@ -254,12 +251,8 @@ def test_a_pickled_array_of_pairs_is_read_as_it_stands(corpus: Writer) -> None:
 )
 def test_a_pickled_array_of_another_shape_is_refused(corpus: Writer, array: np.ndarray, shape: str) -> None:
     path = corpus("a.pkl", pickle.dumps(array))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=rf"a\.pkl holds an array of shape {re.escape(shape)}\."):
         read(path)
-    assert str(caught.value) == (
-        f"{path} holds an array of shape {shape}. A pickled corpus is an array of shape (N, 2), one pair per row. "
-        "Keep the two columns with the sentences."
-    )
 
 
 class Attack:
@@ -313,7 +306,7 @@ def test_fields_are_called_by_name(corpus: Writer) -> None:
         ('{"source": "a", "target": "\\ud800"}', "has '\\ud800' instead of text"),
     ],
 )
-def test_a_line_that_is_no_pair_is_named(corpus: Writer, line: str, received: str) -> None:
+def test_a_line_of_json_that_is_no_pair_is_named(corpus: Writer, line: str, received: str) -> None:
     path = corpus("a.jsonl", f'{{"source": "go", "target": "geh"}}\n{line}\n')
     (message,) = faults(path)
     assert f"{path}, line 2 {received}" in message
@@ -384,7 +377,7 @@ def test_a_tmx_with_entities_of_its_own_is_refused(corpus: Writer, text: str) ->
         ("<tu a='" + "x" * 3 * 2**20, "line 1 begins a tag or comment longer than 1,048,576 bytes"),
         ("<tu>" * 200_000, "line 1 nests more than 100 elements"),
         ("".join(f"<a{n}/>" for n in range(20_000)), "more than 10,000 distinct tags and attributes"),
-        (unit(*((f"l{n}", "") for n in range(200_000))), "the unit is longer than 1,048,576 characters"),
+        (unit(*((f"{n:0200}", "") for n in range(9_000))), "the unit is longer than 1,048,576 characters"),
     ],
     ids=["comment", "attribute", "depth", "names", "languages"],
 )
@@ -413,17 +406,14 @@ def test_an_endless_segment_is_refused(corpus: Writer) -> None:
 # --- packed files
 
 
-@pytest.fixture
-def low_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "FREE_EXPANSION", 2**20)
+BOMB = (b"a" * 2**16 + b"\tb\n") * 2**6  # 4 MB that shrink to 4 kB
 
 
-BOMB = b"a\tb\n" * 2**20  # 4 MB that shrink to 4 kB
-
-
-@pytest.mark.usefixtures("low_limit")
 @pytest.mark.parametrize("packing", ["gz", "zip", "gz in zip"])
-def test_a_file_that_unpacks_to_implausibly_much_is_refused(tmp_path: Path, packing: str) -> None:
+def test_a_file_that_unpacks_to_implausibly_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str
+) -> None:
+    monkeypatch.setattr(text_files, "FREE_EXPANSION", 2**20)
     file = packed(tmp_path / "a.tsv", BOMB, packing)
     with pytest.raises(DataError, match=r"grows to at most 200 times its size.*unpack it and give the plain file"):
         list(read_pairs([file], DataConfig()))
@@ -476,18 +466,6 @@ def test_a_member_is_never_written_to_the_disk(tmp_path: Path) -> None:
     assert not (tmp_path.parent.parent / "escaped.tsv").exists()
 
 
-def test_a_member_with_a_password_is_refused_in_words(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("a.tsv", "go\tgeh\n")
-    content = bytearray(buffer.getvalue())
-    content[6] |= 1  # "encrypted", in the local header and in the directory
-    content[content.index(b"PK\x01\x02") + 8] |= 1
-    (tmp_path / "a.zip").write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.zip/a\.tsv cannot be unpacked: .*Unpack it first"):
-        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
-
-
 @pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path, kind: int) -> None:
     """A thousand bytes of it can become hundreds of megabytes in a single step."""
@@ -503,7 +481,7 @@ def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
     monkeypatch.setattr(text_files, "FREE_EXPANSION", 1)
     monkeypatch.setattr(text_files, "MAX_EXPANSION", 2)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.tsv", "go\tgeh\n" * 2**18)
+        archive.writestr("a.tsv", f"go\t{'h' * 2**10}\n" * 2**11)
         archive.writestr("_more", random.Random(0).randbytes(2**19))
     content = bytearray((tmp_path / "a.zip").read_bytes())
     place = content.index(b"PK\x01\x02") + 20
@@ -533,13 +511,7 @@ def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("name", "stem"),
-    [
-        ("deu-eng.zip", "deu-eng"),
-        ("pairs.tsv.gz", "pairs"),
-        ("a.b.pkl", "a.b"),
-        ("train.en", "train"),
-        ("pairs", "pairs"),
-    ],
+    [("deu-eng.zip", "deu-eng"), ("pairs.tsv.gz", "pairs"), ("a.b.pkl", "a.b"), ("train.en", "train"), ("a", "a")],
 )
 def test_a_dataset_is_called_after_its_file(name: str, stem: str) -> None:
     assert TextFile(Path("data") / name).stem == stem
