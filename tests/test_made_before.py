@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from conftest import ROOT, nmt
 
+from nmt import runtime
 from nmt.config.loading import load_config
 from nmt.data.dataset import open_dataset
 from nmt.models.weights import current_name
 from nmt.runs.directory import Run
 from nmt.runs.weights import average_weights
 from nmt.storage.arrays import Arrays, read_arrays
-from nmt.storage.text import read_lines
 
 ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
 TOLERANCE = 1e-3  # relative, between processors
@@ -44,12 +44,6 @@ def continued(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_current_name(arrays: Arrays) -> Arrays:
     return {current_name(name): array for name, array in arrays.items()}
-
-
-def processor() -> str:
-    from nmt import runtime
-
-    return runtime.environment()["processor"]
 
 
 def test_the_archive_is_of_format_1_with_older_keys(project: Path) -> None:
@@ -96,20 +90,23 @@ def test_it_translates_as_before(project: Path) -> None:
 
 @pytest.mark.slow
 def test_its_third_epoch_ends_with_the_weights_of_the_older_version(continued: Path) -> None:
-    """To the bit on a processor of the same name; the last bits of products depend on the processor."""
+    """To the bit on a processor of the same name; the last bits of products depend on the processor.
+
+    Softmax cancels the bias of keys: its gradient is rounding alone, which Adam brings to the size of its steps.
+    """
     found = by_current_name(read_arrays(continued / "checkpoints/old/weights/epoch-0003.safetensors"))
     expected = by_current_name(expected_weights(continued))
     state = json.loads((unpack(continued / "before") / "checkpoints/old/state/step-00000008/state.json").read_text())
+    same = state["standing"]["made_with"]["processor"] == runtime.environment()["processor"]
+    tolerances = {"rtol": 0.0, "atol": 0.0} if same else {"rtol": TOLERANCE, "atol": SMALLEST}
     assert found.keys() == expected.keys()
     for name, array in expected.items():
-        if state["standing"]["made_with"]["processor"] == processor():
-            assert np.array_equal(found[name], array), name
-        else:
-            assert np.allclose(found[name], array, rtol=TOLERANCE, atol=SMALLEST), name
+        if same or not name.endswith("/key/bias"):
+            np.testing.assert_allclose(found[name], array, err_msg=name, **tolerances)
 
 
 @pytest.mark.slow
-def test_it_is_continued_in_the_format_of_today(continued: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_continued_in_the_format_of_today(continued: Path) -> None:
     run = Run(continued / "checkpoints" / "old")
     assert [record.epoch for record in run.epochs()] == [1, 2, 3]
     lines = run.config_path.read_text().splitlines()
@@ -117,10 +114,7 @@ def test_it_is_continued_in_the_format_of_today(continued: Path, monkeypatch: py
     assert "  micro_batches: 2" in lines
     before = Run(unpack(continued / "older") / "checkpoints" / "old")
     assert run.epochs()[:2] == before.epochs()
-    assert (
-        by_current_name(average_weights(run, [1, 2, 3])).keys() == by_current_name(expected_weights(continued)).keys()
-    )
-    monkeypatch.chdir(continued)
+    assert average_weights(run, [1, 2, 3]).keys() == by_current_name(expected_weights(continued)).keys()
     assert nmt("translate", "--run", "old", "--epoch", "3", "im thirsty", cwd=continued).stdout.strip()
 
 
@@ -130,7 +124,3 @@ def test_it_is_shown_plotted_and_scored(project: Path) -> None:
     plotted = project / nmt("plot", "losses", "--run", "old", cwd=project).stdout.strip()
     assert plotted.read_bytes().startswith(b"\x89PNG")
     assert "BLEU" in nmt("evaluate", "--run", "old", "--resamples", "0", cwd=project).stdout
-
-
-def test_its_text_is_read(project: Path) -> None:
-    assert len(read_lines(project / "pairs.tsv")) == 40

@@ -10,34 +10,23 @@ import pytest
 from nmt import runtime
 
 
-def test_importing_leaves_standard_error_clean(tmp_path: Path) -> None:
-    code = "from nmt import runtime; runtime.tf.zeros(1)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stderr == "" and done.stdout == ""
+def imported(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", f"from nmt import runtime; {code}"], capture_output=True, text=True, check=False,
+        cwd=folder, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_importing_is_silent_and_a_keras_backend_meant_for_other_work_does_not_reach_us(tmp_path: Path) -> None:
+    done = imported("runtime.tf.zeros(1); print(runtime.keras.backend.backend())", tmp_path, KERAS_BACKEND="jax")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "tensorflow\n", "")
 
 
 def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> None:
     (tmp_path / "keras.py").write_text("import sys; print('the reason', file=sys.stderr); raise RuntimeError('broken')")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    code = "from nmt import runtime"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": path},
-    )
+    done = imported("0", tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
     assert done.returncode == 1
     assert "the reason" in done.stderr and "RuntimeError: broken" in done.stderr
-
-
-def test_a_keras_backend_meant_for_other_work_does_not_reach_us() -> None:
-    code = "from nmt import runtime; print(runtime.keras.backend.backend())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "KERAS_BACKEND": "jax"},
-    )  # fmt: skip
-    assert done.stdout == "tensorflow\n"
 
 
 @pytest.mark.parametrize("asked", ["float32", "bfloat16"])

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from conftest import Outcome, run_nmt
 
 from nmt.benchmark import measure as benchmark
 from nmt.benchmark.measure import BenchmarkReport, endless_batches, measure_decoding, measure_training, training_step
-from nmt.cli.app import app
 from nmt.cli.commands.bench import describe
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
@@ -25,11 +23,10 @@ from nmt.training.input_pipeline import InputPipeline
 from nmt.training.state import TrainState
 
 
-def nmt_bench(folder: Path, arguments: str) -> Result:
+def nmt_bench(folder: Path, arguments: str) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
         patch.setattr(benchmark, "MATMUL_SIZES", (16, 64))
-        return CliRunner().invoke(app, ["bench", *arguments.split()])
+        return run_nmt("bench", *arguments.split(), cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +35,8 @@ def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     smaller = "model.encoder_layers=1 model.decoder_layers=1 training.batch_size=8"
     sets = "".join(f" --set {setting}" for setting in [*smaller.split(), "decoding.batch_size=8"])
     done = nmt_bench(folder, f"--config tiny.yaml --generated --vocabulary 50 --seconds 0 --json{sets}")
-    assert done.exit_code == 0 and not list(folder.iterdir())
-    return done.stdout
+    assert done.code == 0 and not list(folder.iterdir())
+    return done.out
 
 
 def test_json_stands_alone_and_holds_the_documented_keys(report_text: str) -> None:
@@ -83,7 +80,7 @@ def test_the_table_shows_what_was_measured(report_text: str) -> None:
 
 @pytest.mark.slow
 def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
-    table = nmt_bench(trained_project, "--seconds 0").stdout
+    table = nmt_bench(trained_project, "--seconds 0").out
     assert "Data: dataset english-german-both, " in table
     assert "Decoding in float32, greedy" in table
 
@@ -92,7 +89,7 @@ def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
 def test_numbers_out_of_bounds_are_refused(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.cli.commands.bench._measure", None)
     done = nmt_bench(tmp_path, f"--generated {option}")
-    assert option.split(maxsplit=1)[0] in f"{done.output} {done.exception}" and not done.stdout
+    assert option.split(maxsplit=1)[0] in done.err and (done.code, done.out) == (2, "")
 
 
 class NoProducts:
