@@ -1,18 +1,16 @@
 """``nmt plot alignment`` and ``nmt plot attention``: a run's attention on a sentence, for every architecture."""
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import nmt as in_a_process
+from conftest import run_nmt
 from matplotlib.figure import Figure
 
 import nmt
-from nmt.cli.app import main
 from nmt.decoding.alignment import AttentionMaps
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -70,10 +68,7 @@ def draw(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
     monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
 
     def run(*arguments: str) -> Figure:
-        monkeypatch.setattr(sys, "argv", ["nmt", "plot", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        assert not left.value.code
+        assert run_nmt("plot", *arguments).code == 0
         return drawn[-1]
 
     return run
@@ -113,12 +108,10 @@ def labels(figure: Figure, number: int = 0) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize(("run", "tokens"), [("base", ["<s>", *TOKENS]), ("recurrent", TOKENS)])
 def test_labels_are_the_tokens_that_the_model_reads_and_writes(plot: Plot, run: str, tokens: list[str]) -> None:
     weights, figure = plot("--run", run, SENTENCE)
-    matrix = figure.axes[0]
-    assert [label.get_text() for label in matrix.get_xticklabels()] == tokens
     [found] = nmt.load(run).translate_details([SENTENCE])
     assert found.text
     expected = [*found.text.split(), *(["</s>"] if found.finished else [])]
-    assert [label.get_text() for label in matrix.get_yticklabels()] == expected
+    assert labels(figure) == (expected, tokens)
     assert weights.shape == (len(expected), len(tokens))
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
 
@@ -147,17 +140,15 @@ def test_a_recurrent_model_has_one_layer_and_one_head(plot: Plot) -> None:
     np.testing.assert_array_equal(plot("--run", "recurrent", "--layer", "1", "--head", "1", SENTENCE)[0], weights)
 
 
-def test_unknown_words_are_reported_and_shown_as_unknown(plot: Plot, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_words_are_shown_as_unknown(plot: Plot) -> None:
     _, figure = plot("--run", "base", "im xylophone")
-    assert "nmt: 'im xylophone': unknown to the model: xylophone\n" in capsys.readouterr().err
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["<s>", "im", "<unk>", "</s>"]
+    assert labels(figure)[1] == ["<s>", "im", "<unk>", "</s>"]
 
 
-def test_a_given_translation_is_read_word_by_word(plot: Plot, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_given_translation_is_read_word_by_word(plot: Plot) -> None:
     weights, figure = plot("--run", "deep", "--epoch", "1", "--target", "ich xylophon drei", SENTENCE)
     assert labels(figure)[0] == ["ich", "<unk>", "drei", "</s>"]
     assert details(figure).split()[-7:] == ["·", "weights:", "epoch", "1", "·", "translation", "given"]
-    assert "nmt: 'ich xylophon drei': unknown to the model: xylophon\n" in capsys.readouterr().err
     translator = nmt.load("deep", 1)
     ids = [*translator.translator.target.encode("ich xylophon drei"), EOS]
     [attention] = translator.attention([SENTENCE], [Translation("", [], True, ids)])
@@ -217,24 +208,16 @@ def test_the_attention_of_a_recurrent_model_is_a_matrix_alone(draw: Draw) -> Non
     np.testing.assert_array_equal(matrices(figure), matrices(draw("alignment", "--run", "recurrent", SENTENCE)))
 
 
-def test_a_recurrent_model_has_no_self_attention(
-    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(runs)
-    monkeypatch.setattr(sys, "argv", ["nmt", "plot", "attention", "--run", "recurrent", "--kind", "encoder", SENTENCE])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 2
-    assert capsys.readouterr().err == (
-        "nmt: Run 'recurrent' has no self-attention: architecture 'recurrent' has attention of the decoder to the "
-        "source alone. Leave --kind encoder out.\n"
-    )
+def test_a_recurrent_model_has_no_self_attention(runs: Path) -> None:
+    refused = run_nmt("plot", "attention", "--run", "recurrent", "--kind", "encoder", SENTENCE, cwd=runs)
+    assert refused.code == 2 and "Run 'recurrent' has no self-attention" in refused.err
 
 
-@pytest.mark.slow
-def test_it_is_written_where_the_other_figures_are(runs: Path) -> None:
-    printed = in_a_process("plot", "alignment", "--run", "recurrent", SENTENCE, cwd=runs).stdout
+def test_it_is_written_where_the_other_figures_are_and_unknown_words_are_reported(runs: Path) -> None:
+    printed = run_nmt("plot", "alignment", "--run", "recurrent", SENTENCE, cwd=runs).out
     assert printed == "checkpoints/recurrent/plots/alignment.png\n"
     assert (runs / printed.strip()).read_bytes().startswith(b"\x89PNG")
-    assert in_a_process("plot", "alignment", "--run", "base", "-o", "a.svg", SENTENCE, cwd=runs).stdout == "a.svg\n"
-    assert "<svg" in (runs / "a.svg").read_text()
+    target = ("--target", "ich xylophon")
+    done = run_nmt("plot", "alignment", "--run", "base", "-o", "a.svg", *target, "im xylophone", cwd=runs)
+    assert done.out == "a.svg\n" and "<svg" in (runs / "a.svg").read_text()
+    assert [line.rpartition(": ")[2] for line in done.err.splitlines()] == ["xylophone", "xylophon"]

@@ -55,13 +55,6 @@ def test_validations_within_epochs_are_named_by_their_step(run: Run, tmp_path: P
     )
 
 
-def test_a_run_without_samples_names_the_setting(run: Run, tmp_path: Path) -> None:
-    assert nmt("samples", cwd=tmp_path, code=2).stderr == (
-        "nmt: Run 'first' has no sample translations. Training makes them at each validation if training.samples is "
-        "not 0. Train with --set training.samples=3\n"
-    )
-
-
 def test_tensorflow_is_not_needed(run: Run, tmp_path: Path) -> None:
     validated(run, 1, 10, ["x"])
     code = (

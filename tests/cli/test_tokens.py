@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeRun
+from conftest import MakeRun, run_nmt
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -75,27 +75,17 @@ def test_sides_have_tokenizers_of_their_own(base: Tokenizer, typed: Tokens) -> N
     assert typed("--side", "both", "ich") == f"<s> ich </s>\t2 1 3\n<s> ich </s>\t2 {ich} 3\n"
 
 
-def test_unknown_words_and_lengths_are_reported(
-    base: Tokenizer, typed: Tokens, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["nmt", "tokens", "im xylophone", "?!", "one " * 501])
-    with pytest.raises(SystemExit):
-        main()
-    assert capsys.readouterr().err == (
+def test_unknown_words_and_lengths_are_reported(base: Tokenizer) -> None:
+    assert run_nmt("tokens", "im xylophone", "?!", "one " * 501).err == (
         "nmt: 'im xylophone': unknown to the tokenizer: xylophone\n"
         "nmt: '?!': no tokens are left after normalization\n"
         f"nmt: {('one ' * 501)[:60]!r}: 501 tokens; training leaves out pairs of more than data.max_tokens=500\n"
     )
 
 
-def test_the_limit_of_learned_positions_is_reported(
-    make_run: MakeRun, typed: Tokens, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_limit_of_learned_positions_is_reported(make_run: MakeRun) -> None:
     run = make_run("word", positions="learned", max_positions=6)
-    monkeypatch.setattr(sys, "argv", ["nmt", "tokens", "--run", run.name, "im one two three", "im one two three four"])
-    with pytest.raises(SystemExit):
-        main()
-    assert capsys.readouterr().err == (
+    assert run_nmt("tokens", "--run", run.name, "im one two three", "im one two three four").err == (
         "nmt: 'im one two three four': 7 tokens with <s> and </s>; the model reads at most 6\n"
     )
 
