@@ -129,13 +129,10 @@ INTEGERS = [
     for kind, bits in (("B", 8), ("H", 16), ("I", 32), ("Q", 64))
     for value in (0, -1, 2 ** (bits - 1), 2 ** (bits - 1) - 1, 2 ** (bits - 2))
 ]
-ANY_TEXT = [
-    *(b"\0", b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\r", b"\n", b"\t", b"\x1b[2J"),
-    *(b'"', b"{"),
-]  # fmt: skip
+ANY_TEXT = [b"\t", b"\n", b"\r", *b'\0 \xff \xed\xa0\x80 \xf4\x90\x80\x80 \xef\xbb\xbf \x1b[2J " {'.split(b" ")]
 JSON = [
-    *(b"null", b"-1", b"1e999", b"NaN", b'"\\ud800"', b"{}", b"[]", b'""', b"true", b"9" * 30, b"9" * 5000, b",", b":"),
-    *(b'"../../canary"', b'"/canary"'),
+    *b'null -1 1e999 NaN "\\ud800" {} [] "" true , : "../../canary" "/canary"'.split(),
+    *(b"9" * 30, b"9" * 5000),
 ]
 DEEP = [b"[" * 2000, b"[" * 100_000, b'{"a":' * 2000]
 
@@ -152,31 +149,28 @@ def damaged(draw: Callable[..., Any], seeds: list[bytes], tokens: list[bytes]) -
         piece = content[start:end]
         match draw(st.integers(0, 8)):
             case 0:
-                content = (
-                    content[:start]
-                    + bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in piece[:1])
-                    + content[start + 1 :]
-                )
+                new, end = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in piece[:1]), start + 1
             case 1:
-                content = content[:start]
+                new, end = b"", len(content)
             case 2:
-                content = content[:start] + content[end:]
+                new = b""
             case 3:
-                content = content[:end] + piece * draw(st.sampled_from([1, 2, 50])) + content[end:]
+                new = piece * draw(st.sampled_from([2, 3, 51]))
             case 4:
-                content = content[:start] + draw(st.sampled_from(tokens)) + content[start:]
+                new, end = draw(st.sampled_from(tokens)), start
             case 5:
-                token = draw(st.sampled_from(tokens))
-                content = content[:start] + token + content[start + len(token) :]
+                new = draw(st.sampled_from(tokens))
+                end = start + len(new)
             case 6:
-                number = draw(st.sampled_from(INTEGERS))
-                content = content[:start] + number + content[start + len(number) :]
+                new = draw(st.sampled_from(INTEGERS))
+                end = start + len(new)
             case 7:
                 other = draw(st.sampled_from(seeds))
                 cut = draw(st.integers(0, len(other)))
-                content = content[:start] + other[cut : cut + 1000] + content[end:]
-            case 8:
-                content = content[:start] + draw(st.binary(min_size=1, max_size=8)) + content[end:]
+                new = other[cut : cut + 1000]
+            case _:
+                new = draw(st.binary(min_size=1, max_size=8))
+        content = content[:start] + new + content[end:]
     return content
 
 
@@ -310,24 +304,22 @@ def yaml_files() -> list[bytes]:
 
 
 YAML_TOKENS = [
-    *(b"&a ", b"*a", b"<<: ", b"!!python/object/apply:os.system [touch canary]", b"!!int ", b"!!float ", b"!!bool "),
-    *(b"!!timestamp ", b"!!binary ", b"!!set ", b"!!omap ", b"!!pairs ", b"!!null ", b"!", b"? ", b"- ", b": ", b"{"),
-    *(b"}", b"[" * 3000, b"- " * 3000, b"{a: " * 500, b"0x" + b"f" * 9000, b"1:" * 3000 + b"1", b"9" * 5000, b"0b"),
+    *b"*a <<: !!python/object/apply:os.system ! | >9 = { } null 0x 0o 0b 1e999 .inf .nan 2001-99-99".split(),
+    *(b"&a ", b"!!python/object/apply:os.system [touch canary]", b"!!int ", b"!!float ", b"!!bool ", b"!!timestamp "),
     *(
-        b"1e999",
-        b".inf",
-        b".nan",
-        b"2001-99-99",
+        b"!!binary ",
+        b"!!set ",
+        b"!!omap ",
+        b"!!pairs ",
+        b"!!null ",
+        b"? ",
+        b"- ",
+        b": ",
         b"--- ",
         b"%YAML 9.9\n",
-        b"|",
-        b">9",
         b"\t",
-        b"null",
-        b"0x",
-        b"0o",
-        b"=",
     ),
+    *(b"[" * 3000, b"- " * 3000, b"{a: " * 500, b"0x" + b"f" * 9000, b"1:" * 3000 + b"1", b"9" * 5000),
 ]
 
 
@@ -458,19 +450,7 @@ def sign_state(path: Path) -> None:
 
 
 NPY_TOKENS = [
-    *(
-        b"\x93NUMPY",
-        b"PK\x03\x04",
-        b"'O'",
-        b"'<f8'",
-        b"'<i8'",
-        b"'|V0'",
-        b"'<U0'",
-        b"True",
-        b"(-1,)",
-        b"(0,)",
-        b"(9,9)",
-    ),
+    *b"\x93NUMPY PK\x03\x04 'O' '<f8' '<i8' '|V0' '<U0' True (-1,) (0,) (9,9)".split(b" "),
     *(b"(" + b"9" * 20 + b",)", b"[('a', '<i8')]"),
 ]
 SMALL = "data/small"
