@@ -25,18 +25,23 @@ FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serv
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
 SMALL_RECURRENT_MODEL = {"width": 16}
+TINY = "--set model.d_model=32 --set model.encoder_layers=1 --set model.decoder_layers=1 --set training.epochs=2"
 ABBREVIATED = {
     "--epochs 24-42": "--epochs 3-4",
+    "training.epochs=30": "training.epochs=5",
+    "--epochs 24-26,30": "--epochs 2-3,5",
+    "training.epochs=31": "training.epochs=6",
     "--seconds 60": "--seconds 0",
-    "nmt train --run chosen": "nmt train --run chosen --set training.epochs=2 --set model.d_model=32",
-    "--dataset letters --run letters": "--dataset letters --run letters --set training.epochs=8 --set model.d_model=32",
+    "nmt train --run chosen": f"nmt train --run chosen {TINY}",
+    "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
     "--from letters": "--from letters --set training.epochs=2",
-    "nmt tune --minutes 60": "nmt tune --minutes 1.5",
+    "--run fitted": f"--run fitted {TINY}",
     "tensorboard --logdir checkpoints": "tensorboard --logdir checkpoints --inspect",  # ends
     "NMT_FUZZ_MINUTES=10": "NMT_FUZZ_MINUTES=0",  # the same files in every run
     "tests/test_fuzz.py": "tests/test_fuzz.py -k yaml",
     "tests/training/test_interrupts.py": "tests/training/test_interrupts.py --collect-only",  # they run anyway
     "tests/plotting/test_gallery.py": "tests/plotting/test_gallery.py --collect-only",
+    "--rewrite-messages": "--collect-only",
 }
 # A command of each README that a shell runs as it is typed.
 IN_A_SHELL = {
