@@ -27,7 +27,7 @@ from nmt.runs.weights import weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
-from nmt.training.divergence import diverged, failed_step, not_finite, out_of_memory
+from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, out_of_memory
 from nmt.training.initial_weights.setting import set_initial_weights, starts_at_random
 from nmt.training.input_pipeline import Batch, InputPipeline
 from nmt.training.interrupts import StopRequested, never_stop
@@ -117,8 +117,7 @@ class Trainer:
         if self.workers.count == 1:
             return loop
         text = self.workers.broadcast_text(loop.model_dump_json().encode() if loop else b"")
-        metrics = self._metrics if self.workers.is_chief else b""
-        self._metrics = self.workers.broadcast_text(metrics)
+        self._metrics = self.workers.broadcast_text(self._metrics if self.workers.is_chief else b"")
         weights = self.workers.broadcast(weights_of(self.state.model))
         optimizer = self.workers.broadcast(self.state.train_step.state())
         if not text:
@@ -257,10 +256,9 @@ class Trainer:
             self.workers.compare([*weights_of(self.state.model).values(), *self.state.train_step.state().values()])
         if not train.tokens:
             raise self._diverged(f"every step of epoch {epoch} was skipped")
-        train_loss, train_accuracy = train.means
         weights, result = self._validate()
         metrics = EpochMetrics(
-            epoch=epoch, step=position.step, train_loss=train_loss, train_accuracy=train_accuracy,
+            epoch=epoch, step=position.step, train_loss=train.means[0], train_accuracy=train.means[1],
             target_tokens=int(train.tokens), seconds=position.seconds, **result.fields(),
             energy_joules=meter.read() if meter else None,
         )  # fmt: skip
@@ -299,6 +297,8 @@ class Trainer:
         self._tell(lambda listener: listener.on_validation_start(self.validator.rounds))
         try:
             return self.validator.validate(weights, after_batch, own=own)
+        except DivergedError:
+            raise self._diverged(f"validation loss after step {self.state.position.step}") from None
         except ShortageError as error:
             raise out_of_memory(f"in validation {error}", self.saver.saved, self.config.training) from None
 

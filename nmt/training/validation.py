@@ -1,6 +1,7 @@
 """Validation: loss and accuracy by teacher forcing, BLEU and chrF by translating, always on the same batches."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from nmt.models.weights import swapped_weights
 from nmt.runs.metrics import DecodedValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
+from nmt.training.divergence import DivergedError
 from nmt.training.input_pipeline import Batch
 from nmt.training.optimization.accumulators import Sums, Totals, stacked
 from nmt.training.optimization.batch_limit import BatchLimit, Bounds
@@ -78,9 +80,16 @@ class Validator:
             weights: the weights.
             check: is called after each batch, and may raise to break off.
             own: whether they are the weights that the model has now.
+
+        Raises:
+            DivergedError: if the loss is not finite; nothing is translated then.
         """
         with swapped_weights(self.model, None if own else weights):
             loss, accuracy = self.teacher_forced(check)
+        if not math.isfinite(loss):
+            raise DivergedError(
+                f"The validation loss of these weights is {loss}. A loss must be finite. Choose other weights."
+            )
         decoded = self.decode(weights, check) if self.decode else DecodedValidation()
         return ValidationResult(loss, accuracy, decoded)
 
