@@ -15,6 +15,7 @@ from conftest import ROOT
 
 FAKE = Path(__file__).with_name("fake_service.py")
 FAKE_COMMAND = [sys.executable, str(FAKE)]
+SERVE = [sys.executable, "-c", "from nmt.cli.app import main; main()", "serve", "--port", "0"]
 
 
 class RunningService:
