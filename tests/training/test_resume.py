@@ -1,0 +1,222 @@
+"""Resume: a run that died or was told to leave ends in the bits of an uninterrupted one; what may change on the way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_runs import Silent, comparable, digest, prepare_pairs, resume_run, tiny, train
+
+from nmt import runtime
+from nmt.cli.commands.train import run_training
+from nmt.data.dataset import Dataset
+from nmt.errors import ConflictError, DataError
+from nmt.models.base import Seq2SeqModel, TeacherForced
+from nmt.models.weights import weights_of
+from nmt.runs.directory import Run
+from nmt.runs.metrics import DecodedValidation, Sample
+from nmt.runs.weights import save_weights
+from nmt.runtime import tf
+from nmt.storage.arrays import Arrays, checksum
+from nmt.training.estimate import estimate
+from nmt.training.interrupts import StopRequested
+from nmt.training.optimization.loss_scale import LossScale
+from nmt.training.resume import start_run
+from nmt.training.trainer import Trainer
+
+MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
+TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
+SUBWORDS = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
+Hook = Callable[[pytest.MonkeyPatch, Dataset], None]
+
+
+def decode(weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
+    """Stand in for translating: figures that depend on the weights."""
+    check()
+    total = float(sum(np.abs(array).sum(dtype=np.float64) for array in weights.values()))
+    return DecodedValidation(total, 0.0, [Sample(source="a", reference="b", translation=f"{total}")])
+
+
+def nothing(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    """Arrange nothing."""
+
+
+def let_batches_be_no_number(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    """Make the loss of every third batch NaN."""
+    plain = Seq2SeqModel.teacher_forcing
+
+    def spoiled(self: Seq2SeqModel, *batch: tf.Tensor, **settings: Any) -> TeacherForced:
+        forced, seed = plain(self, *batch, **settings), settings.get("dropout_seed")
+        return forced if seed is None else forced._replace(states=forced.states * tf.where(seed[1] % 3 == 0, np.nan, 1))
+
+    patch.setattr(Seq2SeqModel, "teacher_forcing", spoiled)
+
+
+def let_the_scale_change(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    """Let the first loss scale overflow, and steps without overflow double it soon."""
+    patch.setattr(LossScale, "FIRST", 2.0**20)
+    patch.setattr(LossScale, "PATIENCE", 3)
+
+
+def train_another(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    train("another", tiny(epochs=1), dataset)
+
+
+def remove_the_other(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    Run(Path("checkpoints/another")).weights_path(1).unlink()
+
+
+def forbid_vectors(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
+    """Another machine may compute other last bits."""
+    patch.setattr("nmt.training.initial_weights.setting.cooccurrence_vectors", lambda *_: pytest.fail("again"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def dataset(here: Path) -> Dataset:
+    return prepare_pairs()
+
+
+@dataclass(frozen=True)
+class Case:
+    training: dict[str, Any]
+    model: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    dies: tuple[int, ...] = ()  # steps that each killed process takes
+    leaves: int | None = None  # checks after which each of the other processes is told to leave
+    first: Hook = nothing
+    between: Hook = nothing
+
+
+CASES = {
+    "adam, averages": Case(
+        {"schedule": "cosine", "peak_learning_rate": 3e-3, "weight_decay": 0.1, "clip_norm": 0.5, "ema_decay": 0.9},
+        {"attention_dropout": 0.2, "feed_forward_dropout": 0.2, "word_dropout": 0.2}, dies=(6,),
+    ),
+    "muon, micro-batches": Case({**TWO_BATCHES, "optimizer": "muon", "weight_decay": 0.1}, dies=(3, 5)),
+    "bfloat16, r-drop": Case(
+        {"precision": "bfloat16", "batch_type": "tokens", "batch_size": 120, "r_drop": 5.0}, dies=(8,)
+    ),
+    "float16": Case({**TWO_BATCHES, "precision": "float16", "save_every": 2}, dies=(5,), first=let_the_scale_change),
+    "steps left out": Case({"skip_nonfinite": 9, "save_every": 1}, dies=(7,), first=let_batches_be_no_number),
+    "recurrent": Case({"save_every": 3}, {"architecture": "recurrent", "width": 16, "dropout": 0.2}, dies=(4,)),
+    "sampled subwords": Case({}, data=SUBWORDS, dies=(6,)),
+    "from another run": Case({"start_from": "another:1", "epochs": 1}, dies=(1,), first=train_another,
+                             between=remove_the_other),
+    "word vectors": Case({"initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors),
+    "validated and saved midway": Case(MIDWAY, dies=(1, 3, 4, 4)),
+    "told to leave": Case(MIDWAY, leaves=3),
+    "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
+}  # fmt: skip
+FAST = ["adam, averages", "from another run"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
+def test_an_interrupted_run_ends_in_the_bits_of_an_uninterrupted_one(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = CASES[name]
+    dataset, config = prepare_pairs(**case.data), tiny(case.model, **{"epochs": 2, **case.training})
+    case.first(monkeypatch, dataset)
+    whole = train("whole", config, dataset, decode=decode)
+    for steps in case.dies:
+        with pytest.raises(KeyboardInterrupt):
+            train("broken", config, dataset, break_after=steps, decode=decode)
+        case.between(monkeypatch, dataset)
+    interruptions = len(case.dies)
+    while True:
+        try:
+            resumed = train("broken", config, dataset, leave=case.leaves, decode=decode)
+            break
+        except StopRequested:
+            interruptions += 1
+            assert interruptions < 60
+    assert interruptions >= 1
+    assert digest(resumed) == digest(whole)
+    assert comparable(resumed.run) == comparable(whole.run)
+
+
+@pytest.mark.slow
+def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
+    config = tiny(**MIDWAY, epochs=2)
+    whole = train("whole", config, dataset)
+    with pytest.raises(KeyboardInterrupt):
+        train("looked", config, dataset, break_after=4)
+    run = Run(Path("checkpoints/looked"))
+    before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    trainer = Trainer(run, config, dataset)
+    ahead = estimate(trainer)
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
+    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.state.model.count_params())
+    assert ahead.memory is None or ahead.memory > 10**8
+    trainer.train([Silent(2)])
+    assert digest(trainer) == digest(whole)
+
+
+@pytest.mark.slow
+def test_more_epochs_can_be_asked_of_a_finished_run(dataset: Dataset) -> None:
+    at_once = train("at-once", tiny(epochs=2), dataset)
+    train("in-two", tiny(epochs=1), dataset)
+    in_two = train("in-two", tiny(epochs=2), dataset)
+    assert digest(in_two) == digest(at_once)
+    assert in_two.run.config().training.epochs == 2
+
+
+@pytest.mark.slow
+def test_going_on_under_another_tensorflow_is_noted_once(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train("run", tiny(epochs=1), dataset)
+    now = runtime.environment()
+    monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
+    run_training("run", tiny(epochs=2, samples=0), "pairs")
+    note = capsys.readouterr().out
+    assert f"tensorflow {now['tensorflow']} before, 9.9 now; device {now['device']} before, 8 GPU(s) now" in note
+    run_training("run", tiny(epochs=3, samples=0), "pairs")
+    assert "Note" not in capsys.readouterr().out
+
+
+def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
+    first = start_run("first", tiny(), dataset)
+    weights = weights_of(Trainer(first, tiny(seed=2), dataset).state.model)
+    save_weights(first, weights, 3)
+    config = tiny(start_from="first:3")
+    started = Trainer(start_run("second", config, dataset), config, dataset)
+    assert checksum(weights_of(started.state.model)) == checksum(weights)
+    wide = tiny({"d_ff": 48}, start_from="first:3")
+    with pytest.raises(DataError, match=r"inner/bias has shape \[32\] in the file and \[48\] in the model"):
+        Trainer(start_run("third", wide, dataset), wide, dataset)
+    other = prepare_pairs("other", 40)
+    with pytest.raises(ConflictError, match=r"run 'first' are not those of dataset 'other'"):
+        Trainer(start_run("fourth", config, other), config, other)
+
+
+def test_going_on_with_other_settings_or_data_is_refused_unless_it_is_allowed(dataset: Dataset) -> None:
+    run = start_run("run", tiny(), dataset)
+    before = run.config_path.read_text()
+    with pytest.raises(ConflictError, match=r"model.dropout: 0.1 before, 0.3 now.*training.batch_size: 32 before, 16"):
+        resume_run(run, tiny({"dropout": 0.3}, batch_size=16), dataset)
+    with pytest.raises(ConflictError, match="dataset: 'pairs' before, 'other'"):
+        resume_run(run, tiny(), prepare_pairs("other", 160))
+    assert run.config_path.read_text() == before
+    changed = tiny({"dropout": 0.3}, epochs=2)
+    assert resume_run(run, changed, dataset, allow_changes=True) == ["model.dropout: 0.1 before, 0.3 now"]
+    assert (run.config().model.dropout, run.config().training.epochs) == (0.3, 2)
+
+
+def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: Dataset) -> None:
+    falling = {"schedule": "cosine", "peak_learning_rate": 1e-3}
+    run = start_run("run", tiny(**falling, epochs=1), dataset)
+    assert resume_run(run, tiny(**falling, epochs=1), dataset) == []
+    with pytest.raises(ConflictError, match=r"training\.epochs: 1 before, 2 now, with a schedule that falls"):
+        resume_run(run, tiny(**falling, epochs=2), dataset)
+    fixed = start_run("fixed", tiny(**falling, decay_steps=9, epochs=1), dataset)
+    assert resume_run(fixed, tiny(**falling, decay_steps=9, epochs=2), dataset) == []

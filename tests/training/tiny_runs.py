@@ -1,0 +1,104 @@
+"""Runs of tiny models that die, are told to leave, and are compared."""
+
+import hashlib
+import io
+import itertools
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from conftest import small_pairs, write_pickle
+
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset
+from nmt.data.prepare import prepare
+from nmt.runs.directory import Run
+from nmt.training.console import Console
+from nmt.training.interrupts import StopRequested, never_stop
+from nmt.training.listeners import StepEvent
+from nmt.training.resume import apply_changes, check_changes, start_run
+from nmt.training.trainer import Trainer
+from nmt.training.validation import Decode
+
+TINY_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
+TINY_TRAINING = {"epochs": 3, "batch_size": 32, "warmup_steps": 20, "log_every": 3, "precision": "float32"}
+
+
+def tiny(model: dict | None = None, **training: object) -> Config:
+    """Return a configuration whose epochs have 4 steps; a model that names its architecture is given whole."""
+    model = model if model and "architecture" in model else {**TINY_MODEL, **(model or {})}
+    return Config.model_validate({"model": model, "training": {**TINY_TRAINING, **training}})
+
+
+def prepare_pairs(name: str = "pairs", count: int = 150, **data: object) -> Dataset:
+    """Prepare a corpus in the working directory."""
+    config = Config.model_validate({"data": data})
+    return prepare(write_pickle(Path(f"{name}.pkl"), small_pairs(count)), config.data, name)
+
+
+class Silent(Console):
+    """Progress that is told to nobody, and can die after some steps, as if the process were killed there."""
+
+    def __init__(self, epochs: int, break_after: int | None = None) -> None:
+        super().__init__(epochs, log_every=1, stream=io.StringIO())
+        self.break_after = break_after
+        self.steps_seen = 0
+
+    def on_step(self, event: StepEvent) -> None:
+        self.steps_seen += 1
+        if self.steps_seen == self.break_after:
+            raise KeyboardInterrupt
+
+
+def leave_after(checks: int | None) -> Callable[[], None]:
+    """Return what a trainer calls between steps and batches; at that call somebody asks to leave."""
+    calls = itertools.count(1)
+
+    def check() -> None:
+        if next(calls) >= checks:
+            raise StopRequested(signal.SIGINT)
+
+    return never_stop if checks is None else check
+
+
+def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
+    """Do what the command does before it goes on with a run."""
+    changes = check_changes(run, config, dataset, allow_changes=allow_changes)
+    apply_changes(run, config, dataset)
+    return changes
+
+
+def train(
+    name: str,
+    config: Config,
+    dataset: Dataset,
+    break_after: int | None = None,
+    leave: int | None = None,
+    decode: Decode | None = None,
+) -> Trainer:
+    """Train a run to its end from where it stands, unless it dies or leaves."""
+    run = Run(Path("checkpoints") / name)
+    if run.config_path.exists():
+        resume_run(run, config, dataset)
+    else:
+        start_run(name, config, dataset)
+    trainer = Trainer(run, config, dataset, decode)
+    trainer.train([Silent(config.training.epochs, break_after)], leave_after(leave))
+    return trainer
+
+
+def digest(trainer: Trainer) -> str:
+    """Return the hash of everything that the next step depends on."""
+    whole = hashlib.sha256()
+    for variable in trainer.state.model.variables:
+        whole.update(variable.value.numpy().tobytes())
+    for array in trainer.state.train_step.state().values():
+        whole.update(array.tobytes())
+    return whole.hexdigest()
+
+
+def comparable(run: Run) -> list[dict]:
+    """Return the lines of the metrics file without the time and energy they took."""
+    records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
+    return [{key: record[key] for key in record.keys() - {"seconds", "energy_joules"}} for record in records]
