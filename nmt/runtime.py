@@ -130,37 +130,57 @@ def peak_gpu_memory() -> int | None:
     return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None
 
 
-def tensor_memory() -> tuple[int, int] | None:
-    """Return the bytes of tensors on the device of computations: now, and at most since ``reset_tensor_memory``.
+def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the bytes that this process may still take; None where the system does not say.
 
-    None where TensorFlow does not count them, as on processors without oneDNN.
+    They are those of the first GPU, or the least of what the machine, the control groups of this process and its limit
+    of address space (``ulimit -v``) leave.
+
+    Args:
+        proc: folder of process information of the Linux kernel.
+        cgroups: folder of control groups.
     """
+    if GPUS:
+        from tensorflow.python.client import device_lib  # noqa: PLC0415 - no public name, so only where it is needed
+
+        used = int(tf.config.experimental.get_memory_info("GPU:0")["current"])
+        return next(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU") - used
     try:
-        info = tf.config.experimental.get_memory_info(_memory_device())
-    except (ValueError, tf.errors.OpError):
+        import resource  # noqa: PLC0415 - there is none on Windows
+
+        found = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
+    except (ImportError, OSError, ValueError, KeyError):
         return None
-    return int(info["current"]), int(info["peak"])
+    return max(0, min(found))
 
 
-def reset_tensor_memory() -> bool:
-    """Let the most bytes of ``tensor_memory`` begin anew; return whether TensorFlow can."""
-    try:
-        tf.config.experimental.reset_memory_stats(_memory_device())
-    except (ValueError, tf.errors.OpError):
-        return False
-    return True
+def _kilobytes(path: Path, name: str) -> int:
+    """Return an entry "Name:  123 kB" of a file in bytes."""
+    entries = dict(line.split(":", 1) for line in path.read_text(encoding="utf-8").splitlines())
+    return int(entries[name].split()[0]) * 1024
 
 
-def _memory_device() -> str:
-    return "GPU:0" if GPUS else "CPU:0"
-
-
-def free_gpu_memory() -> int | None:
-    """Return the bytes that TensorFlow may still take on the first GPU; None without a GPU, or if it does not say."""
-    used = tensor_memory()
-    if not GPUS or used is None:
-        return None
-    from tensorflow.python.client import device_lib  # noqa: PLC0415 - no public name, so only where it is needed
-
-    limits = [device.memory_limit for device in device_lib.list_local_devices() if device.device_type == "GPU"]
-    return limits[0] - used[0] if limits else None
+def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """Yield what each control group with a limit, of version 1 or 2, leaves of it."""
+    for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root, limit, used, cached = (
+            (cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            if controllers
+            else (cgroups, "memory.max", "memory.current", "inactive_file")
+        )
+        folder = root / path.lstrip("/")
+        # In a container the group is mounted as the root, whatever its path is outside.
+        for group in dict.fromkeys([folder, *folder.parents, root]):
+            if not group.is_relative_to(root) or not (group / limit).exists():
+                continue
+            most = (group / limit).read_text().strip()
+            if most.isdecimal() and int(most) < 2**60:
+                stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+                # Files in the cache are given up when memory is short.
+                yield int(most) - int((group / used).read_text()) + int(stat[cached])

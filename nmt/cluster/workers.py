@@ -37,8 +37,6 @@ class Workers:
     """Number of workers W."""
     is_chief = True
     """Whether this process writes to disk and to the terminal."""
-    on_this_machine = 1
-    """Number of workers on this machine, who share its memory."""
 
     def share(self, micro_batches: int) -> range:
         """Return the micro-batches of a step that this worker computes."""
@@ -111,8 +109,6 @@ class Cluster(Workers):
         """
         self.count, self.rank, self.addresses = layout.workers, layout.rank, addresses
         self.is_chief = layout.rank == CHIEF
-        hosts = [split_address(address, "The cluster")[0] for address in addresses]
-        self.on_this_machine = hosts.count(hosts[self.rank])
         self.reduction, self.stall_seconds = reduction, stall_seconds
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({JOB: addresses}), task_type=JOB, task_id=layout.rank, rpc_layer="grpc"

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, ModelConfig, joint_vocabulary_problem
 
 
 class RecurrentConfig(ModelConfig):
@@ -76,6 +76,18 @@ class RecurrentConfig(ModelConfig):
     def supports_xla(self) -> bool:
         """No: a step computes the different words of the batch, whose number depends on the data."""
         return False
+
+    def activations(self, batch: BatchShape) -> float:
+        """Return about how many numbers a training step keeps, with the factors that measurements gave.
+
+        Steps run over padding too.
+        """
+        cell = self.layers * (5 if self.cell == "simple" else 16)
+        readout = 4 * (self.width + (self.annotation_width if self.attention != "none" else 0))
+        readout += 4 * self.input_width * (self.step == "bahdanau")
+        score = 1.5 * self.score_width if self.attention in ("additive", "concat") else 3
+        decoder = cell * self.width + readout + batch.source * score * (self.attention != "none")
+        return batch.pairs * (batch.source * cell * self.annotation_width + batch.target * decoder)
 
     @property
     def schedule_width(self) -> int:

@@ -1,8 +1,8 @@
 """Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, TypeAdapter, WrapValidator, model_validator
+from pydantic import Field, model_validator
 
 from nmt.config.record import Section
 
@@ -11,12 +11,6 @@ Tracker = Literal["tensorboard", "trackio"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
-AUTO: Literal["auto"] = "auto"
-_SIZE = TypeAdapter(Annotated[int, Field(strict=True, ge=1, le=2**24)])
-
-
-def _size_or_auto(value: Any, _: Any) -> int | str:
-    return AUTO if value == AUTO else _SIZE.validate_python(value)  # a union would name both types in its messages
 
 
 class TrainingConfig(Section):
@@ -31,10 +25,9 @@ class TrainingConfig(Section):
     """Passes over the training pairs. A larger number continues a finished run."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """Unit of ``batch_size``: sentence pairs, or target tokens in batches of pairs of similar length."""
-    batch_size: Annotated[int | Literal["auto"], WrapValidator(_size_or_auto)] = 64
+    batch_size: int = Field(64, ge=1, le=2**24)
     """Size of a batch: sentence pairs; or most target tokens, with eos and padding, and half the most source tokens.
-    null: 64 sentences or 2,048 tokens, by ``batch_type``. ``auto``: the same if memory holds it, else a half, a quarter
-    and so on, with as many more ``micro_batches``, so that a step learns from as many tokens; chosen once for a run."""
+    null: 64 sentences or 2,048 tokens, by ``batch_type``."""
     sort_by_length: bool = False
     """Group pairs of similar length in batches, as batches by tokens always do. Less attention over padding, but in
     small batches a step learns worse from a single length."""
@@ -144,14 +137,16 @@ class TrainingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _choose_batch_size(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or values.get("batch_size") is not None:
+        if not isinstance(values, dict):
+            return values
+        if values.get("batch_size") == "auto":
+            raise ValueError(
+                "batch_size is 'auto', which earlier versions chose by the free memory. A batch depends on the "
+                "configuration alone. Set a number, as the config.yaml of a run has it, or null for the default"
+            )
+        if values.get("batch_size") is not None:
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
-
-    @property
-    def largest_batch(self) -> int:
-        """``batch_size`` as a number; while it is to be chosen, the default of ``batch_type``."""
-        return BATCH_SIZES[self.batch_type] if self.batch_size == AUTO else self.batch_size
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import LengthLimits, ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig, joint_vocabulary_problem
 
 
 class TransformerConfig(ModelConfig):
@@ -101,6 +101,14 @@ class TransformerConfig(ModelConfig):
     def settings_for_length(self, tokens: int) -> str:
         """Return settings of a model that reads sentences of N tokens."""
         return f"model.max_positions={tokens}, or model.positions=sinusoidal"
+
+    def activations(self, batch: BatchShape) -> float:
+        """Return about how many numbers a training step keeps, with the factors of D that measurements gave."""
+        kept = self.heads * (3 if self.attention_dropout else 1)  # of each attention weight
+        encoder = batch.source_tokens * (10 * self.d_model + self.d_ff) + kept * batch.pairs * batch.source**2
+        decoder = batch.target_tokens * (17 * self.d_model + self.d_ff)
+        decoder += kept * batch.pairs * batch.target * (batch.target + batch.source)
+        return self.encoder_layers * encoder + self.decoder_layers * decoder
 
     @property
     def schedule_width(self) -> int:

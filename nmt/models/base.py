@@ -16,10 +16,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from nmt.config.model import ModelConfig
 from nmt.models.layers.ops import Projection
-from nmt.models.layers.part_seed import DropoutSeed, PartSeed
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import PAD
 
 
 class EncoderOutput(Protocol):
@@ -102,7 +100,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def encode(
-        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: DropoutSeed | None = None
+        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
     ) -> EncoderOutput:
         """Read source sentences.
 
@@ -119,7 +117,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         encoded: Any,
         *,
         unpadding: Unpadding | None = None,
-        dropout_seed: DropoutSeed | None = None,
+        dropout_seed: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Read whole targets, each position seeing those before it.
 
@@ -188,7 +186,6 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         *,
         remove_padding: bool = True,
         dropout_seed: tf.Tensor | None = None,
-        rows: tf.Tensor | None = None,
     ) -> TeacherForced:
         """Compute the states to predict each target token from: the decoder reads the target shifted by one.
 
@@ -197,21 +194,11 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             target: int32 [B, T + 1], from bos to eos.
             remove_padding: whether to compute the N real positions alone.
             dropout_seed: int64 [2] for dropout in training; None: no dropout.
-            rows: first sentence and end of a part of the batch, int32 [2], whose states alone are computed, as in the
-                whole batch; None: all.
         """
         shifted, targets = target[:, :-1], target[:, 1:]
-        source_seed = target_seed = dropout_seed
-        if rows is not None:
-            first, end = tf.unstack(rows)
-            if dropout_seed is not None:
-                counted = targets != PAD if remove_padding else tf.ones_like(targets, tf.bool)
-                source_seed = PartSeed(dropout_seed, source, source != PAD, first)
-                target_seed = PartSeed(dropout_seed, shifted, counted, first)
-            source, shifted, targets = (side[first:end] for side in (source, shifted, targets))
-        encoded = self.encode(source, remove_padding=remove_padding, dropout_seed=source_seed)
+        encoded = self.encode(source, remove_padding=remove_padding, dropout_seed=dropout_seed)
         unpadding = Unpadding.of(targets) if remove_padding else None
-        states = self.decode_states(shifted, encoded, unpadding=unpadding, dropout_seed=target_seed)
+        states = self.decode_states(shifted, encoded, unpadding=unpadding, dropout_seed=dropout_seed)
         return TeacherForced(states, targets if unpadding is None else unpadding.flatten(targets))
 
     def call(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:

@@ -72,10 +72,9 @@ def _pairs_of_size(size: Size, model: TransformerConfig) -> str:
 
 def _length(facts: Facts, config: Config) -> str:
     training = config.training
-    size: object = training.batch_size
     about = ""
-    if training.batch_type == "tokens" and isinstance(size, int):
-        steps = -(-steps_for(facts, size) // training.micro_batches) * training.epochs
+    if training.batch_type == "tokens":
+        steps = -(-steps_for(facts, training.batch_size) // training.micro_batches) * training.epochs
         about = f", about {steps:,} steps"
     dropout = getattr(config.model, "dropout", None)
     against = f" Dropout is {dropout:g}, since each pair is seen {training.epochs} times." if dropout else ""
@@ -86,8 +85,7 @@ def _learning(config: Config) -> str:
     training = config.training
     together = f"{training.micro_batches} x " if training.micro_batches > 1 else ""
     unit = "target tokens" if training.batch_type == "tokens" else "sentences"
-    size: object = training.batch_size
-    batches = f"Learning: batches of {together}{size:,} {unit}" if isinstance(size, int) else "Learning: batches"
+    batches = f"Learning: batches of {together}{training.batch_size:,} {unit}"
     optimizer = training.optimizer.capitalize()
     if training.schedule != "linear":
         return f"{batches}; {optimizer}, schedule {training.schedule}."

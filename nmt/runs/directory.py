@@ -101,11 +101,6 @@ class Run:
         return sorted(int(name) for name in names if name.isdecimal())
 
     @property
-    def fitted_batch_path(self) -> Path:
-        """Batch size that was chosen for the run by ``training.batch_size: auto``; missing where it was given."""
-        return self.folder / "batch_size.json"
-
-    @property
     def lock_path(self) -> Path:
         """Lock file, held by the process that writes to the run."""
         return self.folder / "lock"

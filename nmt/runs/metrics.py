@@ -146,27 +146,16 @@ class SampleMetrics(Record):
     samples: list[Sample]
 
 
-class ShortageMetrics(Record):
-    """Line about a shortage of memory: from this step on, batches of this size are computed in parts."""
-
-    kind: Literal["shortage"] = "shortage"
-    epoch: int
-    """Epoch of the step, from 1."""
-    step: int
-    """Number of the first step that was computed in parts, or the first after the shortage was foreseen."""
-    tokens: int
-    """Source and target tokens, padding included, of the smallest batch that memory does not hold."""
-
-
-Metrics = ShortageMetrics | StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
+Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
 KINDS: dict[str, type[Metrics]] = {
     "step": StepMetrics,
     "validation": StepValidation,
     "epoch": EpochMetrics,
     "average": AverageMetrics,
     "samples": SampleMetrics,
-    "shortage": ShortageMetrics,
 }
+RETIRED_KINDS = {"shortage"}
+"""Lines of earlier versions, which are passed over: about batches that memory did not hold."""
 WeightsId = int | str
 """Weights of a run: number of an epoch; "average", a mean over epochs; "step-1500", best validation in an epoch."""
 
@@ -190,7 +179,8 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
                 check_format(values["format"], [FIRST_FORMAT, CURRENT_FORMAT], str(path))
                 Header.model_validate(values)
                 continue
-            records.append(KINDS[values["kind"]].model_validate(values))
+            if values["kind"] not in RETIRED_KINDS:
+                records.append(KINDS[values["kind"]].model_validate(values))
         except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
             if number == len(lines):
                 break

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from nmt.errors import printable
 from nmt.runs.epoch_ranges import in_ranges
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, Sample, ShortageMetrics, Validation
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, Sample, Validation
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 from nmt.training.progress.live import LiveLines, is_live_terminal
 from nmt.training.progress.pace import Pace, resident_bytes
@@ -79,13 +79,6 @@ class Console(Listener):
         self._line(
             f"epoch {self.epoch}/{self.epochs}, step {self.done}/{self.steps}: loss {loss:.3f}, "
             f"accuracy {accuracy:.3f}, {rate:,.0f} tokens/s, {left:.0f} s left"
-        )
-
-    def on_shortage(self, metrics: ShortageMetrics) -> None:
-        """Write a line about a batch that memory does not hold."""
-        self._line(
-            f"step {metrics.step}: memory does not hold a batch of {metrics.tokens:,} tokens, padding counted; from "
-            "now on such batches are computed in parts, with the same result but for rounding"
         )
 
     def on_validation_start(self, batches: int) -> None:

@@ -1,9 +1,14 @@
 """Messages that end training: a loss, gradients or weights that are not finite, and memory that runs out."""
 
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 
+from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, OutOfMemoryError
+from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import LoopState
 from nmt.training.state import TrainState
@@ -49,15 +54,29 @@ def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> Dive
     )
 
 
-def out_of_memory(what: str, saved: LoopState | None, config: TrainingConfig) -> OutOfMemoryError:
-    """Return the error for memory that ran out at ``what``, given the position of the last checkpoint."""
-    last = f"Step {saved.step:,} is the last one saved; the same command goes on from there" if saved else (
-        "Nothing has been saved"
-    )  # fmt: skip
-    smaller = max(1, config.largest_batch // 2)
-    return OutOfMemoryError(
-        f"Memory ran out {what}. Batches are computed in parts where that helps; here it does not. {last}. End other "
-        "programs, make the model smaller, or drop long sentences with nmt prepare --set data.max_tokens=100; another "
-        f"run takes smaller batches with --set training.batch_size={smaller} --set "
-        f"training.micro_batches={2 * config.micro_batches}."
+@contextlib.contextmanager
+def shortage_in_words(where: str, config: Config) -> Iterator[None]:
+    """Raise OutOfMemoryError for memory that runs out in the block, which is ``where`` in training."""
+    try:
+        yield
+    except (tf.errors.ResourceExhaustedError, MemoryError) as error:
+        halvings = 1 if config.training.batch_size > 1 else None
+        raise OutOfMemoryError(
+            f"Memory ran out {where}. It must hold a batch and what its gradient needs. With more memory the same "
+            f"command goes on from the last state saved. {memory_remedy(config, halvings)}"
+        ) from error
+
+
+def memory_remedy(config: Config, halvings: int | None) -> str:
+    """Return what to do about a lack of memory: batches halved N times, in more micro-batches; None: no help."""
+    if halvings is None:
+        return (
+            "End other programs, make the model smaller, or drop long sentences with nmt prepare --set "
+            "data.max_tokens=100."
+        )
+    settings = config.training
+    return (
+        f"End other programs, or give --set training.batch_size={max(1, settings.batch_size // 2**halvings)} --set "
+        f"training.micro_batches={settings.micro_batches * 2**halvings}, which learns from as many tokens a step. A "
+        "run that has begun needs --allow-changes too."
     )

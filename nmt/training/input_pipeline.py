@@ -73,7 +73,7 @@ class InputPipeline:
             settings = self.config.training
             plan = plan_epoch(
                 self.split(epoch),
-                settings.largest_batch,
+                settings.batch_size,
                 seed=settings.seed,
                 epoch=epoch if settings.reshuffle else 1,
                 sort_by_length=settings.sort_by_length,

@@ -11,7 +11,6 @@ from nmt.runs.metrics import (
     Sample,
     SampleAttention,
     SampleMetrics,
-    ShortageMetrics,
     StepMetrics,
     StepValidation,
 )
@@ -58,9 +57,6 @@ class Listener:
     def on_step(self, event: StepEvent) -> None:
         """A step was taken."""
 
-    def on_shortage(self, metrics: ShortageMetrics) -> None:
-        """Memory did not hold a batch, or is not expected to; the step was taken in parts."""
-
     def on_validation_start(self, batches: int) -> None:
         """A validation of N ``batches`` begins; batches that are translated come on top."""
 
@@ -91,10 +87,6 @@ class MetricsFile(Listener):
         """Append the record of steps."""
         if event.metrics:
             self.run.append_metrics(event.metrics)
-
-    def on_shortage(self, metrics: ShortageMetrics) -> None:
-        """Append the record of the shortage."""
-        self.run.append_metrics(metrics)
 
     def on_validation(self, event: ValidationEvent) -> None:
         """Append the record of the validation and its samples."""

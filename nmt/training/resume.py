@@ -5,7 +5,6 @@ from pathlib import Path
 from nmt import runtime
 from nmt.config.model import ModelConfig
 from nmt.config.schema import Config
-from nmt.config.training import AUTO
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError
@@ -48,15 +47,6 @@ def resolved(config: Config, dataset: Dataset) -> Config:
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
-
-
-def with_batches_of(run: Run, config: Config) -> Config:
-    """Return the configuration of a resumed run with the batches that the run has, if it leaves their size open."""
-    if config.training.batch_size != AUTO:
-        return config
-    before = run.config().training
-    batches = {"batch_size": before.batch_size, "micro_batches": before.micro_batches}
-    return config.model_copy(update={"training": config.training.model_copy(update=batches)})
 
 
 def start_run(name: str, config: Config, dataset: Dataset, recipe: str | None = None) -> Run:

@@ -2,13 +2,11 @@
 
 import contextlib
 import dataclasses
-import json
 from types import TracebackType
 from typing import Self
 
 from nmt import runtime
 from nmt.cluster.team import Team
-from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset
 from nmt.data.manifest import read_manifest
@@ -17,7 +15,7 @@ from nmt.storage.atomic import refuse_existing
 from nmt.storage.file_lock import locked
 from nmt.storage.names import check_name
 from nmt.training.averaging import MakeDecode
-from nmt.training.resume import apply_changes, check_changes, resolved, start_run, with_batches_of
+from nmt.training.resume import apply_changes, check_changes, resolved, start_run
 from nmt.training.trainer import Trainer
 from nmt.version import version
 
@@ -90,24 +88,12 @@ class TrainingSession:
         if self.resumed and self.team.is_chief:
             if self.hold:
                 self._lock()
-            self.config = with_batches_of(self.run, self.config)
             changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
         workers = self.team.join(facts, self.config.training.reduction)
         with workers.exchanging():
-            self.config = self._as_chief(workers)
             decode = make_decode(self.config, self.dataset, workers)
             self.trainer = Trainer(self.run, self.config, self.dataset, decode, workers)
-        self.config = self.trainer.config
         return changes
-
-    def _as_chief(self, workers: Workers) -> Config:
-        """Return the configuration with the chief's batches, which it may have from the run."""
-        if workers.count == 1:
-            return self.config
-        settings = self.config.training
-        batches = {"batch_size": settings.batch_size, "micro_batches": settings.micro_batches}
-        batches = json.loads(workers.broadcast_text(json.dumps(batches).encode()))
-        return self.config.model_copy(update={"training": settings.model_copy(update=batches)})
 
     def _facts(self) -> dict[str, str]:
         """Return what must be equal on all workers, by name."""
@@ -124,8 +110,6 @@ class TrainingSession:
             apply_changes(self.run, self.config, self.dataset)
             return
         start_run(self.name, self.config, self.dataset, self.recipe)
-        if self.trainer.fitted:
-            self.trainer.fitted.write(self.run.fitted_batch_path)
         self._lock()
 
     def _lock(self) -> None:

@@ -51,7 +51,7 @@ class TrainState:
             ConfigError: for a model that does not fit the vocabularies.
         """
         runtime.start(config.training.seed)
-        self.config = config
+        self.config, self.vocabulary = config, vocabulary
         self.precision = runtime.resolve_precision(config.training.precision)
         self.model: Seq2SeqModel = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.totals = Totals()
@@ -77,9 +77,6 @@ class TrainState:
             batches: micro-batches of the step that this worker computes; the last step of an epoch may have fewer than
                 others, or none here.
             learning_rate: learning rate of the step.
-
-        Raises:
-            ShortageError: if memory does not hold a single sentence pair, or the update of the weights.
         """
         settings = self.config.training
         self.position.step += 1
@@ -87,12 +84,12 @@ class TrainState:
         first = self.position.step * settings.micro_batches
         rate = tf.constant(learning_rate, tf.float32)
         if settings.micro_batches == 1:
-            self.train_step.take(batches[0], rate, tf.constant([settings.seed, first], tf.int64))
+            self.train_step.step(*batches[0], rate, tf.constant([settings.seed, first], tf.int64))
             return
         for addition, batch in itertools.zip_longest(self.additions, batches):
             seed = tf.constant([settings.seed, first + addition.micro_batch], tf.int64)
             self.train_step.add(batch, seed, addition)
-        self.train_step.take_added(rate)
+        self.train_step.apply(rate)
 
     def next_epoch(self) -> None:
         """Move on to the beginning of the next epoch."""

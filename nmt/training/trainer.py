@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 from nmt import runtime
 from nmt.cluster.workers import Workers, check_together
 from nmt.config.schema import Config
-from nmt.config.training import AUTO
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
 from nmt.runs.energy import EnergyMeter
-from nmt.runs.fitted_batch import FittedBatch
 from nmt.runs.metrics import (
     AverageMetrics,
     EpochMetrics,
-    ShortageMetrics,
     StepMetrics,
     StepValidation,
     best_of,
@@ -27,14 +24,12 @@ from nmt.runs.weights import weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
-from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, out_of_memory
+from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, shortage_in_words
 from nmt.training.initial_weights.setting import set_initial_weights, starts_at_random
-from nmt.training.input_pipeline import Batch, InputPipeline
+from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
-from nmt.training.memory.fit import Fit, choose_batch, measure_fit, with_batch
 from nmt.training.optimization.accumulators import Sums
-from nmt.training.optimization.batch_limit import ShortageError
 from nmt.training.resume import check_lengths
 from nmt.training.saver import IdleSaver, Saver
 from nmt.training.state import TrainState
@@ -63,17 +58,12 @@ class Trainer:
             ConfigError: for a model that does not fit the dataset.
             DataError: if no checkpoint can be used.
             NotFoundError, ConflictError: for initial weights that are missing or of another vocabulary.
-            NmtError: if ``training.batch_size`` is auto, and no batch fits into memory.
         """
         self.run, self.config, self.workers = run, config, workers or Workers()
         check_lengths(config.model, dataset.manifest)
-        self._build(dataset, decode)
-        self.fit: Fit | None = None
-        """Memory that the longest batches take, if it has been measured."""
-        self.fitted: FittedBatch | None = None
-        """Batch size that was chosen for ``auto``; ``config`` has it too."""
-        if config.training.batch_size == AUTO:
-            config = self._choose_batch(dataset, decode)
+        self.pipeline = InputPipeline.of(config, dataset, self.workers)
+        self.state = TrainState(config, dataset.manifest.vocabulary, self.workers)
+        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode, self.workers)
         self.check: Callable[[], None] = never_stop
 
         self.damaged: list[str] = []
@@ -84,25 +74,6 @@ class Trainer:
         self.validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
         self.saver = (Saver if self.workers.is_chief else IdleSaver)(run, config.training, loop)
         self.listeners: list[Listener] = [self.saver.metrics_file]
-        self._limit = self.state.train_step.limit.tokens
-        self._save_due = False  # after a shortage: a resumed run computes the same batches in parts from the same step
-
-    def _build(self, dataset: Dataset, decode: Decode | None) -> None:
-        """Build what depends on the configuration: batches, model, validation."""
-        self.pipeline = InputPipeline.of(self.config, dataset, self.workers)
-        self.state = TrainState(self.config, dataset.manifest.vocabulary, self.workers)
-        limit, split = self.state.train_step.validation_limit, dataset.split("validation")
-        self.validator = Validator(self.state.model, self.config, split, decode, self.workers, limit)
-
-    def _choose_batch(self, dataset: Dataset, decode: Decode | None) -> Config:
-        """Choose the batch size, and return the configuration with it."""
-        self.fit = measure_fit(self.pipeline, self.state, self.validator)
-        self.fitted = choose_batch(self.config, self.fit, self.workers)
-        self.config = with_batch(self.config, self.fitted)
-        if self.fitted.batch_size < self.fitted.default_size:
-            self.fit = None
-            self._build(dataset, decode)
-        return self.config
 
     def _restore(self, dataset: Dataset) -> LoopState | None:
         """Restore the newest checkpoint, or set the initial weights; returns the position of the checkpoint."""
@@ -205,7 +176,8 @@ class Trainer:
         meter = None if position.steps_in_epoch else EnergyMeter()  # the energy of an interrupted epoch is unknown
         started = time.perf_counter()
         for batches in self.pipeline.step_batches(epoch, position.steps_in_epoch):
-            self._step(batches)
+            with shortage_in_words(f"in step {position.step + 1:,}", self.config):
+                self.state.step(batches, self.pipeline.learning_rate(position.step + 1))
             is_logged = position.step % self.config.training.log_every == 0
             needed = any(listener.needs_totals() for listener in self.listeners)
             totals = self._read_totals() if needed or is_logged else None
@@ -218,26 +190,12 @@ class Trainer:
                 listener.on_step(event)
             if position.steps_in_epoch < steps:
                 self._validate_within_epoch()
-            if self.saver.is_due(position.step) or self._save_due:
+            if self.saver.is_due(position.step):
                 self._save()
             self.saver.check()
             self.check()
             started = time.perf_counter()
         self._end_epoch(epoch, meter)
-
-    def _step(self, batches: list[Batch]) -> None:
-        """Take a step; tell of a batch that memory did not hold."""
-        position = self.state.position
-        try:
-            self.state.step(batches, self.pipeline.learning_rate(position.step + 1))
-        except ShortageError as error:
-            raise out_of_memory(f"in step {position.step:,} {error}", self.saver.saved, self.config.training) from None
-        limit = self.state.train_step.limit.tokens
-        if limit < self._limit:
-            self._limit = limit
-            record = ShortageMetrics(epoch=position.epoch + 1, step=position.step, tokens=limit + 1)
-            self._tell(lambda listener: listener.on_shortage(record))
-            self._save_due = True
 
     def _step_metrics(self, totals: Sums) -> StepMetrics | None:
         position = self.state.position
@@ -299,8 +257,6 @@ class Trainer:
             return self.validator.validate(weights, after_batch, own=own)
         except DivergedError:
             raise self._diverged(f"validation loss after step {self.state.position.step}") from None
-        except ShortageError as error:
-            raise out_of_memory(f"in validation {error}", self.saver.saved, self.config.training) from None
 
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
@@ -320,7 +276,6 @@ class Trainer:
     def _save(self, epoch_weights: Arrays | None = None) -> None:
         """Save a checkpoint in the background; before it the weights of an epoch that has ended."""
         self._read_totals()
-        self._save_due = False
         if not self.saver.writes:
             return
         self.saver.wait()

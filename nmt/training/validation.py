@@ -17,10 +17,9 @@ from nmt.models.weights import swapped_weights
 from nmt.runs.metrics import DecodedValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
-from nmt.training.divergence import DivergedError
+from nmt.training.divergence import DivergedError, shortage_in_words
 from nmt.training.input_pipeline import Batch
 from nmt.training.optimization.accumulators import Sums, Totals, stacked
-from nmt.training.optimization.batch_limit import BatchLimit, Bounds
 from nmt.training.optimization.losses import cross_entropy
 from nmt.training.optimization.step import BATCH
 
@@ -59,19 +58,16 @@ class Validator:
         split: Split,
         decode: Decode | None = None,
         workers: Workers | None = None,
-        limit: BatchLimit | None = None,
     ) -> None:
         """Take the model, whose weights may change later, and the validation split.
 
-        ``decode`` is a function that translates; ``workers``: None for this process alone; ``limit``: the largest batch
-        that memory holds, as far as it is known.
+        ``decode`` is a function that translates; ``workers``: None for this process alone.
         """
         self.model, self.config, self.split, self.decode = model, config, split, decode
-        self.workers, self.limit = workers or Workers(), limit or BatchLimit()
+        self.workers = workers or Workers()
         self.totals = Totals()
         self.step = make_validation_step(model, self.totals, self.workers)
-        self.part_sums = make_part_sums(model)
-        self.add_sums = tf.function(lambda sums: _add_all(sums, self.totals, self.workers))
+        self.pass_turn = make_validation_pass(self.totals, self.workers)
 
     def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:
         """Return the quality of weights.
@@ -83,8 +79,9 @@ class Validator:
 
         Raises:
             DivergedError: if the loss is not finite; nothing is translated then.
+            OutOfMemoryError: if memory does not hold a batch.
         """
-        with swapped_weights(self.model, None if own else weights):
+        with swapped_weights(self.model, None if own else weights), shortage_in_words("in validation", self.config):
             loss, accuracy = self.teacher_forced(check)
         if not math.isfinite(loss):
             raise DivergedError(
@@ -99,28 +96,11 @@ class Validator:
         own = self.batches(self.workers.turns(self.plan))
         for batch in itertools.islice(itertools.chain(own, itertools.repeat(None)), self.rounds):
             if batch is None:
-                self.add_sums(tf.zeros([3], tf.float64))
+                self.pass_turn()
             else:
-                self.validate_batch(batch)
+                self.step(*batch)
             check()
         return self.totals.read().means
-
-    def validate_batch(self, batch: Batch) -> None:
-        """Add the sums of a batch, in parts if memory does not hold it.
-
-        Parts sum in float64 what a whole batch sums in float32, so that the last digits of the loss may differ.
-
-        Raises:
-            ShortageError: if memory does not hold a single sentence pair.
-        """
-        sums: list[tf.Tensor] = []
-
-        def in_parts(bounds: Bounds) -> None:
-            sums[:] = [self.part_sums(*(side[first:end] for side in batch)) for first, end in bounds]
-
-        if self.limit.compute(batch, lambda: self.step(*batch), in_parts, lambda: True):
-            self.add_sums(tf.add_n(sums))
-        self.limit.settle()
 
     @property
     def rounds(self) -> int:
@@ -132,7 +112,7 @@ class Validator:
         """Batches as indices of pairs, sorted by length: their order does not matter."""
         settings = self.config.training
         return plan_epoch(
-            self.split, settings.largest_batch, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
+            self.split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
         )
 
     def batches(self, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
@@ -150,27 +130,22 @@ def make_validation_step(
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
-        _add_all(_sums(model, source, target), totals, workers)
+        states, targets = model.teacher_forcing(source, target)
+        _add_all(stacked(cross_entropy(model.output_projection().logits(states), targets)), totals, workers)
 
     return validation_step
 
 
-def make_part_sums(model: Seq2SeqModel) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """Return the traced sums of a part of a batch, float64 [3], which are added to nothing."""
+def make_validation_pass(totals: Totals, workers: Workers) -> Callable[[], None]:
+    """Return the traced turn of a worker for whom no batch is left."""
 
-    @tf.function(input_signature=BATCH)
-    def part_sums(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        return _sums(model, source, target)
+    @tf.function
+    def validation_pass() -> None:
+        _add_all(tf.zeros([3], tf.float64), totals, workers)
 
-    return part_sums
-
-
-def _sums(model: Seq2SeqModel, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    states, targets = model.teacher_forcing(source, target)
-    return stacked(cross_entropy(model.output_projection().logits(states), targets))
+    return validation_pass
 
 
 def _add_all(sums: tf.Tensor, totals: Totals, workers: Workers) -> None:
-    with tf.control_dependencies([sums]):  # a batch that fails must leave the exchange to its parts
-        for one in tf.unstack(workers.gather(sums), workers.count):
-            totals.add(one)
+    for one in tf.unstack(workers.gather(sums), workers.count):
+        totals.add(one)

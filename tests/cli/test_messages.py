@@ -28,9 +28,6 @@ from conftest import nmt as in_a_process
 
 from nmt.data.sources import public as downloads
 from nmt.runtime import tf
-from nmt.training.memory.demand import Demand  # noqa: F401 - of a row, as the next two
-from nmt.training.memory.fit import Fit  # noqa: F401
-from nmt.training.optimization.batch_limit import ShortageError  # noqa: F401
 
 TEXTS = Path(__file__).with_name("messages.txt")
 
@@ -414,16 +411,11 @@ $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids 
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5  => this model reads at most 5
 $ nmt train --run new --from bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
-& nmt.training.trainer.measure_fit = lambda *_: Fit([Demand(64, 9, ((0, 0), (64, 640_000_000)))] * 2, [], 5_000_000, 0)
-$ nmt train --config base.yaml --run new --set training.batch_size=auto  => No batch fits into memory
-& nmt.training.optimization.batch_limit.BatchLimit.bounds = lambda *_: (_ for _ in ()).throw(ShortageError("on a pair"))
-$ nmt train --config base.yaml --run new  => Memory ran out before training on a pair
+$ nmt train --config base.yaml --run new --set training.batch_size=auto  => A batch depends on the configuration alone
+& nmt.training.state.TrainState.step = lambda *_: (_ for _ in ()).throw(exhausted())
+$ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.model_search.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
 $ nmt translate 'im thirsty'  => A batch of sentences is translated at once and must fit
-$ printf '{}' > checkpoints/base/batch_size.json
-$ nmt info --json  => it has no format. nmt train wrote it
-$ printf '{"format": 1, "batch_type": "words"}' > checkpoints/base/batch_size.json
-$ nmt info --json  => checkpoints/base/batch_size.json is damaged: Input should
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00

@@ -42,26 +42,6 @@ from nmt.training.optimization.step import TrainStep
 TrainStep.add = lambda *_: time.sleep(1000)
 main()
 """
-SHORT = """
-from nmt.cli.app import main
-from nmt.runtime import tf
-from nmt.training.optimization.step import TrainStep
-make = TrainStep.__init__
-
-def make_short(self, *arguments):
-    make(self, *arguments)
-    add = self._traced_add
-
-    def fail(source, target, seed, slot):
-        if int(seed[1]) == 4 * 7 + 3 and self._completed > 20:  # not in the estimate before
-            raise tf.errors.ResourceExhaustedError(None, None, "no memory for a tensor")
-        add(source, target, seed, slot)
-
-    self._traced_add = fail
-
-TrainStep.__init__ = make_short
-main()
-"""
 CLUSTER_VARIABLES = ("TF_CONFIG", "SLURM_STEP_NUM_TASKS")
 
 
@@ -147,28 +127,6 @@ def test_the_bits_do_not_depend_on_the_number_of_workers(
     assert steps >= 200
     for workers in ("2", "4"):
         assert train(prepared, f"{name}-{workers}", *settings, "--workers", workers) == alone
-
-
-@pytest.mark.slow
-def test_a_shortage_of_one_worker_is_agreed_upon(prepared: Path) -> None:
-    """Memory runs out in the last micro-batch of step 7, which the second worker computes."""
-    settings = [
-        "--config", "transformer.yaml", "--set", "training.epochs=1", "--set", "training.precision=float32",
-        "--threads", "1",
-    ]  # fmt: skip
-    command, outcomes = [sys.executable, "-c", SHORT, "train"], []
-    for workers in (1, 2):
-        hosts = ",".join(layout.address for layout in local_layouts(workers))
-        places = [["--hosts", hosts, "--index", str(rank)] for rank in range(workers)] if workers > 1 else [[]]
-        name = f"short-{workers}"
-        processes = [start(prepared, "--run", name, *settings, *place, command=command) for place in places]
-        for process in processes:
-            output, errors = process.communicate(timeout=280)
-            assert process.returncode == 0, f"{output}\n{errors}"
-        outcomes.append(outcome(Run(prepared / "checkpoints" / name)))
-    lines = [line for line in outcomes[0]["metrics"] if line["kind"] == "shortage"]  # type: ignore[attr-defined]
-    assert [line["step"] for line in lines] == [7]
-    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.slow

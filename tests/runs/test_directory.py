@@ -17,7 +17,6 @@ from nmt.runs.metrics import (
     Metrics,
     Sample,
     SampleMetrics,
-    ShortageMetrics,
     StepMetrics,
     StepValidation,
 )
@@ -35,7 +34,6 @@ VALIDATIONS = st.builds(
     StepValidation, epoch=COUNTS, step=COUNTS, validation_loss=NUMBERS, validation_accuracy=NUMBERS,
     validation_bleu=st.none() | NUMBERS,
 )  # fmt: skip
-SHORTAGES = st.builds(ShortageMetrics, epoch=COUNTS, step=COUNTS, tokens=COUNTS)
 SENTENCES = st.builds(Sample, source=st.text(), reference=st.text(), translation=st.text())
 SAMPLES = st.builds(SampleMetrics, epoch=COUNTS, step=COUNTS, samples=st.lists(SENTENCES))
 
@@ -70,7 +68,7 @@ def a_step(step: int) -> StepMetrics:
 
 
 @QUICK
-@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES | SHORTAGES))
+@given(st.lists(STEPS | EPOCHS | VALIDATIONS | SAMPLES))
 def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> None:
     run.metrics_path.unlink(missing_ok=True)
     for record in records:
@@ -86,6 +84,14 @@ def test_each_record_is_a_line_of_json(run: Run) -> None:
     assert json.loads(line) == {
         "kind": "step", "epoch": 1, "step": 5, "loss": 3.0, "accuracy": 0.1, "learning_rate": 1e-4,
     }  # fmt: skip
+
+
+def test_lines_of_kinds_that_are_no_longer_written_are_passed_over(run: Run) -> None:
+    run.append_metrics(a_step(5))
+    with run.metrics_path.open("a") as file:
+        file.write('{"kind": "shortage", "epoch": 1, "step": 5, "tokens": 900}\n')
+    run.append_metrics(a_step(10))
+    assert run.metrics() == [a_step(5), a_step(10)]
 
 
 def test_a_last_line_cut_anywhere_is_left_out(run: Run) -> None:

@@ -19,7 +19,6 @@ from nmt.data.dataset import open_dataset
 from nmt.errors import ConflictError
 from nmt.runs.directory import Run
 from nmt.training.interrupts import StopRequested
-from nmt.training.optimization.batch_limit import ShortageError
 from nmt.tuning.best import write_best
 from nmt.tuning.record import TuningFolder, TuningRecord, read_record
 from nmt.tuning.runner import Measured, Outcome, TrialFailedError, TrialPlan, Watch
@@ -136,7 +135,7 @@ def test_a_candidate_that_memory_does_not_hold_fails_alone(
     trained_project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def short(*_: object) -> None:
-        raise ShortageError("on a single sentence pair of 9 tokens")
+        raise MemoryError
 
     monkeypatch.chdir(trained_project)
     tuning = open_tuning(Request(name="short", config="base.yaml"))

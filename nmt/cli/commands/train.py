@@ -225,7 +225,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     from nmt.cluster.workers import WorkerLostError, check_together
     from nmt.tracking.registry import tracking
     from nmt.training.console import Console
-    from nmt.training.estimate import estimate
+    from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
     from nmt.training.resume import environment_differences
 
@@ -243,8 +243,6 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
     shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
-    if trainer.fitted:
-        say(trainer.fitted.text)
     if shared and config.training.reduction == "fastest":
         say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
@@ -256,6 +254,8 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
             with trainer.workers.exchanging():
                 if not trainer.is_trained:
                     trainer.check = check_together(trainer.workers, shutdown.check, StopRequested)
+                    if shortage := foreseen_shortage(trainer):
+                        say(shortage)  # before a batch is computed, since the system may end the process there
                     say(estimate(trainer).text)
                 if dry_run:
                     say("A dry run: nothing was written.")

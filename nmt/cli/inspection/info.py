@@ -93,17 +93,8 @@ def _describe_run(name: str | None, *, as_json: bool) -> None:
 
 def _print_progress(run: "Run", config: "Config") -> None:
     from nmt.runs.epoch_ranges import in_ranges
-    from nmt.runs.fitted_batch import read_fitted_batch
-    from nmt.runs.metrics import ShortageMetrics, best_of, weights_id
+    from nmt.runs.metrics import best_of, weights_id
 
-    if fitted := read_fitted_batch(run.fitted_batch_path):
-        typer.echo(fitted.text)
-    for record in run.metrics():
-        if isinstance(record, ShortageMetrics):
-            typer.echo(
-                f"From step {record.step:,} on, batches of {record.tokens:,} tokens, padding counted, were computed in "
-                "parts for want of memory"
-            )
     typer.echo(f"Epochs trained: {len(run.epochs())} of {config.training.epochs}")
     best = best_of(run.validations(), config.training.best_by)
     if best:
@@ -123,15 +114,10 @@ def _print_progress(run: "Run", config: "Config") -> None:
 
 def _progress(run: "Run", config: "Config") -> dict[str, Any]:
     """Return the epochs, the best validation and the average of a run as what JSON holds."""
-    from nmt.runs.fitted_batch import read_fitted_batch
-    from nmt.runs.metrics import ShortageMetrics, best_of, weights_id
+    from nmt.runs.metrics import best_of, weights_id
 
-    fitted = read_fitted_batch(run.fitted_batch_path)
-    shortages = [record for record in run.metrics() if isinstance(record, ShortageMetrics)]
     best, mean = best_of(run.validations(), config.training.best_by), run.average()
     return {
-        "chosen_batch": fitted and fitted.model_dump(mode="json"),
-        "shortages": [record.model_dump(mode="json") for record in shortages],
         "epochs": len(run.epochs()),
         "best": best
         and {"weights": weights_id(best), "loss": best.validation_loss, "accuracy": best.validation_accuracy},

@@ -71,10 +71,10 @@ def _plans(split: "Split", config: "Config", dataset: "Dataset") -> "list[BatchP
     plans = []
     for by_length in orders:
         plan = plan_epoch(
-            split, training.largest_batch, seed=training.seed, epoch=1, sort_by_length=by_length,
+            split, training.batch_size, seed=training.seed, epoch=1, sort_by_length=by_length,
             batch_type=training.batch_type,
         )  # fmt: skip
-        size = f"{training.largest_batch:,} {'pairs' if in_sentences else 'target tokens'}"
+        size = f"{training.batch_size:,} {'pairs' if in_sentences else 'target tokens'}"
         order = "by length" if by_length else "random order"
         plans.append(padding_of(f"{size}, {order}", plan, sides, marks, to_longest=training.pad_to_longest))
     return plans

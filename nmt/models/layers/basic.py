@@ -8,7 +8,6 @@ import zlib
 from typing import Any, Literal
 
 from nmt.models.layers.ops import Projection, dropout, dropout_scale, layer_normalization, linear, relu_dropout, sizes
-from nmt.models.layers.part_seed import DropoutSeed, PartSeed
 from nmt.models.layers.positions import BASE, angle_rates
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import FIRST_WORD, UNK
@@ -207,10 +206,9 @@ class SeededDropout(Layer):
         self.rate = rate
         self.number = zlib.crc32(name.encode()) >> 1
 
-    def own_seed(self, seed: DropoutSeed) -> DropoutSeed:
-        """Return this layer's seed from the seed of the step: int64 [2] both, or that of a part of a batch."""
-        own = tf.constant([self.number << 32, 0], tf.int64)  # the run's seed has the lower 32 bits
-        return seed.shifted(own) if isinstance(seed, PartSeed) else seed + own
+    def own_seed(self, seed: tf.Tensor) -> tf.Tensor:
+        """Return this layer's seed from the seed of the step: int64 [2] both."""
+        return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed has the lower 32 bits
 
 
 class Dropout(SeededDropout):
@@ -221,8 +219,8 @@ class Dropout(SeededDropout):
     padded rows, [B, L, D], at the same rate.
     """
 
-    def call(self, x: tf.Tensor, seed: DropoutSeed | None = None) -> tf.Tensor:
-        """Return x with dropout by a seed, int64 [2] (run, step) or of a part; x itself without a seed."""
+    def call(self, x: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Return x with dropout by a seed, int64 [2] (run, step); x itself without a seed."""
         if seed is None or self.rate == 0:
             return x
         return dropout(x, self.rate, self.own_seed(seed))
@@ -234,15 +232,11 @@ class WordDropout(SeededDropout):
     The model learns to translate around unknown words and depends less on its own mistakes earlier in a translation.
     """
 
-    def call(self, ids: tf.Tensor, seed: DropoutSeed | None = None) -> tf.Tensor:
-        """Return ids, int32 of any shape, with word dropout by a seed as of ``Dropout``; unchanged without a seed."""
+    def call(self, ids: tf.Tensor, seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Return ids, int32 of any shape, with word dropout by a seed, int64 [2]; unchanged without a seed."""
         if seed is None or self.rate == 0:
             return ids
-        own = self.own_seed(seed)
-        if isinstance(own, PartSeed):
-            random = own.draw(tf.random.stateless_uniform, ids)
-        else:
-            random = tf.random.stateless_uniform(tf.shape(ids), own)
+        random = tf.random.stateless_uniform(tf.shape(ids), self.own_seed(seed))
         return tf.where((ids >= FIRST_WORD) & (random < self.rate), UNK, ids)
 
 

@@ -10,7 +10,6 @@ Shapes: N tokens or rows, D input width, F output width, V vocabulary.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nmt.models.layers.part_seed import DropoutSeed, PartSeed
 from nmt.runtime import tf
 
 # Dropout compares random bytes: a quarter of the random bits that floats would take.
@@ -114,7 +113,7 @@ def _normalized_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: f
     return normalized(x, gamma, beta)
 
 
-def dropout(x: tf.Tensor, rate: float, seed: DropoutSeed) -> tf.Tensor:
+def dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """Set a share of x to zero and scale the rest up (inverted dropout, Srivastava et al. 2014).
 
     The dropped elements are a pure function of ``seed``, int64 [2], and the number of elements of x. A random byte
@@ -135,22 +134,15 @@ def _bytes_dropped(rate: float) -> int:
     return min(max(1, round(BYTE_VALUES * rate)), BYTE_VALUES - 1) if rate else 0
 
 
-def _kept(x: tf.Tensor, rate: float, seed: DropoutSeed) -> tf.Tensor:
+def _kept(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """Return 0 where an element of x is dropped, else 1: shape and dtype of x."""
-    if isinstance(seed, PartSeed):
-        random = seed.draw(lambda shape, own: _random_bytes(shape, tf.reduce_prod(shape), own), x)
-    else:
-        random = _random_bytes(tf.shape(x), tf.size(x), seed)
-    return tf.cast(random >= tf.constant(_bytes_dropped(rate), tf.uint8), x.dtype)
-
-
-def _random_bytes(shape: tf.Tensor, count: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Return random bytes of a shape with N elements, ``count``: uint8."""
+    count = tf.size(x)
     words = tf.random.stateless_uniform([(count + 3) // 4], seed, minval=None, maxval=None, dtype=tf.uint32)
-    return tf.reshape(tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count], shape)
+    random = tf.reshape(tf.bitcast(words, tf.uint8), [-1])[:count]
+    return tf.cast(tf.reshape(random, tf.shape(x)) >= tf.constant(_bytes_dropped(rate), tf.uint8), x.dtype)
 
 
-def relu_dropout(x: tf.Tensor, rate: float, seed: DropoutSeed) -> tf.Tensor:
+def relu_dropout(x: tf.Tensor, rate: float, seed: tf.Tensor) -> tf.Tensor:
     """Return dropout(max(0, x)) without its scale, which the next matrix takes instead: it has fewer elements.
 
     Drops the same elements as ``dropout``. The gradient of both passes where the result is above zero.

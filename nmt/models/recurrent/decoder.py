@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from nmt.config.model import RecurrentConfig
 from nmt.models.layers.basic import Dropout, Layer
 from nmt.models.layers.ops import flat_rows, sizes
-from nmt.models.layers.part_seed import PartSeed
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import Cell, State, run_cell
@@ -134,8 +133,6 @@ class Decoder(Layer, abc.ABC):
         if dropout_seed is None or self.config.dropout == 0:
             return []
         ones = tf.ones([*shape[:2], self.config.width], self.compute_dtype)
-        if isinstance(dropout_seed, PartSeed):
-            dropout_seed = dropout_seed._replace(time_major=True)
         return [dropout(ones, dropout_seed) for dropout in self.dropouts[1:]]
 
     def _run_cells(

@@ -6,9 +6,7 @@ Shapes: B batch, L length of either side, N real tokens, U different words, D wi
 from collections.abc import Callable
 from typing import NamedTuple
 
-from nmt.models.layers.basic import WordDropout
 from nmt.models.layers.ops import sizes
-from nmt.models.layers.part_seed import DropoutSeed, PartSeed
 from nmt.models.layers.unpadding import Unpadding, gather_or_zero
 from nmt.runtime import tf
 
@@ -71,27 +69,10 @@ class Words(NamedTuple):
     """Number of the word of each real token: int32 [N]."""
 
     @classmethod
-    def of(
-        cls,
-        ids: tf.Tensor,
-        embed: Callable[[tf.Tensor, DropoutSeed | None], tf.Tensor],
-        word_dropout: WordDropout,
-        seed: DropoutSeed | None = None,
-    ) -> "Words":
-        """Return the words of real tokens.
-
-        Args:
-            ids: int32 [N].
-            embed: function from ids and a dropout seed to vectors.
-            word_dropout: word dropout on the ids.
-            seed: seed of dropout. For a part of a batch the words are those of the whole batch, since dropout depends
-                on their order.
-        """
-        if isinstance(seed, PartSeed):
-            vectors, numbers = cls.of(seed.tokens(), embed, word_dropout, seed.seed)
-            return cls(vectors, tf.slice(numbers, [seed.first_token], [tf.size(ids)]))
-        different, numbers = tf.unique(word_dropout(ids, seed))
-        return cls(embed(different, seed), numbers)
+    def of(cls, ids: tf.Tensor, embed: Callable[[tf.Tensor], tf.Tensor]) -> "Words":
+        """Return the words of the real tokens int32 [N], by a function from ids to vectors."""
+        different, numbers = tf.unique(ids)
+        return cls(embed(different), numbers)
 
     def to_tokens(self, x: tf.Tensor) -> tf.Tensor:
         """[U, D] -> [N, D]."""

@@ -120,10 +120,8 @@ class Recurrent(Seq2SeqModel):
     ) -> RecurrentEncoderOutput:
         """Read source ids, int32 [B, S]; see ``Seq2SeqModel``. Padding is removed in any case."""
         unpadding, lengths = Unpadding.of(source), _lengths(source)
-        words = Words.of(
-            unpadding.flatten(source), lambda ids, seed: self.encoder.dropouts[0](self.source_embedding(ids), seed),
-            self.source_word_dropout, dropout_seed,
-        )  # fmt: skip
+        ids = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
+        words = Words.of(ids, lambda ids: self.encoder.dropouts[0](self.source_embedding(ids), dropout_seed))
         outputs, finals = self.encoder(words, unpadding, lengths, dropout_seed)
         attention = self.decoder.attention
         annotations = (attention.source(unpadding.restore(outputs), lengths),) if attention else ()
@@ -191,10 +189,8 @@ class Recurrent(Seq2SeqModel):
         weights: bool = False,
     ) -> tuple[tf.Tensor, Features]:
         """Return what the output layer reads of the real tokens of targets [B, T], [N, D], and their features."""
-        words = Words.of(
-            unpadding.flatten(target), lambda ids, seed: self.decoder.dropouts[0](self.target_embedding(ids), seed),
-            self.target_word_dropout, dropout_seed,
-        )  # fmt: skip
+        ids = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
+        words = Words.of(ids, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
         features = self.decoder.run(
             words, self._start(encoded, encoded.layers), _only(encoded.source), unpadding,
             tf.reduce_sum(tf.cast(unpadding.tokens < tf.size(unpadding.indices), tf.int32), axis=1),

@@ -3,7 +3,6 @@
 from nmt.cluster.summation import slots
 from nmt.cluster.workers import Workers
 from nmt.runtime import tf
-from nmt.training.optimization.batch_limit import UNLIMITED
 from nmt.training.optimization.nonfinite import NONE, NonFiniteTracker
 
 
@@ -17,19 +16,16 @@ class GradientSums(tf.Module):
     def __init__(self, weights: list[tf.Variable], micro_batches: int, workers: Workers) -> None:
         """Take the weights, the number of micro-batches of a step, and the workers who share them."""
         super().__init__(name="gradient_sums")
-        self._workers, self._weights, self._share = workers, weights, workers.share(micro_batches)
-        self.slots = [self._new_slot() for _ in range(slots(len(self._share)))]
+        self._workers = workers
+        self.slots = [
+            [
+                *(tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights),
+                tf.Variable(tf.zeros([3], tf.float64), trainable=False),
+            ]
+            for _ in range(slots(len(workers.share(micro_batches))))
+        ]
         # The first and the last micro-batch with a non-finite loss, and the last of all.
         self.numbers = tf.Variable([NONE] * 3, dtype=tf.int64, trainable=False)
-        self.limit = tf.Variable(UNLIMITED, dtype=tf.int64, trainable=False)
-        """Limit that this worker has found (see ``BatchLimit``); after ``take`` the lowest of all workers."""
-        self._part_slot: list[tf.Variable] = []
-
-    def _new_slot(self) -> list[tf.Variable]:
-        return [
-            *(tf.Variable(tf.zeros_like(weight), trainable=False) for weight in self._weights),
-            tf.Variable(tf.zeros([3], tf.float64), trainable=False),
-        ]
 
     def add(self, gradients: list[tf.Tensor], sums: tf.Tensor, batch: tf.Tensor, slot: tf.Tensor) -> None:
         """Add a micro-batch to a slot.
@@ -50,34 +46,9 @@ class GradientSums(tf.Module):
             add_to(self.slots[0])
         else:
             tf.switch_case(slot, [lambda variables=variables: add_to(variables) for variables in self.slots])
-        self._note(sums, batch)
-
-    def _note(self, sums: tf.Tensor, batch: tf.Tensor) -> None:
         first, last, _ = tf.unstack(self.numbers)
         bad = ~tf.math.is_finite(sums[0])
         self.numbers.assign([tf.where(bad & (first < 0), batch, first), tf.where(bad, batch, last), batch])
-
-    def begin_parts(self) -> None:
-        """Set the sums over the parts of a micro-batch to zeros.
-
-        They are apart from those of other micro-batches, whose number here depends on the number of workers.
-        """
-        if not self._part_slot:
-            self._part_slot = self.slots[0] if len(self._share) == 1 else self._new_slot()
-        for variable in self._part_slot:
-            variable.assign(tf.zeros_like(variable))
-
-    def add_part(self, gradients: list[tf.Tensor], sums: tf.Tensor) -> None:
-        """Add a part of a micro-batch; arguments as of ``add``."""
-        for variable, value in zip(self._part_slot, [*gradients, sums], strict=True):
-            variable.assign_add(value)
-
-    def end_parts(self, batch: tf.Tensor, slot: int) -> None:
-        """Add the sums over the parts to a slot; ``batch`` as of ``add``."""
-        self._note(self._part_slot[-1].read_value(), batch)
-        if self._part_slot is not self.slots[0]:
-            for total, part in zip(self.slots[slot], self._part_slot, strict=True):
-                total.assign_add(part)
 
     def merge(self, slot: int) -> None:
         """Add a slot to the one before it, and clear it."""
@@ -93,9 +64,7 @@ class GradientSums(tf.Module):
         """
         *gradients, sums = (variable.read_value() for variable in self.slots[0])
         gradients, sums = self._workers.total(gradients, sums)
-        own = tf.concat([self.numbers.read_value(), self.limit.read_value()[tf.newaxis]], axis=0)
-        firsts, lasts, numbers, limits = tf.unstack(self._workers.gather(own), axis=1)
-        self.limit.assign(tf.reduce_min(limits))
+        firsts, lasts, numbers = tf.unstack(self._workers.gather(self.numbers.read_value()), axis=1)
         first, last = tf.reduce_min(tf.where(firsts < 0, tf.int64.max, firsts)), tf.reduce_max(lasts)
         nonfinite.note(last >= 0, first)
         nonfinite.note(last >= 0, last)

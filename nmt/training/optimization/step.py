@@ -6,17 +6,13 @@ Shapes: B batch, S source length, T target length.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from nmt.cluster.summation import Addition
 from nmt.cluster.workers import Workers
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
-from nmt.tokenizers.base import PAD
 from nmt.training.optimization.accumulators import Totals, stacked
-from nmt.training.optimization.batch_limit import BatchLimit, Bounds, updating
 from nmt.training.optimization.gradient_sums import GradientSums
 from nmt.training.optimization.loss_scale import LossScale
 from nmt.training.optimization.losses import fused_linear_cross_entropy
@@ -26,7 +22,6 @@ from nmt.training.optimization.optimizer import Adam, MovingAverage
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED, SLOT = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64), tf.TensorSpec([], tf.int32)
-ROWS = tf.TensorSpec([2], tf.int32)
 SECOND_PASS = [0, 1 << 62]
 """Offset of the dropout seed of the second pass of R-Drop: batches have smaller numbers."""
 
@@ -40,12 +35,6 @@ class TrainStep:
     a step with such a batch or with a non-finite gradient norm is skipped: weights, moments, averages and totals stay.
     Otherwise the norm is unknown, since it would cost a pass over all gradients, and the step is taken. In float16,
     gradients that overflow with a finite loss skip the step and halve the loss scale, without a record.
-
-    A batch that memory does not hold is computed in parts (see ``BatchLimit``). Dropout is that of the whole batch, and
-    the gradients of the parts are summed, so that the step differs from the whole one by rounding alone: in float32 by
-    its last bits, in bfloat16 and float16 also by the rounding of each part's gradients to that type. Loss, accuracy
-    and counts of tokens are sums over the same tokens. All that a step changes is assigned after its last gradient is
-    computed, so that a shortage on the way leaves weights, moments, averages, sums and totals as they were.
     """
 
     def __init__(
@@ -58,31 +47,21 @@ class TrainStep:
         self.skips = bool(config.skip_nonfinite or config.clip_norm or self.loss_scale)
         weights = optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
-        self.limit, self.validation_limit = BatchLimit(), BatchLimit()
-        """Largest batches of training and of validation; here because they are saved with the state of the step."""
-        self._assigned = tf.Variable(0, dtype=tf.int64, trainable=False)  # batches whose gradients began to be used
-        self._completed = 0  # of these, those that ended without an error
-        self._workers = workers
         if config.micro_batches > 1:
             self.sums = GradientSums(weights, config.micro_batches, workers)
         self.step = self._traced(self._step, (*BATCH, RATE, SEED))
         self._traced_add = self._traced(self._add, (*BATCH, SEED, SLOT))
         self._traced_merge = self._traced(self._merge)
         self.apply = self._traced(self._apply, (RATE,))
-        # Not by XLA, for which the sizes of the parts would have to be static.
-        self._traced_part = self._traced(self._add_part, (*BATCH, ROWS, SEED), xla=False)
-        self._traced_end = self._traced(self._end_parts, xla=False)
 
-    def _traced(
-        self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None, *, xla: bool = True
-    ) -> Any:
+    def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
         """Return a function as one graph for batches of all shapes; itself if the configuration says eager.
 
         XLA compiles a graph for each shape, which pays on a GPU alone.
         """
         if self.config.eager:
             return function
-        return tf.function(function, input_signature=signature, jit_compile=self.config.xla and xla)
+        return tf.function(function, input_signature=signature, jit_compile=self.config.xla)
 
     def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Take a step from one batch.
@@ -94,67 +73,8 @@ class TrainStep:
             dropout_seed: int64 [2]: the run's seed, and the number of the batch in the run.
         """
         gradients, sums = self._gradients(source, target, dropout_seed, per_token=True)
-        with tf.control_dependencies([self._after(gradients)]):
-            self.nonfinite.note(~tf.math.is_finite(sums[0]), dropout_seed[1])
-            self._update(gradients, learning_rate, sums, dropout_seed[1])
-
-    def _after(self, gradients: list[tf.Tensor]) -> Any:
-        """Return the operation that waits for all gradients, and comes before all assignments."""
-        with tf.control_dependencies([tf.group(*gradients)]):
-            return self._assigned.assign_add(1, read_value=False)
-
-    def _compute(self, batch: tuple[tf.Tensor, tf.Tensor], dropout_seed: tf.Tensor, whole: Callable[[], None]) -> bool:
-        """Compute a batch at once or in parts, whose gradients are then summed; return whether it was in parts."""
-
-        def at_once() -> None:
-            whole()
-            self._completed += 1
-
-        def in_parts(bounds: Bounds) -> None:
-            self._begin_parts()
-            for part in bounds:
-                self._traced_part(*batch, tf.constant(part, tf.int32), dropout_seed)
-
-        return self.limit.compute(batch, at_once, in_parts, lambda: self._assigned.numpy() == self._completed)
-
-    def _begin_parts(self) -> None:
-        if not hasattr(self, "sums"):
-            self.sums = GradientSums(self.optimizer.variables_trained, self.config.micro_batches, self._workers)
-        self.sums.begin_parts()
-
-    def _add_part(self, source: tf.Tensor, target: tf.Tensor, rows: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        """Add the gradients of the sentences ``rows``, int32 [2] first and end, of a batch; others as of ``_step``."""
-        per_token = self.config.micro_batches == 1
-        gradients, sums = self._gradients(source, target, dropout_seed, per_token=per_token, rows=rows)
-        self.sums.add_part(gradients, sums)
-
-    def _end_parts(self, batch: tf.Tensor, slot: int) -> None:
-        self.sums.end_parts(batch, slot)
-
-    def take(self, batch: tuple[tf.Tensor, tf.Tensor], learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
-        """Take a step from one batch, in parts if memory does not hold it; arguments as of ``_step``.
-
-        Raises:
-            ShortageError: if memory does not hold a single sentence pair.
-        """
-        if self._compute(batch, dropout_seed, lambda: self.step(*batch, learning_rate, dropout_seed)):
-            with updating():
-                self._traced_end(dropout_seed[1], 0)
-                self.apply(learning_rate)
-        self.limit.settle()
-
-    def take_added(self, learning_rate: tf.Tensor) -> None:
-        """Take a step from the micro-batches added, here and on other workers; all agree on the largest batch.
-
-        Raises:
-            ShortageError: if memory does not suffice for the update.
-        """
-        is_shared = self._workers.count > 1
-        with updating():
-            if is_shared:
-                self.sums.limit.assign(self.limit.found)
-            self.apply(learning_rate)
-        self.limit.settle(int(self.sums.limit.numpy()) if is_shared else None)
+        self.nonfinite.note(~tf.math.is_finite(sums[0]), dropout_seed[1])
+        self._update(gradients, learning_rate, sums, dropout_seed[1])
 
     def add(self, batch: tuple[tf.Tensor, tf.Tensor] | None, dropout_seed: tf.Tensor, addition: Addition) -> None:
         """Add the gradients of a micro-batch to the sums that ``apply`` uses.
@@ -163,59 +83,39 @@ class TrainStep:
             batch: source and target, as of ``step``; None: the step has no such micro-batch.
             dropout_seed: as of ``step``.
             addition: its place in the summation tree.
-
-        Raises:
-            ShortageError: if memory does not hold a single sentence pair.
         """
         if batch is not None:
-            slot = tf.constant(addition.slot)
-            if self._compute(batch, dropout_seed, lambda: self._traced_add(*batch, dropout_seed, slot)):
-                with updating():
-                    self._traced_end(dropout_seed[1], addition.slot)
+            self._traced_add(*batch, dropout_seed, tf.constant(addition.slot))
         for slot in addition.merged:
-            with updating():
-                self._traced_merge(slot)
+            self._traced_merge(slot)
 
     def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, slot: tf.Tensor) -> None:
         gradients, sums = self._gradients(source, target, dropout_seed)
-        with tf.control_dependencies([self._after(gradients)]):
-            self.sums.add(gradients, sums, dropout_seed[1], slot)
+        self.sums.add(gradients, sums, dropout_seed[1], slot)
 
     def _merge(self, slot: int) -> None:
         self.sums.merge(slot)
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
-        """Take a step from the micro-batches added, here and on other workers, or from the parts of one batch."""
+        """Take a step from the micro-batches added, here and on other workers."""
         gradients, sums, last_batch = self.sums.take(self.nonfinite)
-        if self.config.micro_batches > 1:
-            tokens = tf.cast(sums[2], tf.float32)
-            gradients = [gradient / tokens for gradient in gradients]
+        tokens = tf.cast(sums[2], tf.float32)
+        gradients = [gradient / tokens for gradient in gradients]
         self._update(gradients, learning_rate, sums, last_batch)
         self.sums.clear()
 
     def _gradients(
-        self,
-        source: tf.Tensor,
-        target: tf.Tensor,
-        dropout_seed: tf.Tensor,
-        *,
-        per_token: bool = False,
-        rows: tf.Tensor | None = None,
+        self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, *, per_token: bool = False
     ) -> tuple[list[tf.Tensor], tf.Tensor]:
         """Differentiate the summed objective, or its mean over the tokens of the batch, times the loss scale.
-
-        With ``rows``, first sentence and end of a part, int32 [2], the sum is over that part.
 
         Returns:
             The gradients; loss, correct tokens and tokens of the batch, float64 [3].
         """
         with tf.GradientTape() as tape:
-            part = {} if rows is None else {"rows": rows}
             seeds = [dropout_seed, dropout_seed + SECOND_PASS] if self.config.r_drop else [dropout_seed]
             passes = [
-                self.model.teacher_forcing(
-                    source, target, remove_padding=self.config.remove_padding, dropout_seed=seed, **part
-                )
+                self.model.teacher_forcing(source, target, remove_padding=self.config.remove_padding, dropout_seed=seed)
                 for seed in seeds
             ]
             states, targets = (
@@ -225,11 +125,7 @@ class TrainStep:
             sums = fused_linear_cross_entropy(states, projection, targets, settings.label_smoothing, settings.r_drop)
             objective = sums.objective
             if per_token:
-                objective /= (
-                    sums.tokens
-                    if rows is None
-                    else tf.cast(tf.math.count_nonzero(target[:, 1:] != PAD, dtype=tf.int32), tf.float32)
-                )
+                objective /= sums.tokens
             if self.loss_scale:
                 objective *= self.loss_scale.value
         with tf.name_scope("backward"):  # scopes tell the phases apart in a trace (see nmt.benchmark.profiler)
@@ -289,8 +185,6 @@ class TrainStep:
     def state(self) -> Arrays:
         """Return all that the next step changes besides the weights; between steps no gradient sums are pending."""
         state = self.optimizer.state() | self.nonfinite.state()
-        state["largest_batch"] = np.array(self.limit.tokens, np.int64)
-        state["largest_validation_batch"] = np.array(self.validation_limit.tokens, np.int64)
         if self.moving_average:
             state |= self.moving_average.state()
         if self.loss_scale:
@@ -306,9 +200,6 @@ class TrainStep:
         """
         self.optimizer.restore(arrays)
         self.nonfinite.restore(arrays)
-        if "largest_batch" in arrays:  # not in checkpoints of earlier versions
-            for limit, name in ((self.limit, "largest_batch"), (self.validation_limit, "largest_validation_batch")):
-                limit.tokens = limit.found = int(arrays[name])
         if self.moving_average:
             self.moving_average.restore(arrays)
         if self.loss_scale:

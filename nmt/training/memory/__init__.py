@@ -1,1 +1,0 @@
-"""Memory of training: what is free, what a batch takes, which batch fits."""
