@@ -142,7 +142,8 @@ class TrainingConfig(Section):
         if values.get("batch_size") == "auto":
             raise ValueError(
                 "batch_size is 'auto', which earlier versions chose by the free memory. A batch depends on the "
-                "configuration alone. Set a number, as the config.yaml of a run has it, or null for the default"
+                "configuration alone. Set a number, or null for the default; the config.yaml of a run has its "
+                "batch_size and micro_batches"
             )
         if values.get("batch_size") is not None:
             return values
