@@ -188,7 +188,7 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
     weights = weights_of(Trainer(first, tiny(seed=2), dataset).state.model)
     save_weights(first, weights, 3)
-    config = tiny(start_from="first:3")
+    config = tiny(start_from="first:3", initial_embeddings="cooccurrence")  # which a fresh run begins with
     started = Trainer(start_run("second", config, dataset), config, dataset)
     assert checksum(weights_of(started.state.model)) == checksum(weights)
     wide = tiny({"d_ff": 48}, start_from="first:3")
