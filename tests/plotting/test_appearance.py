@@ -7,14 +7,6 @@ from appearance import corners, overlap, problems
 from nmt.plotting.figures import empty_figure
 
 
-def test_a_plain_figure_has_no_problems() -> None:
-    figure = empty_figure()
-    axes = figure.add_subplot(xlabel="step", ylabel="loss", title="A title")
-    axes.plot([1, 2, 3], [1, 4, 9], "o-", color="#0072b2")
-    axes.plot([1, 2, 3], [2, 3, 4], "s--", color="#0072b2")
-    assert problems(figure) == []
-
-
 def test_problems_are_found_and_named() -> None:
     figure = empty_figure()
     axes = figure.add_subplot()
