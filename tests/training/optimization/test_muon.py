@@ -1,4 +1,4 @@
-"""Muon against Keras and the singular value decomposition, and a state that a run can go on from to the bit."""
+"""Muon against Keras and the singular value decomposition."""
 
 import numpy as np
 import pytest
@@ -136,20 +136,6 @@ def test_a_traced_step_equals_an_eager_one() -> None:
         step_once(gradients(step), tf.constant(0.05 / (1 + step % 5)))
     for one, other in zip(eager, traced, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-
-
-def test_restored_state_goes_on_to_the_bit() -> None:
-    through, broken_off = variables(), variables()
-    train(make(through), range(9))
-    first = make(broken_off)
-    train(first, range(5))
-    state = {name: array.copy() for name, array in first.state().items()}
-    resumed = make(broken_off)
-    resumed.restore(state)
-    train(resumed, range(5, 9))
-    for one, other in zip(through, broken_off, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert resumed.steps.numpy() == 9
 
 
 def test_restore_refuses_the_state_of_another_model() -> None:
