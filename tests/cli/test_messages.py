@@ -483,6 +483,10 @@ $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
 => step 5, batch 5 of epoch 1, after 3 skipped steps
+$ sed -i 's/batch_size: 32/batch_size: 1000, precision: float32/' configs/base.yaml
+& leaves checkpoints/new
+$ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30
+=> Training diverged: validation loss after step 1; nothing has been saved
 $ nmt info --run base --config base.yaml  => A description is that of a run or of a configuration
 $ nmt info --set model.d_model=8  => --set is for the model of a configuration
 
