@@ -27,14 +27,17 @@ FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serv
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
 SMALL_RECURRENT_MODEL = {"width": 16}
-EPOCHS = {"configs": 4, "nmt/cluster": 1}
-TINY = "--set model.d_model=32 --set model.encoder_layers=1 --set model.decoder_layers=1 --set training.epochs=2"
+EPOCHS = {"nmt/cluster": 1}
+SMALL = "--set model.d_model=32 --set model.encoder_layers=1 --set model.decoder_layers=1"
+TINY = f"{SMALL} --set training.epochs=2"
 ABBREVIATED = {
-    "--epochs 24-42": "--epochs 3-4",
+    "--epochs 24-42": "--epochs 1-2",
+    **{f"training.epochs={many}": "training.epochs=2" for many in (9, 12, 14)},
     "training.epochs=30": "training.epochs=5",
     "--epochs 24-26,30": "--epochs 2-3,5",
     "training.epochs=31": "training.epochs=6",
     "--seconds 60": "--seconds 0",
+    "--minutes 30 --run chosen": f"--minutes 30 --run chosen {SMALL}",
     "nmt train --run chosen": f"nmt train --run chosen {TINY}",
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
     "--from letters": "--from letters --set training.epochs=2",
@@ -164,6 +167,8 @@ def run(command: str, project: Path) -> None:
 def test_every_command_works(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "FIRST_RUNGS", (1,))  # a tuning has two trials of ten steps, whatever its minutes
     monkeypatch.setattr(plan, "steps_in", lambda *_: 10)
+    if folder == "configs":
+        monkeypatch.setattr("nmt.benchmark.measure.MATMUL_SIZES", (64,))
     write_corpora(tmp_path)
     write_recipes(tmp_path, EPOCHS.get(folder, 2))
     for command in commands(folder):
