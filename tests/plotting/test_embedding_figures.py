@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
-from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.errors import DataError
 from nmt.models.build import build_model
 from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
@@ -18,7 +18,6 @@ from nmt.plotting.lesson.trained import is_byte, read_weights, vocabulary
 from nmt.runs.directory import Run, create_run
 from nmt.runs.weights import save_weights
 from nmt.runtime import keras, tf
-from nmt.storage.arrays import write_arrays
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.word import WordTokenizer
 
@@ -81,24 +80,6 @@ def test_learned_positions_are_drawn_for_encoder_and_decoder() -> None:
     for side, (matrix, similarity) in zip(("source", "target"), (drawn[:2], drawn[2:]), strict=True):
         np.testing.assert_array_equal(matrix, arrays[f"{side}_positions/matrix"])
         np.testing.assert_allclose(similarity, cosines_of(matrix), atol=1e-5)
-
-
-def test_learned_positions_need_weights() -> None:
-    run = create_run("first", Config(model=TransformerConfig(positions="learned")), [])
-    with pytest.raises(NotFoundError, match=r"^Run 'first' has not finished an epoch yet"):
-        plots.draw("positions", run)
-
-
-@pytest.mark.parametrize("is_readable", [False, True])
-def test_learned_positions_of_a_damaged_file_are_refused_in_words(is_readable: bool) -> None:
-    run = create_run("first", Config(model=TransformerConfig(positions="learned")), [])
-    path = run.weights_path(1)
-    path.parent.mkdir()
-    path.write_bytes(b"no weights")
-    if is_readable:
-        write_arrays(path, {"weight": np.zeros(3)})
-    with pytest.raises(NmtError):
-        plots.draw("positions", run)
 
 
 @pytest.mark.parametrize(
