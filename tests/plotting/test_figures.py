@@ -218,19 +218,28 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monk
     assert path.read_bytes() == b"old"
 
 
-def test_figures_are_drawn_and_saved_without_tensorflow(trained: Run) -> None:
+def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration(
+    trained: Run,
+) -> None:
     script = """
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from nmt.plotting import figures as plots
-from nmt.runs.directory import find_run
-for name in ("losses", "accuracy", "schedule", "speed", "positions"):
-    plots.save(plots.draw(name, find_run(None)), Path(f"{name}.png"))
-print(sorted({"tensorflow", "keras", "jax", "torch"} & set(sys.modules)))
+from nmt.cli import app
+def plot(*words):
+    sys.argv = ["nmt", "plot", *words]
+    try: app.main()
+    except SystemExit as ended: assert not ended.code
+def loaded(*names): print([name for name in names if name in sys.modules])
+for words in (["position-matrix"], ["masks", "a b"], ["embeddings", "a b", "c"], ["position-table"]): plot(*words)
+loaded("tensorflow", "keras", "nmt.config", "sentencepiece")
+for name in ("losses", "accuracy", "schedule", "speed", "positions"): plot(name)
+loaded("tensorflow", "keras", "jax", "torch")
 """
     here = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=here, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout == "[]\n"
-    assert Path("positions.png").read_bytes().startswith(PNG)
+    lesson = ["position-matrix.png", "masks.png", "embeddings.png", "position-table.png"]
+    plotted = [
+        f"checkpoints/first/plots/{name}.png" for name in ("losses", "accuracy", "schedule", "speed", "positions")
+    ]
+    assert done.stdout.splitlines() == [*lesson, "[]", *plotted, "[]"]
+    assert all(Path(path).read_bytes().startswith(PNG) for path in (*lesson, *plotted))
