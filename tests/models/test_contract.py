@@ -29,7 +29,7 @@ from nmt.models.registry import Architecture
 from nmt.plotting import figures
 from nmt.runs.directory import Run
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.resume import check_changes
 from nmt.training.state import TrainState
@@ -221,18 +221,6 @@ def test_a_resume_across_architectures_is_refused_in_words(toy: Path) -> None:
         nmt.train("base.yaml", run="toy", allow_changes=True)
     with pytest.raises(ConflictError, match="'toy'"):
         check_changes(Run(Path("checkpoints/toy")), Config(), nmt.prepare("pairs.tsv", config="toy.yaml"))
-
-
-def test_stepping_is_teacher_forcing_and_a_beam_of_one_is_greedy(toy: Path) -> None:
-    state = TrainState(Config(model=ToyConfig()), {"source": 20, "target": 30})
-    source, target = tf.constant([[4, 5, EOS]]), tf.constant([[BOS, 7, 8, 9]])
-    encoded = state.model.encode(source)
-    whole = state.model.output_projection().logits(state.model.decode_states(target, encoded))
-    decoder = state.model.initial_state(encoded, 1)
-    for place in range(4):
-        output = state.model.step(target[:, place : place + 1], encoded, decoder)
-        decoder = output.state
-        np.testing.assert_allclose(output.logits[:1], whole[:, place], rtol=1e-6)
 
 
 CONTRACT = {"make_weights", "encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}
