@@ -1,7 +1,5 @@
 """Layers against NumPy, and the layers of encoder and decoder against keras_hub's with the same weights."""
 
-from collections.abc import Callable
-
 import keras_hub
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from keras_twins import copy_attention
 from nmt import runtime
 from nmt.config.model import TransformerConfig
 from nmt.models.build import build_model
-from nmt.models.layers.attention import MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
     FeedForward,
@@ -128,15 +125,7 @@ def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
     np.testing.assert_array_equal(connection(x, output), x + output)
 
 
-# --- encoder and decoder layers against keras_hub
-
-
-def attention(name: str) -> MultiHeadAttention:
-    return MultiHeadAttention(HEADS, D_MODEL // HEADS, D_MODEL, name=name)
-
-
-def connections(count: int, placement: str) -> list[SublayerConnection]:
-    return [SublayerConnection(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
+# --- the whole model against a stack of keras_hub's layers
 
 
 def copy_feed_forward(ours: FeedForward, theirs: keras.layers.Layer) -> None:
@@ -180,61 +169,6 @@ def hub_decoder(ours: DecoderLayer) -> keras_hub.layers.TransformerDecoder:
     return hub
 
 
-def gradients(call: Callable[..., tf.Tensor], inputs: list[tf.Tensor], where: tf.Tensor) -> list[tf.Tensor]:
-    """Return the gradients of some weighted sum of the output, taken over the positions where no padding is."""
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        output = call(*inputs)
-        total = tf.reduce_sum(output * normal(99, *output.shape) * tf.cast(where, tf.float32)[..., tf.newaxis])
-    return tape.gradient(total, inputs)
-
-
-@PLACEMENTS
-def test_encoder_layer_equals_keras_hub(placement: str) -> None:
-    ours = EncoderLayer(attention("attention"), FeedForward(D_MODEL, D_FF), connections(2, placement))
-    x = normal(1, *SOURCE.shape, D_MODEL)
-
-    def own(x: tf.Tensor) -> tf.Tensor:
-        return ours(x, padding_mask(SOURCE))[0]
-
-    own(x)
-    randomise(ours)
-    hub = hub_encoder(ours)
-
-    def theirs(x: tf.Tensor) -> tf.Tensor:
-        return hub(x, padding_mask=SOURCE != 0)
-
-    np.testing.assert_allclose(own(x), theirs(x), **CLOSE)
-    np.testing.assert_allclose(*(gradients(call, [x], SOURCE != 0)[0] for call in (own, theirs)), **CLOSE)
-
-
-@PLACEMENTS
-def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str) -> None:
-    ours = DecoderLayer(
-        attention("self_attention"), attention("cross_attention"), FeedForward(D_MODEL, D_FF), connections(3, placement)
-    )
-    x, source = normal(1, *TARGET.shape, D_MODEL), normal(2, *SOURCE.shape, D_MODEL)
-
-    def own(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
-        memory, length = ours.cross_attention.keys_values(source), TARGET.shape[1]
-        return ours(x, memory, padding_mask(SOURCE), causal_mask(length, length))[0]
-
-    own(x, source)
-    randomise(ours)
-    hub = hub_decoder(ours)
-
-    def theirs(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
-        return hub(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
-
-    tokens = TARGET != 0
-    np.testing.assert_allclose(own(x, source)[tokens], theirs(x, source)[tokens], **CLOSE)
-    for one, other in zip(*(gradients(call, [x, source], tokens) for call in (own, theirs)), strict=True):
-        np.testing.assert_allclose(one, other, **CLOSE)
-
-
-# --- the whole model against a stack of keras_hub's layers
-
-
 @pytest.mark.parametrize(
     ("placement", "tie_embeddings", "positions"),
     [
@@ -244,16 +178,21 @@ def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str
         ("pre", "output", "learned"),
     ],
 )
-def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embeddings: str, positions: str) -> None:
+def test_transformer_and_its_gradients_equal_a_stack_of_keras_hub_layers(
+    placement: str, tie_embeddings: str, positions: str
+) -> None:
     config = TransformerConfig(
         encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
         layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
     )  # fmt: skip
     model = build_model(config, 9, 9)
     randomise(model)
+    matrices, tokens = [model.source_embedding.matrix.value, model.target_embedding.matrix.value], TARGET != 0
+    if tie_embeddings == "none":
+        matrices += [weight.value for weight in model.output_layer.weights]
 
-    def embedded(ids: tf.Tensor, embedding: TokenEmbedding, added: keras.Layer) -> tf.Tensor:
-        x = tf.gather(tf.constant(embedding.matrix.numpy()), ids) * D_MODEL**0.5
+    def embedded(ids: tf.Tensor, matrix: tf.Variable, added: keras.Layer) -> tf.Tensor:
+        x = tf.gather(matrix, ids) * D_MODEL**0.5
         if positions == "sinusoidal":
             return x + keras_hub.layers.SinePositionEncoding()(x)
         hub = keras_hub.layers.PositionEmbedding(config.max_positions)
@@ -261,24 +200,28 @@ def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embe
         hub.position_embeddings.assign(added.matrix)
         return x + hub(x)
 
-    source = embedded(SOURCE, model.source_embedding, model.source_positions)
-    for layer in model.encoder_layers:
-        source = hub_encoder(layer)(source, padding_mask=SOURCE != 0)
-    if placement == "pre":
-        source = model.encoder_norm(source)
-    x = embedded(TARGET, model.target_embedding, model.target_positions)
-    for layer in model.decoder_layers:
-        x = hub_decoder(layer)(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
-    if placement == "pre":
-        x = model.decoder_norm(x)
-    if tie_embeddings == "none":
-        kernel, bias = (np.array(weight) for weight in model.output_layer.get_weights())
-    else:
-        kernel, bias = model.target_embedding.matrix.numpy().T, 0
-    expected = np.array(x) @ kernel + bias
+    def stack() -> tf.Tensor:
+        source = embedded(SOURCE, matrices[0], model.source_positions)
+        for layer in model.encoder_layers:
+            source = hub_encoder(layer)(source, padding_mask=SOURCE != 0)
+        if placement == "pre":
+            source = model.encoder_norm(source)
+        x = embedded(TARGET, matrices[1], model.target_positions)
+        for layer in model.decoder_layers:
+            x = hub_decoder(layer)(x, source, decoder_padding_mask=tokens, encoder_padding_mask=SOURCE != 0)
+        if placement == "pre":
+            x = model.decoder_norm(x)
+        kernel, bias = matrices[2:] or (tf.transpose(matrices[1]), 0.0)
+        return x @ kernel + bias
 
-    tokens = TARGET != 0
-    np.testing.assert_allclose(model(SOURCE, TARGET)[tokens], expected[tokens], **CLOSE)
+    found = []
+    for call in (lambda: model(SOURCE, TARGET), stack):
+        with tf.GradientTape() as tape:
+            logits = call()[tokens]
+            total = tf.reduce_sum(logits * normal(99, *logits.shape))
+        found.append([logits, *map(tf.convert_to_tensor, tape.gradient(total, matrices))])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
 def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_ids() -> None:
