@@ -4,7 +4,6 @@ Twenty kills instead of the suite's few: ``NMT_KILLS=20 pytest -m slow tests/clu
 """
 
 import functools
-import itertools
 import json
 import os
 import random
@@ -273,11 +272,7 @@ def test_the_fastest_reduction_says_what_it_costs(prepared: Path) -> None:
 
 @pytest.mark.slow
 def test_workers_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
-    settings, different = (
-        ["--run", "refused", "--config", "transformer.yaml"],
-        ["--set", "training.label_smoothing=0.2"],
-    )
-    words = "training.label_smoothing 0.2 against 0.1"
+    settings, different = ["--run", "refused", *SHORT_RUN], ["--set", "training.label_smoothing=0.2"]
     processes = [
         start(prepared, *settings, *more, *arguments)
         for more, (arguments, _) in zip(([], different), cluster("hosts", 2), strict=True)
@@ -306,16 +301,3 @@ def test_a_worker_that_hangs_is_noticed(prepared: Path) -> None:
     finally:
         stuck.kill()
         stuck.communicate()
-
-
-@pytest.mark.slow
-def test_peers_that_do_not_come_are_named(prepared: Path) -> None:
-    settings = ["--run", "lonely", "--config", "transformer.yaml", "--wait", "5"]
-    for rank, words in ((0, "Worker 1 of 2 did not come to "), (1, "Worker 1 did not reach worker 0 at ")):
-        arguments, _ = next(itertools.islice(cluster("hosts", 2), rank, None))
-        process = start(prepared, *settings, *arguments)
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 2
-        assert "Waiting for worker" in errors
-        assert words in errors
-    assert not (prepared / "checkpoints" / "lonely").exists()

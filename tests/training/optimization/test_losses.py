@@ -128,27 +128,36 @@ def test_sums_of_rounded_logits_are_made_in_float32(loss: Loss, dtype: tf.DType)
     assert rounded[2:] == exact[2:]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1, 0.7]),
-    transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
-)  # fmt: skip
-def test_a_projection_has_the_sums_and_gradients_of_its_logits(
-    seed: int, batch: int, length: int, smoothing: float, transposed: bool, biased: bool, packed: bool
-) -> None:
+@st.composite
+def problems(draw: st.DrawFn, passes: int) -> tuple[list[tf.Tensor], Projection, tf.Tensor]:
+    """Draw the states of each pass, a projection, and targets with padding."""
+    seed, batch, length = draw(st.integers(0, 10_000)), draw(SIZES), draw(SIZES)
+    transposed, biased, packed = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     random = np.random.default_rng(seed)
 
     def normal(*shape: int) -> tf.Tensor:
         return tf.constant(random.standard_normal(shape), tf.float32)
 
-    states, matrix = normal(batch, length, 4), normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
+    states = [normal(batch, length, 4) for _ in range(passes)]
+    matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
     targets = tf.constant(example(seed, batch, length)[1])
     if packed:
-        states, targets = tf.reshape(states, [-1, 4]), tf.reshape(targets, [-1])
-    watched = [states, matrix, *([normal(VOCABULARY)] if biased else [])]
+        states, targets = [tf.reshape(one, [-1, 4]) for one in states], tf.reshape(targets, [-1])
+    return states, Projection(matrix, normal(VOCABULARY) if biased else None, transposed), targets
+
+
+def watched_by(tape: tf.GradientTape, states: list[tf.Tensor], projection: Projection) -> list[tf.Tensor]:
+    watched = [*states, *(one for one in projection[:2] if one is not None)]
+    tape.watch(watched)
+    return watched
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(1), smoothing=st.sampled_from([0.0, 0.1, 0.7]))
+def test_a_projection_has_the_sums_and_gradients_of_its_logits(problem: tuple, smoothing: float) -> None:
+    (states,), projection, targets = problem
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch(watched)
-        projection = Projection(matrix, watched[2] if biased else None, transposed)
+        watched = watched_by(tape, [states], projection)
         ours = fused_linear_cross_entropy(states, projection, targets, smoothing)
         plain = cross_entropy(projection.logits(states), targets, smoothing)
         objectives = [3 * ours.objective, 3 * plain.objective]
@@ -159,28 +168,12 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1]),
-    weight=st.sampled_from([0.5, 5.0]), transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
-)  # fmt: skip
-def test_r_drop_has_the_sums_and_gradients_of_its_equation(
-    seed: int, batch: int, length: int, smoothing: float, weight: float, transposed: bool, biased: bool, packed: bool
-) -> None:
+@given(problem=problems(2), smoothing=st.sampled_from([0.0, 0.1]), weight=st.sampled_from([0.5, 5.0]))
+def test_r_drop_has_the_sums_and_gradients_of_its_equation(problem: tuple, smoothing: float, weight: float) -> None:
     """Half of equation 4 of Liang et al. 2021, from log_softmax, which keeps the smallest probabilities exact."""
-    random = np.random.default_rng(seed)
-
-    def normal(*shape: int) -> tf.Tensor:
-        return tf.constant(random.standard_normal(shape), tf.float32)
-
-    passes = [normal(batch, length, 4) for _ in range(2)]
-    matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
-    targets = tf.constant(example(seed, batch, length)[1])
-    if packed:
-        passes, targets = [tf.reshape(states, [-1, 4]) for states in passes], tf.reshape(targets, [-1])
-    watched = [*passes, matrix, *([normal(VOCABULARY)] if biased else [])]
+    passes, projection, targets = problem
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch(watched)
-        projection = Projection(matrix, watched[3] if biased else None, transposed)
+        watched = watched_by(tape, passes, projection)
         both = tf.concat(passes, axis=0), tf.concat([targets, targets], axis=0)
         ours = fused_linear_cross_entropy(both[0], projection, both[1], smoothing, weight)
         plain = [cross_entropy(projection.logits(states), targets, smoothing) for states in passes]
