@@ -21,9 +21,10 @@ from nmt.training.state import TrainState
 
 AXES = [["cell", "reset_after"], ["bidirectional", "reverse_source"], ["first_state"], ["attention"],
         ["step", "input_feeding"], ["window"]]  # fmt: skip
-WORDS, BEAMS, LIMIT, STEPS = 20, 3, 6, 20
+WORDS, BEAMS, STEPS = 20, 3, 20
+LIMITS = np.array([3, 6, 5], np.int32)  # sentences leave the search one after another
 SOURCE = np.array([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0], [5, 3, 0, 0, 0]], np.int32)
-TARGET = np.array([[2, 5, 6, 7, 8, 9, 3], [2, 9, 4, 3, 0, 0, 0], [2, 3, 4, 5, 3, 0, 0]], np.int32)
+TARGET = np.array([[2, 5, 6, 7, 8, 9, 4, 3], [2, 9, 4, 6, 5, 8, 3, 0], [2, 7, 4, 5, 8, 3, 0, 0]], np.int32)
 Row = tuple[tuple[tuple[str, Any], ...], ...]
 """A setting of each axis: its keys and their values."""
 
@@ -97,15 +98,15 @@ def test_steps_lower_the_loss_and_beams_score_what_the_model_says(number: int, r
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
 
     search = ModelSearch(state.model, DecodingConfig(beam_size=BEAMS, length_penalty=0))
-    found = search.find(SOURCE, np.full(len(SOURCE), LIMIT, np.int32), SearchOptions(n_best=BEAMS))
+    found = search.find(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
     tokens, scores = found.tokens.numpy(), found.scores.numpy()
     assert (np.diff(scores) <= 0).all()
     is_eos = tokens == IDS.eos
-    lengths = np.where(is_eos.any(axis=-1), is_eos.argmax(axis=-1) + 1, LIMIT)
-    np.testing.assert_array_equal(tokens != IDS.pad, np.arange(LIMIT) < lengths[..., None])
+    lengths = np.where(is_eos.any(axis=-1), is_eos.argmax(axis=-1) + 1, LIMITS[:, None])
+    np.testing.assert_array_equal(tokens != IDS.pad, np.arange(tokens.shape[-1]) < lengths[..., None])
     assert IDS.bos not in tokens
     assert all(len({*map(tuple, beams)}) == BEAMS for beams in tokens.tolist())
-    rows = tokens.reshape(-1, LIMIT)
+    rows = tokens.reshape(len(SOURCE) * BEAMS, -1)
     read = np.pad(rows[:, :-1], [(0, 0), (1, 0)], constant_values=IDS.bos)
     logits = tf.nn.log_softmax(state.model(tf.repeat(SOURCE, BEAMS, axis=0), tf.constant(read)))
     of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != IDS.pad)
