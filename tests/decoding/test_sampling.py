@@ -1,6 +1,6 @@
 """Greedy search over scripted logits, whose every answer is known, and over a small Transformer."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt import runtime
+from nmt.config.decoding import DecodingConfig
 from nmt.config.model import TransformerConfig
-from nmt.decoding.model_search import ModelState
+from nmt.decoding.model_search import ModelSearch
 from nmt.decoding.sampling import step_search
 from nmt.decoding.search import SearchLimits, SpecialIds
 from nmt.models.build import build_model
@@ -106,15 +107,6 @@ def test_search_equals_a_loop_over_sentences(limits: list[int], seed: int) -> No
     assert found.shape[1] <= max(limits)
 
 
-def test_traced_search_equals_eager_search() -> None:
-    script, limits = saying([5, 6, EOS, 8], [4, EOS, 7, 7], [8, 7, 6, 5]), [4, 4, 4]
-    signature = [tf.TensorSpec([None], tf.int32)]
-    traced = tf.function(
-        lambda limits: step_search(script, script.start(), SearchLimits(limits), IDS), input_signature=signature
-    )
-    assert traced(tf.constant(limits)).tokens.numpy()[:, 0].tolist() == script.search(limits).tolist()
-
-
 def test_a_prefix_is_said_first_and_what_follows_is_searched_for() -> None:
     script = saying([5, 6, EOS, 8], [4, 7, 7, EOS], [8, 7, 6, EOS])
     found = script.search([4, 4, 4], [[7, PAD], [8, 8], [PAD, PAD]])
@@ -127,59 +119,30 @@ SOURCES = [[BOS, 5, 6, EOS], [BOS, 8, EOS], [BOS, 7, 4, 4, 5, 6, EOS], [BOS, 6, 
 LIMITS = [8, 3, 7, 5, 8]
 
 
-class Searcher:
-    """A small model with random weights, and search as it is used: with a cache, in one traced loop."""
+@pytest.mark.parametrize(("norm", "seed"), [("post", 6), ("pre", 2)])  # weights that say different things
+def test_search_with_a_cache_equals_decoding_anew_at_every_step(norm: str, seed: int) -> None:
+    config = TransformerConfig(
+        encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
+    )
+    runtime.start(1)
+    model, random = build_model(config, VOCABULARY, VOCABULARY), np.random.default_rng(seed)
+    for weight in model.trainable_weights:
+        if len(weight.shape) == 2:  # biases would make it say the same to everything
+            weight.assign(random.normal(0, 1, weight.shape))
 
-    def __init__(self, norm: str, seed: int) -> None:
-        config = TransformerConfig(
-            encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
-        )
-        runtime.start(1)
-        self.model = build_model(config, VOCABULARY, VOCABULARY)
-        random = np.random.default_rng(seed)
-        for weight in self.model.trainable_weights:
-            if len(weight.shape) == 2:  # biases would make it say the same to everything
-                weight.assign(random.normal(0, 1, weight.shape))
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
-    def _search(self, source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        def step(tokens: tf.Tensor, state: ModelState) -> Any:
-            output = self.model.step(tokens, state.encoded, state.decoder)
-            return output.logits, None, state._replace(decoder=output.state)
-
-        encoded = self.model.encode(source)
-        start = ModelState(encoded, self.model.initial_state(encoded, 1))
-        return step_search(step, start, SearchLimits(limits), IDS).tokens[:, 0]
-
-    def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:
-        """Return the ids found for each sentence, without padding."""
-        longest = max(map(len, rows))
-        source = tf.constant([row + [PAD] * (longest - len(row)) for row in rows])
-        found = self._search(source, tf.constant(limits)).numpy()
-        assert found.shape[1] <= max(limits)
-        return [[id_ for id_ in row if id_ != PAD] for row in found.tolist()]
-
-    def translation_by_decoding_anew(self, row: list[int], limit: int) -> list[int]:
+    def decoded_anew(row: list[int], limit: int) -> list[int]:
         """Return the ids found for a sentence without a cache: all so far are decoded at every step."""
-        memory, found = self.model.encode(tf.constant([row])), [BOS]
+        memory, found = model.encode(tf.constant([row])), [BOS]
         while len(found) <= limit and found[-1] != EOS:
-            states = self.model.decode_states(tf.constant([found]), memory)
-            logits = self.model.output_projection().logits(states)[0, -1].numpy()
+            states = model.decode_states(tf.constant([found]), memory)
+            logits = model.output_projection().logits(states)[0, -1].numpy()
             logits[[PAD, BOS]] = -np.inf
             found.append(int(logits.argmax()))
         return found[1:]
 
-
-SEEDS = [("post", 6), ("pre", 2)]  # of weights that say different things
-
-
-@pytest.fixture(scope="module", params=SEEDS, ids=["post", "pre"])
-def searcher(request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(*request.param)
-
-
-def test_search_with_a_cache_equals_decoding_anew_at_every_step(searcher: Searcher) -> None:
-    expected = [searcher.translation_by_decoding_anew(*one) for one in zip(SOURCES, LIMITS, strict=True)]
+    expected = [decoded_anew(row, limit) for row, limit in zip(SOURCES, LIMITS, strict=True)]
     assert len({tuple(row) for row in expected}) > 2  # not one sentence for all
     assert len({EOS in row for row in expected}) == 2  # some end by themselves, some at their limit
-    assert searcher.translations(SOURCES, LIMITS) == expected
+    source = np.array([row + [PAD] * (7 - len(row)) for row in SOURCES], np.int32)
+    found = ModelSearch(model, DecodingConfig()).find(source, np.array(LIMITS, np.int32))
+    assert [[id_ for id_ in row if id_ != PAD] for row in found.tokens[:, 0].numpy().tolist()] == expected
