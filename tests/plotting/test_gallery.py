@@ -113,6 +113,21 @@ def test_every_figure_has_a_place_in_the_gallery() -> None:
     assert not missing, "give each of these a line in GALLERY"
 
 
+def test_problems_are_found_and_named() -> None:
+    figure = figures.empty_figure()
+    axes = figure.add_subplot()
+    axes.plot([1, 2, 3], [1, 4, 9], label="a", color="#0072b2")
+    axes.plot([1, 2, 3], [2, 3, 4], label="b", color="#0074b4")
+    axes.set_xticks(range(1, 4), ["a very long label of a tick " * 2] * 3)
+    figure.text(0.98, 0.5, "clipped at the edge")
+    figure.text(0.2, 0.5, "\U0001f4f7")
+    found = "\n".join(problems(figure))
+    assert "'clipped at the edge' leaves the figure" in found
+    assert "'a very long label of a tick a very long label of a tick ' overlaps" in found
+    assert "a and b are alike in grey" in found
+    assert "missing from font" in found
+
+
 @pytest.mark.slow
 def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save = figures.save

@@ -14,7 +14,6 @@ from nmt.plotting.curves import draw_losses
 from nmt.plotting.figures import empty_figure, save
 from nmt.plotting.style import (
     COLORS,
-    MOST_MARKERS,
     add_axes,
     add_title,
     curve,
@@ -26,14 +25,6 @@ from nmt.plotting.style import (
 )
 from nmt.runs.directory import create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics
-
-
-@pytest.mark.parametrize("points", [0, 1, 2, MOST_MARKERS, 25, 100, 1000])
-def test_a_long_curve_has_few_markers_and_one_at_its_end(points: int) -> None:
-    start, every = curve(0, points)["markevery"]
-    shown = list(range(points))[start::every]
-    assert len(shown) <= MOST_MARKERS
-    assert not points or shown[-1] == points - 1
 
 
 def test_text_in_the_colour_of_a_curve_is_readable_on_white() -> None:
