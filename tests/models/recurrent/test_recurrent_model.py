@@ -231,6 +231,10 @@ def test_initial_values_can_be_uniform() -> None:
         ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is 'bahdanau'"),
         ({"bidirectional": True}, "width is 512 and annotations are 1024 wide, 512 in each direction"),
         ({"first_state": "backward"}, "There is no backward direction"),
+        (
+            {"bidirectional": True, "first_state": "backward", "attention": "none"},
+            "Nothing would read the last layer's forward direction",
+        ),
         ({"first_state": "zero", "attention": "none"}, "would know nothing of the source"),
         ({"bidirectional": True, "first_state": "linear", "reverse_source": True}, "in both directions already"),
         ({"reset_after": True}, "Only a GRU has a reset gate"),
