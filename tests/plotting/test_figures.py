@@ -1,6 +1,7 @@
 """Figures show the numbers of the metrics file, are saved whole in the format of the suffix, and need no TensorFlow."""
 
 import contextlib
+import json
 import math
 import os
 import subprocess
@@ -11,55 +12,54 @@ from typing import Any
 
 import numpy as np
 import pytest
+from appearance import problems
 from conftest import ROOT
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
 
-from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
-from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting import figures as plots
+from nmt.plotting.comparison import draw_comparison, steps_to
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.speed import intervals
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics, StepValidation
 
 PNG = b"\x89PNG\r\n\x1a\n"
-VALIDATION_LOSSES = [3.0, 2.0, 2.5]
 TRAINING = "training\n(with dropout)"
-SMALL = Config(
-    model=TransformerConfig(d_model=64, heads=4),
-    training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
-)
+MODEL = {"d_model": 64, "heads": 4}
+SCHEDULE = {"epochs": 20, "warmup_steps": 20, "learning_rate_scale": 2.0}
+Points = dict[str, tuple[list[float], list[float]]]
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run without metrics."""
-    monkeypatch.chdir(tmp_path)
-    return create_run("first", SMALL, [])
+def make_run(name: str, epochs: int = 3, *, timed: bool = True, files: dict[str, str] | None = None) -> Run:
+    """Return a run of four steps an epoch, with a record every two steps: 10 tokens and 3 seconds a step.
 
-
-ACCURACIES = [0.15, 0.4, 0.35]  # on validation, by epoch
-
-
-def epoch_metrics(epoch: int, validation_loss: float) -> EpochMetrics:
-    """Return the metrics of an epoch of ten steps."""
-    return EpochMetrics(
-        epoch=epoch, step=10 * epoch, train_loss=4.0 - epoch, train_accuracy=0.2 * epoch,
-        validation_loss=validation_loss, validation_accuracy=ACCURACIES[epoch - 1], target_tokens=100, seconds=1.5,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def trained(run: Run) -> Run:
-    """A run of three epochs with ten steps each; the second epoch is the best."""
-    for epoch, validation_loss in enumerate(VALIDATION_LOSSES, start=1):
-        run.append_metrics(StepMetrics(epoch=epoch, step=10 * epoch - 5, loss=9.0, accuracy=0.01, learning_rate=1e-4))
-        run.append_metrics(epoch_metrics(epoch, validation_loss))
+    The second epoch has the best accuracy.
+    """
+    run = create_run(name, Config.model_validate({"model": MODEL, "training": SCHEDULE}), [])
+    manifest = {"settings": {"dataset": "pairs"}, "prepared_at": "2026-01-31T10:11:12+00:00", "files": files or {}}
+    run.dataset_path.write_text(json.dumps(manifest))
+    for epoch in range(1, epochs + 1):
+        for step in (2, 4):
+            values = {"epoch": epoch, "step": 4 * epoch - 4 + step, "loss": 9 - epoch - step / 8}
+            values |= {"accuracy": 0.1 * epoch, "learning_rate": 0.001 * epoch}
+            times = {"target_tokens": 10 * step, "seconds": 3.0 * step} if timed else {}
+            run.append_metrics(StepMetrics.model_validate(values | times))
+        values = {"epoch": epoch, "step": 4 * epoch, "target_tokens": 40, "seconds": 12.0}
+        values |= {"train_loss": 8.0 - epoch, "train_accuracy": 0.5**epoch}
+        values |= {"validation_loss": 7.0 - epoch, "validation_accuracy": 0.5 - abs(epoch - 2) / 1024}
+        run.append_metrics(EpochMetrics.model_validate(values))
     return run
 
 
-def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+@pytest.fixture(autouse=True)
+def _in_an_empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def drawn(axes: Axes) -> Points:
     """Return x and y of each labelled line, by label."""
     return {
         str(line.get_label()): (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist())
@@ -68,7 +68,7 @@ def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
-def marks(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+def marks(axes: Axes) -> Points:
     """Return x and y of each mark of the legend below the axes, by its text."""
     (legend,) = axes.figure.legends  # type: ignore[union-attr]
     found = {}
@@ -87,9 +87,9 @@ def vertical_lines(axes: Axes) -> list[float]:
     return [x[0] for x in found if len(x) == 2 and x[0] == x[1]]
 
 
-def test_an_unknown_figure_is_refused(trained: Run) -> None:
+def test_an_unknown_figure_is_refused() -> None:
     with pytest.raises(NotFoundError, match="did you mean 'losses'"):
-        plots.draw("losess", trained)
+        plots.draw("losess", make_run("base"))
 
 
 # --- curves
@@ -98,40 +98,47 @@ def test_an_unknown_figure_is_refused(trained: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "training", "validation", "best", "average"),
     [
-        ("losses", [3.0, 2.0, 1.0], VALIDATION_LOSSES, 2.0, 1.5),
-        ("accuracy", pytest.approx([0.2, 0.4, 0.6]), ACCURACIES, 0.4, 0.7),
+        ("losses", [7, 6, 5], [6, 5, 4], 5, 1.5),
+        ("accuracy", [0.5, 0.25, 0.125], [0.5 - 1 / 1024, 0.5, 0.5 - 1 / 1024], 0.5, 0.7),
     ],
 )
 def test_curves_are_those_of_the_epochs_and_the_best_and_the_average_are_marked(
-    trained: Run, name: str, training: list[float], validation: list[float], best: float, average: float
+    name: str, training: list[float], validation: list[float], best: float, average: float
 ) -> None:
-    trained.append_metrics(AverageMetrics(epochs=[2, 3], step=3, validation_loss=1.5, validation_accuracy=0.7))
-    trained.weights_path("average").parent.mkdir(exist_ok=True)
-    trained.weights_path("average").touch()
-    (axes,) = plots.draw(name, trained).axes
-    assert lines(axes) == {TRAINING: ([1, 2, 3], training), "validation": ([1, 2, 3], validation)}
+    run = make_run("base")
+    run.append_metrics(AverageMetrics(epochs=[2, 3], step=3, validation_loss=1.5, validation_accuracy=0.7))
+    run.weights_path("average").parent.mkdir(exist_ok=True)
+    run.weights_path("average").touch()
+    (axes,) = plots.draw(name, run).axes
+    assert drawn(axes) == {TRAINING: ([1, 2, 3], training), "validation": ([1, 2, 3], validation)}
     assert marks(axes) == {
-        "best epoch: 2 (validation accuracy 0.400, loss 2.000)": ([2], [best]),
+        "best epoch: 2 (validation accuracy 0.500, loss 5.000)": ([2], [best]),
         "average of epochs 2-3 (validation accuracy 0.700, loss 1.500)": ([3], [average]),
     }
     assert vertical_lines(axes) == [2]
     assert {text.get_text() for text in axes.texts} == {TRAINING, "validation"}, "names stand at the curves"
 
 
-def test_bleu_is_drawn_against_minutes_of_training(trained: Run) -> None:
-    for epoch in (4, 5):
-        values = epoch_metrics(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
-        trained.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
-    (axes,) = plots.draw("bleu", trained).axes
-    minutes = pytest.approx([62.25 / 60, 2.0])
-    assert lines(axes) == {"BLEU": (minutes, [20.0, 25.0]), "chrF": (minutes, [40.0, 40.0])}
+@pytest.mark.parametrize(("name", "epochs"), [("a", 1), ("n" * 100, 300)])
+def test_a_run_of_any_length_and_name_is_well_drawn(name: str, epochs: int) -> None:
+    assert problems(plots.draw("losses", make_run(name, epochs))) == []
+
+
+def test_bleu_is_drawn_against_minutes_of_training() -> None:
+    run = make_run("base", 2)
+    for epoch in (3, 4):
+        values = run.epochs()[0].model_dump() | {"epoch": epoch, "seconds": 48.0, "validation_bleu": 5.0 * epoch}
+        run.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
+    (axes,) = plots.draw("bleu", run).axes
+    minutes = pytest.approx([1.2, 2.0])
+    assert drawn(axes) == {"BLEU": (minutes, [15.0, 20.0]), "chrF": (minutes, [40.0, 40.0])}
 
 
 # --- schedule
 
 
-def rate(step: float, warmup: float = 50) -> float:
-    """Return the learning rate of ``SMALL`` by equation 3 of the paper, times its scale of 2."""
+def rate(step: float, warmup: float = 20) -> float:
+    """Return the learning rate of ``SCHEDULE`` by equation 3 of the paper, times its scale of 2."""
     return 2 / math.sqrt(64) * min(step / warmup**1.5, 1 / math.sqrt(step))
 
 
@@ -139,37 +146,133 @@ LINEAR = {"learning_rate_scale": 1.0, "schedule": "linear", "peak_learning_rate"
 COSINE = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
 
 
+def schedule_of(run: Run, changes: dict[str, Any]) -> tuple[Axes, np.ndarray, np.ndarray]:
+    """Return the axes of the schedule, its steps and its rates."""
+    run.write_config(Config.model_validate({"model": MODEL, "training": SCHEDULE | changes}))
+    (axes,) = plots.draw("schedule", run).axes
+    return axes, *np.array(axes.get_lines()[0].get_data())
+
+
 @pytest.mark.parametrize(
     ("changes", "last", "expected"),
     [
-        ({}, 200, rate),  # ten steps an epoch, twenty epochs
+        ({}, 80, rate),  # four steps an epoch, twenty epochs
         ({"warmup_steps": 4000}, 8000, lambda step: rate(step, 4000)),  # the run ends within it
-        (LINEAR, 200, lambda step: min(2e-3 * step / 50, 2e-3 - 1.8e-3 / 150 * (step - 50))),
-        (COSINE, 300, lambda step: 1e-3 * min(step / 50, (1 + math.cos(math.pi * (step - 50) / 250)) / 2)),
+        (LINEAR, 80, lambda step: min(2e-3 * step / 20, 2e-3 - 1.8e-3 / 60 * (step - 20))),
+        (COSINE, 270, lambda step: 1e-3 * min(step / 20, (1 + math.cos(math.pi * (step - 20) / 250)) / 2)),
     ],
 )
 def test_the_schedule_is_drawn_over_the_steps_that_the_run_will_take(
-    trained: Run, changes: dict[str, Any], last: int, expected: Callable[[float], float]
+    changes: dict[str, Any], last: int, expected: Callable[[float], float]
 ) -> None:
-    trained.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)}))
-    (axes,) = plots.draw("schedule", trained).axes
-    steps, rates = np.array(axes.get_lines()[0].get_data())
+    axes, steps, rates = schedule_of(make_run("base"), changes)
     assert (steps[0], steps[-1]) == (1, last)
     np.testing.assert_allclose(rates, [expected(step) for step in steps], rtol=1e-6, atol=1e-12)
-    assert vertical_lines(axes) == [changes.get("warmup_steps", 50), 200]
-    [so_far] = [place for name, place in marks(axes).items() if name.startswith("trained so far: 30 steps")]
-    assert so_far == ([30], pytest.approx([expected(30)]))
+    assert vertical_lines(axes) == [changes.get("warmup_steps", 20), 80]
+    [so_far] = [place for name, place in marks(axes).items() if name.startswith("trained so far: 12 steps")]
+    assert so_far == ([12], pytest.approx([expected(12)]))
 
 
-def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall(run: Run) -> None:
-    (axes,) = plots.draw("schedule", run).axes
-    steps, rates = np.array(axes.get_lines()[0].get_data())
-    assert steps.tolist() == list(range(1, 101))
+def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall() -> None:
+    axes, steps, rates = schedule_of(make_run("base", 0), {})
+    assert steps.tolist() == list(range(1, 41))
     np.testing.assert_allclose(rates, [rate(step) for step in steps])
-    assert vertical_lines(axes) == [50]
-    run.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=LINEAR)}))
+    assert vertical_lines(axes) == [20]
     with pytest.raises(NotFoundError):
-        plots.draw("schedule", run)  # its end is not known
+        schedule_of(make_run("linear", 0), LINEAR)  # its end is not known
+
+
+# --- several runs
+
+
+def compared(runs: list[Run], metric: str = "loss", by: str = "epochs") -> Axes:
+    figure = empty_figure()
+    draw_comparison(figure, runs, metric, by)
+    (axes,) = figure.axes
+    return axes
+
+
+@pytest.mark.parametrize(
+    ("by", "places"), [("epochs", [1, 2]), ("steps", [4, 8]), ("tokens", [40, 80]), ("minutes", [0.2, 0.4])]
+)
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_run_has_its_values_at_their_places_on_every_axis(by: str, places: list[float], timed: bool) -> None:
+    axes = compared([make_run("base", 2, timed=timed), make_run("wide", 1)], by=by)
+    assert drawn(axes) == {"base: 5": (places, [6, 5]), "wide: 6": (places[:1], [6])}
+
+
+def test_training_has_a_point_for_each_record_of_steps_and_by_epochs_one_for_each_epoch() -> None:
+    run = make_run("base", 2)
+    assert drawn(compared([run], "train-loss", "tokens"))["base: 6.5"] == ([20, 40, 60, 80], [7.75, 7.5, 6.75, 6.5])
+    assert drawn(compared([run], "train-loss", "epochs"))["base: 6"] == ([1, 2], [7, 6])
+    assert drawn(compared([run], "learning-rate", "epochs"))["base"] == ([0.5, 1, 1.5, 2], [0.001, 0.001, 0.002, 0.002])
+
+
+def test_records_without_times_are_placed_between_epochs() -> None:
+    run = make_run("base", 2, timed=False)
+    places, _ = drawn(compared([run], "train-accuracy", "minutes"))["base: 0.2"]
+    assert places == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+def test_an_unfinished_epoch_is_placed_by_what_the_records_tell() -> None:
+    for timed, expected in ((True, 0.5), (False, np.nan)):
+        run = make_run(f"timed-{timed}", 2, timed=timed)
+        times = {"target_tokens": 20, "seconds": 6.0} if timed else {}
+        values = {"epoch": 3, "step": 10, "loss": 1.0, "accuracy": 0.1, "learning_rate": 0.1} | times
+        run.append_metrics(StepMetrics.model_validate(values))
+        run.append_metrics(StepValidation(epoch=3, step=10, validation_loss=1.0, validation_accuracy=0.5))
+        np.testing.assert_allclose(steps_to("minutes", run.metrics())([10]), expected)
+        assert drawn(compared([run]))[f"timed-{timed}: 1"][0] == [1, 2, 2.5], "it is as long as the epoch before"
+    assert drawn(compared([run], by="minutes"))["timed-False: 5"] == ([0.2, 0.4], [6, 5]), "its time is unknown"
+
+
+def test_different_datasets_are_named_and_those_of_the_same_name_told_apart() -> None:
+    base, same = make_run("base"), make_run("same")
+    assert list(drawn(compared([base, same]))) == ["base: 4", "same: 4"]
+    other = make_run("other", files={"train.source.tokens.npy": "a" * 64})
+    prepared = "(pairs, prepared 2026-01-31 10:11)"
+    assert list(drawn(compared([base, other]))) == [f"base {prepared}: 4", f"other {prepared}: 4"]
+    other.dataset_path.write_text(json.dumps({"settings": {"dataset": "news"}, "files": {}, "prepared_at": ""}))
+    assert list(drawn(compared([base, other]))) == ["base (pairs): 4", "other (news): 4"]
+
+
+def test_names_stand_at_the_ends_of_curves_if_all_end_there_else_beside_or_below() -> None:
+    runs = [make_run(f"run-{number:02}", 2 + (number == 5)) for number in range(20)]
+    at_ends, beside, below = compared(runs[:3]), compared(runs[3:9]), compared(runs)
+    assert [text.get_text() for text in at_ends.texts] == ["run-00: 5", "run-01: 5", "run-02: 5"]
+    legend = beside.get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()][-1] == "run-05: 4", "it ends lowest"
+    (outside,) = below.figure.legends  # type: ignore[union-attr]
+    assert len(outside.get_texts()) == 20
+    for axes in (at_ends, beside, below):
+        assert problems(axes.figure) == []  # type: ignore[arg-type]
+
+
+# --- speed
+
+
+def test_the_speed_is_that_of_the_steps_between_two_records() -> None:
+    found = intervals(make_run("base", 2).metrics())
+    assert [(part.first, part.last) for part in found] == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    assert {(part.tokens_per_second, part.step_seconds) for part in found} == {(10 / 3, 3.0)}
+
+
+@pytest.mark.parametrize(("timed", "steps"), [(True, [2, 4, 6, 8]), (False, [4, 8])])
+def test_without_times_of_steps_the_speed_is_that_of_epochs(timed: bool, steps: list[int]) -> None:
+    figure = plots.draw("speed", make_run("base", 2, timed=timed))
+    for axes, value in zip(figure.axes, (10 / 3, 3000), strict=True):
+        places, values = axes.get_lines()[0].get_data()
+        np.testing.assert_array_equal(places, steps)
+        np.testing.assert_allclose(np.asarray(values, float), value)
+    assert problems(figure) == []
+
+
+def test_a_slow_step_is_marked_at_the_edge_and_its_time_is_told() -> None:
+    run = make_run("base", 4)
+    run.append_metrics(StepMetrics(epoch=5, step=18, loss=1, accuracy=0, learning_rate=1, target_tokens=20, seconds=60))
+    figure = plots.draw("speed", run)
+    assert "beyond the axis up to 30,000" in figure.axes[1].get_title(loc="left")
+    assert problems(figure) == []
 
 
 # --- saving
@@ -181,7 +284,7 @@ def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall(run: 
 )
 def test_the_suffix_names_the_format(name: str, start: bytes, end: bytes, tmp_path: Path) -> None:
     path = tmp_path / "figures" / name
-    plots.save(plots.empty_figure(), path)
+    plots.save(empty_figure(), path)
     assert path.read_bytes().startswith(start)
     assert path.read_bytes().endswith(end)
 
@@ -189,14 +292,14 @@ def test_the_suffix_names_the_format(name: str, start: bytes, end: bytes, tmp_pa
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.", ".png", "png"])
 def test_an_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(NmtError, match="the suffix must name its format"):
-        plots.save(plots.empty_figure(), tmp_path / name)
+        plots.save(empty_figure(), tmp_path / name)
     assert not (tmp_path / name).exists()
 
 
 def test_every_known_suffix_is_written_or_refused_in_words(tmp_path: Path) -> None:
     known = FigureCanvasBase.get_supported_filetypes()
     assert len(known) > 3
-    figure = plots.empty_figure()
+    figure = empty_figure()
     figure.text(0, 0, "loss")
     for suffix in known:
         with contextlib.suppress(NmtError):
@@ -207,7 +310,7 @@ def test_every_known_suffix_is_written_or_refused_in_words(tmp_path: Path) -> No
 def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "losses.png"
     path.write_bytes(b"old")
-    figure = plots.empty_figure()
+    figure = empty_figure()
 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -218,9 +321,8 @@ def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monk
     assert path.read_bytes() == b"old"
 
 
-def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration(
-    trained: Run,
-) -> None:
+def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration() -> None:
+    make_run("first")
     script = """
 import sys
 from nmt.cli import app

@@ -10,7 +10,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from nmt.config.schema import Config
-from nmt.plotting.curves import draw_losses
 from nmt.plotting.figures import empty_figure, save
 from nmt.plotting.style import (
     COLORS,
@@ -24,7 +23,7 @@ from nmt.plotting.style import (
     run_title,
 )
 from nmt.runs.directory import create_run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics
+from nmt.runs.metrics import AverageMetrics
 
 
 def test_text_in_the_colour_of_a_curve_is_readable_on_white() -> None:
@@ -84,21 +83,6 @@ def test_a_title_says_run_data_and_date(tmp_path: Path, monkeypatch: pytest.Monk
     os.utime(run.metrics_path, (noon, noon))
     run.dataset_path.write_text('{"settings": {"dataset": "news"}}')
     assert run_title(run) == "run base · data news · 2026-01-31", "the dataset trained on, not the one configured"
-
-
-@pytest.mark.parametrize(("name", "epochs"), [("a", 1), ("n" * 100, 300)])
-def test_a_run_of_any_length_and_name_is_well_drawn(
-    name: str, epochs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run = create_run(name, Config(), [])
-    for epoch in range(1, epochs + 1):
-        values = {"epoch": epoch, "step": epoch, "train_loss": 6 / epoch, "train_accuracy": 0.5, "target_tokens": 9}
-        values |= {"validation_loss": 2 + 4 / epoch, "validation_accuracy": 0.5, "seconds": 1}
-        run.append_metrics(EpochMetrics.model_validate(values))
-    figure = empty_figure()
-    draw_losses(figure, run)
-    assert problems(figure) == []
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
