@@ -60,15 +60,12 @@ CASES: dict[str, dict[str, Any]] = {
         "data": {**SUBWORDS, "subword_model": "bpe", "normalization": "ascii-words"},
         "model": {**TRANSFORMER, "tie_embeddings": "none", "share_decoder_norm": True}, "decoding": SHORT,
     },
-    "words, NFKC, sinusoidal embeddings": {
+    "words, NFKC, sinusoidal embeddings, no length penalty": {
         "data": {**WORDS, "normalization": "nfkc"},
         "model": {
             **TRANSFORMER, "word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 50.0,
-            "encoder_norm": False,
+            "encoder_norm": False, "attention_scale": "projection",
         },
-    },
-    "words, no normalization, projection scale": {
-        "data": {**WORDS, "normalization": "none"}, "model": {**TRANSFORMER, "attention_scale": "projection"},
         "decoding": {"beam_size": 2, "length_penalty": 0.0},
     },
     "characters, NFKC": {"data": {"tokenizer": "char", "normalization": "nfkc"}, "model": TRANSFORMER},
@@ -90,7 +87,7 @@ CASES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 FAST = "post-norm, words, three beams, coverage"
 SCRIPTS = (
-    FAST, "words, NFKC, sinusoidal embeddings", "characters, NFKC", "tied embeddings, subwords",
+    FAST, "words, NFKC, sinusoidal embeddings, no length penalty", "characters, NFKC", "tied embeddings, subwords",
     "separate subwords, BPE, ascii-words, nothing tied",
 )  # fmt: skip
 """Cases whose usages have different scripts."""

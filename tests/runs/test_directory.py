@@ -1,6 +1,5 @@
 """A run directory: the metrics file survives interruptions, the best epoch is found, runs are found by name."""
 
-import json
 import os
 from pathlib import Path
 
@@ -76,15 +75,6 @@ def test_metrics_are_read_back_as_appended(run: Run, records: list[Metrics]) -> 
         run.append_metrics(record)
     assert run.metrics() == records
     assert run.epochs() == [record for record in records if isinstance(record, EpochMetrics)]
-
-
-def test_each_record_is_a_line_of_json(run: Run) -> None:
-    run.append_metrics(a_step(5))
-    header, line = run.metrics_path.read_text(encoding="utf-8").splitlines()
-    assert json.loads(header) == {"kind": "header", "format": 2}
-    assert json.loads(line) == {
-        "kind": "step", "epoch": 1, "step": 5, "loss": 3.0, "accuracy": 0.1, "learning_rate": 1e-4,
-    }  # fmt: skip
 
 
 def test_a_last_line_cut_anywhere_is_left_out(run: Run) -> None:
