@@ -20,13 +20,12 @@ from safetensors.numpy import load_file
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.manifest import Manifest, SourceFile, SplitCounts
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.huggingface.exporter import HuggingFaceExporter, load, translations_of
 from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
 from nmt.runs.directory import Run
-from nmt.storage.arrays import write_arrays
+from nmt.runs.weights import save_weights
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -59,37 +58,27 @@ WORDS = words(*SENTENCES), words(*OTHERS)
 JOINT_WORDS = (words(*SENTENCES, *OTHERS),) * 2
 
 
+def described(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
+    """Return a model without weights."""
+    sizes = {} if "architecture" in options else SMALL
+    config = Config.model_validate({"model": {**sizes, **options}})
+    return TrainedModel(Run(folder / "run"), 1, config, None, *tokenizers)  # type: ignore[arg-type]
+
+
 def trained(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
     """Return a model with random weights, none of them at its initial value."""
     import keras
 
     from nmt.models.build import build_model
-    from nmt.models.weights import set_weights, weights_of
+    from nmt.models.weights import weights_of
 
-    config = Config.model_validate({"model": {**SMALL, **options}})
-    source, target = tokenizers
+    model = described(folder, tokenizers, **options)
     keras.utils.set_random_seed(1)
-    model = build_model(config.model, source.size, target.size)
+    arrays = weights_of(build_model(model.config.model, model.source.size, model.target.size))
     random = np.random.default_rng(1)
-    arrays = {
-        name: (array + random.normal(0, 0.3, array.shape)).astype(np.float32)
-        for name, array in weights_of(model).items()
-    }
-    set_weights(model, arrays)
-    run = Run(folder / "run")
-    run.weights_path(1).parent.mkdir(parents=True)
-    write_arrays(run.weights_path(1), arrays)
-    return TrainedModel(run, 1, config, manifest(source, target), source, target)
-
-
-def manifest(source: Tokenizer, target: Tokenizer) -> Manifest:
-    counts = dict.fromkeys(("source", "target"), 1)
-    split = SplitCounts(pairs=1, tokens=counts, longest=counts, unknown=counts, sources_in_training=0)
-    return Manifest(
-        format=3, prepared_at="", corpus=SourceFile(name="a", bytes=1, sha256="0" * 64), settings=DataConfig(), read=1,
-        dropped={}, vocabulary={"source": source.size, "target": target.size}, files={},
-        splits={"train": split, "validation": split, "test": split},
-    )  # fmt: skip
+    noisy = {name: array + random.normal(0, 0.3, array.shape).astype(np.float32) for name, array in arrays.items()}
+    save_weights(model.run, noisy, 1)
+    return model
 
 
 def export(model: TrainedModel, folder: Path) -> Path:
@@ -300,17 +289,13 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
 def test_what_transformers_cannot_hold_is_refused(
     tokenizers: tuple[Tokenizer, Tokenizer], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    sizes = {} if "architecture" in options else SMALL
-    config = Config.model_validate({"model": {**sizes, **options}})
-    model = TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers)
     with pytest.raises(NmtError, match=message):
-        HuggingFaceExporter().check(model)
+        HuggingFaceExporter().check(described(tmp_path, tokenizers, **options))
 
 
 def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
     def usage(tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> str:
-        config = Config.model_validate({"model": {**SMALL, **options}})
-        return HuggingFaceExporter().usage(TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers))
+        return HuggingFaceExporter().usage(described(tmp_path, tokenizers, **options))
 
     assert "save_pretrained" in usage(positions="learned")
     assert "save_pretrained" not in usage() + usage(positions="learned", norm="pre")
