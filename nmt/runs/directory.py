@@ -222,12 +222,7 @@ def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe:
     Raises:
         ConflictError: if the folder exists.
     """
-    return create_run_in(RUNS / check_name(name, "run"), config, dataset_files, recipe)
-
-
-def create_run_in(folder: Path, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
-    """Create a run directory that need not be in ``checkpoints/``. Args, Raises: as of ``create_run``."""
-    run = Run(folder)
+    run = Run(RUNS / check_name(name, "run"))
     with atomic_folder(run.folder) as temporary:
         (temporary / run.config_path.name).write_text(_with_format(config), encoding="utf-8")
         if recipe is not None:
