@@ -26,11 +26,11 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors config models runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
-    "tracking": "errors extras storage config runs runtime training plotting",
+    "tracking": "errors config runs runtime training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage config runtime models runs data decoding evaluation training",
-    "api": "errors config runs data decoding evaluation training recipes tracking",
+    "api": "errors extras config runs data decoding evaluation training recipes tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
     "recipes plotting tracking benchmark export reporting api serving",

@@ -120,11 +120,6 @@ class Run:
         """Folder of TensorBoard's event files."""
         return self.folder / "events"
 
-    @property
-    def attention_path(self) -> Path:
-        """Folder of pictures of attention, for trackers."""
-        return self.folder / "attention"
-
     def config(self) -> Config:
         """Return the configuration with which training last started or resumed."""
         return load_config(self.config_path)

@@ -182,18 +182,6 @@ def test_settings_that_differ_are_marked() -> None:
     assert "training.seed" not in both.text
 
 
-def test_energy_is_what_training_measured() -> None:
-    run = made_run("first", 2)
-    assert "the processor does not tell" in page_of(run).text
-    lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    for line in lines:
-        if line["kind"] == "epoch" and line["epoch"] == 2:
-            line["energy_joules"] = 36_000.0
-    run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "36.0 kJ (0.01 kWh)" in page_of(run).text
-    assert "in the 1 of 2 epochs that were measured" in page_of(run).text
-
-
 def test_changes_of_a_sample_are_marked() -> None:
     run = made_run("first", 2)
     html = page_of(run).html
