@@ -35,6 +35,7 @@ from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.decoding.run_translator import RunTranslator
 from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import ConflictError, NmtError
+from nmt.extras import require
 from nmt.recipes.selection import fit, select
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -141,18 +142,23 @@ def train(
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
     selection = fit(select(config, run, dataset, _overrides(set), minutes=minutes))
+    recorded = "tensorboard" in selection.config.training.trackers
+    if recorded:
+        require("tensorboard", "tensorboard")
 
     from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.tracking.registry import check_trackers, tracking
     from nmt.training.session import TrainingSession
 
-    trackers = selection.config.training.trackers
-    check_trackers(trackers)
     with TrainingSession(selection.name, selection.config, selection.dataset, recipe=selection.recipe_text) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)
         if not session.trainer.is_finished:
             session.begin()
-            session.trainer.train([*listeners, *([tracking(session.run, trackers, warnings.warn)] if trackers else [])])
+            observers = list(listeners)
+            if recorded:
+                from nmt.tracking.tensorboard import TensorBoard
+
+                observers.append(TensorBoard(session.run, warnings.warn))
+            session.trainer.train(observers)
     return session.run
 
 

@@ -25,16 +25,15 @@ WINGS: dict[str, str] = {
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors config models runs data evaluation training",
-    "tuning": "errors storage config runtime runs data evaluation training recipes",
     "plotting": "errors storage config tokenizers models runs training",
-    "tracking": "errors extras storage config runs runtime training plotting",
+    "tracking": "errors config runs runtime training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage config runtime models runs data decoding evaluation training",
-    "api": "errors config runs data decoding evaluation training recipes tracking",
+    "api": "errors extras config runs data decoding evaluation training recipes tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "recipes tuning plotting tracking benchmark export reporting api serving",
+    "recipes plotting tracking benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -53,7 +52,6 @@ WITH_TENSORFLOW = (
     "evaluation.validation_decoder",
     "training",
     "recipes.budget",
-    "tuning.trials",
     "tracking",
     "benchmark.measure",
     "benchmark.profiler",

@@ -223,7 +223,7 @@ FILES = "data/english-german-both/test."
     pytest.param("average --last 2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_process_prints_what_these_tests_read(command: str, project: Path, tmp_path: Path) -> None:
-    """Each command but those of other tests: the four above; tune, export, serve and bench in their folders."""
+    """Each command but those of other tests: the four above; export, serve and bench in their folders."""
     again = Path(shutil.copytree(project, tmp_path / "again"))
     here = run_nmt(*command.split(), cwd=project)
     assert nmt_process(*command.split(), cwd=again, code=here.code).stdout == here.out

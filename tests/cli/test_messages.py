@@ -148,29 +148,6 @@ $ echo '"positions": null, "nmt": "0", "files": {}}' >> other/export.json
 $ nmt serve --port 0 ./other  => other is an export to argos
 $ nmt serve --port 0 checkpoints/base  => checkpoints/base holds no exported model
 
-# --- nmt tune --------------------------------------------------------------------------------------------------------
-$ nmt tune --minutes nan  => --minutes is nan
-$ nmt tune --name ../up  => '../up' cannot be the name of a tuning
-$ nmt tune --name base  => checkpoints/base is a run
-$ mkdir checkpoints/notes
-$ nmt tune --name notes  => checkpoints/notes exists already
-$ mkdir checkpoints/tuned
-$ echo '{"format": 1, "dataset": "english-german-both", "fingerprint": "0", "origin": "the recipe", "base": {},' > tuned
-$ echo '"minutes": 60.0, "sentences": 30}' >> tuned
-$ cp tuned checkpoints/tuned/tuning.json
-$ nmt tune --name tuned --minutes 30  => Tuning 'tuned' was started with other settings or data
-$ mkdir checkpoints/tuned
-$ echo '{"format": 1, "dataset": "english-german-both", "fingerprint": "0", "origin": "the recipe", "base": {},' > tuned
-$ echo '"minutes": 60.0, "sentences": 30, "rungs": [{"training_seconds": 9.0, "trials": []}]}' >> tuned
-$ cp tuned checkpoints/tuned/tuning.json
-$ nmt tune --name tuned  => checkpoints/tuned/tuning.json is damaged: Value error
-$ mkdir checkpoints/tuned
-$ head -c 17000000 /dev/zero > checkpoints/tuned/tuning.json
-$ nmt tune --name tuned  => checkpoints/tuned/tuning.json is too long
-$ sed -i '/"validation": {/,/}/ s/"pairs": [0-9]*/"pairs": 0/' data/english-german-both/manifest.json
-$ nmt tune  => Dataset 'english-german-both' has no validation pairs
-$ nmt tune --set model.positions=learned --set model.max_positions=2  => The recipe cannot be trained: The longest
-
 # --- nmt prepare: the command line -----------------------------------------------------------------------------------
 $ nmt prepare  => prepare takes FILE [FILE]
 $ nmt prepare ghost.tsv  => There is no file 'ghost.tsv'
@@ -945,7 +922,7 @@ def differences(row: Row, outcome: Outcome, before: dict[str, bytes | None], aft
         found.append(f"exit code {outcome.code}; printed {outcome.out!r}")
     if row.phrase not in " ".join(outcome.err.splitlines()):
         found.append(f"expected: {row.phrase}\nreceived: {outcome.err}")
-    if outcome.out and not row.command.startswith(("nmt train", "nmt tune")):  # it prints before it can fail
+    if outcome.out and not row.command.startswith("nmt train"):  # it prints before it can fail
         found.append(f"printed {outcome.out!r}")
     if row.leaves is None and changed:
         found.append(f"changed {sorted(changed)}")

@@ -162,18 +162,6 @@ def test_settings_that_differ_are_marked() -> None:
     assert "training.seed" not in both.text
 
 
-def test_energy_is_what_training_measured() -> None:
-    run = made_run("first", 2)
-    lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    for line in lines:
-        if line["kind"] == "epoch" and line["epoch"] == 2:
-            line["energy_joules"] = 36_000.0
-    run.metrics_path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = page_of(run).text
-    assert "36.0 kJ (0.01 kWh)" in text and "1 of 2 epochs" in text
-    assert "kWh" not in page_of(made_run("second", 2)).text
-
-
 def test_changes_of_a_sample_and_ancestors_are_shown() -> None:
     html = page_of(made_run("child", 2, start_from="old:2")).html
     assert re.search(r"ein hund läuft <ins>läuft</ins> hier", html)

@@ -178,6 +178,12 @@ def test_metrics_without_a_header_are_of_the_first_format_and_stay_so(run: Run) 
     assert run.metrics_path.read_bytes().startswith(line)
 
 
+def test_energy_that_older_versions_measured_is_passed_over(run: Run) -> None:
+    record = an_epoch(1)
+    run.metrics_path.write_text(json.dumps({**record.model_dump(), "energy_joules": 36_000.0}) + "\n")
+    assert run.metrics() == [record]
+
+
 @pytest.mark.parametrize("number", ["0", "3", "true", "null", '"2"', "2.0"])
 def test_metrics_of_another_format_are_refused(run: Run, number: str) -> None:
     run.metrics_path.write_text(f'{{"kind": "header", "format": {number}}}\n' + a_step(5).model_dump_json() + "\n")

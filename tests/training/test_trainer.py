@@ -14,7 +14,6 @@ from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError, NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
-from nmt.runs.energy import EnergyMeter
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum
@@ -33,41 +32,6 @@ from nmt.training.validation import Decode
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     monkeypatch.chdir(tmp_path)
     return prepare_pairs()
-
-
-@pytest.mark.slow
-def test_epochs_record_the_energy_of_the_processor(
-    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zone = tmp_path / "powercap" / "intel-rapl:0"
-    zone.mkdir(parents=True)
-    (zone / "name").write_text("package-0")
-
-    class Meter(EnergyMeter):
-        """Each reading finds two joules more."""
-
-        readings = 0
-
-        def __init__(self) -> None:
-            (zone / "energy_uj").write_text(f"{2_000_000 * Meter.readings}")
-            super().__init__(zone.parent)
-
-        def read(self) -> float | None:
-            Meter.readings += 1
-            (zone / "energy_uj").write_text(f"{2_000_000 * Meter.readings}")
-            return super().read()
-
-    monkeypatch.setattr("nmt.training.trainer.EnergyMeter", Meter)
-    trainer = train("whole", tiny(epochs=2, log_every=2), dataset)
-    steps = trainer.state.position.step // 2
-    assert [record.energy_joules for record in trainer.run.epochs()] == [
-        2.0 * (steps // 2 + 1),
-        2.0 * (trainer.state.position.step // 2 - steps // 2 + 1),
-    ]
-    with pytest.raises(StopRequested):
-        train("stopped", tiny(epochs=2), dataset, leave=2)
-    first, second = train("stopped", tiny(epochs=2), dataset).run.epochs()
-    assert first.energy_joules is None and second.energy_joules is not None
 
 
 @pytest.mark.parametrize(

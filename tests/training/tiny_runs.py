@@ -99,6 +99,6 @@ def digest(trainer: Trainer) -> str:
 
 
 def comparable(run: Run) -> list[dict]:
-    """Return the lines of the metrics file without the time and energy they took."""
+    """Return the lines of the metrics file without the time they took."""
     records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    return [{key: record[key] for key in record.keys() - {"seconds", "energy_joules"}} for record in records]
+    return [{key: record[key] for key in record.keys() - {"seconds"}} for record in records]
