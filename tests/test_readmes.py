@@ -21,8 +21,6 @@ import pytest
 import yaml
 from conftest import ROOT, nmt, small_pairs, write_pickle
 
-from nmt.tuning import plan
-
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
@@ -165,8 +163,6 @@ def run(command: str, project: Path) -> None:
     "folder", [pytest.param(folder, marks=[] if folder in {"", "data"} else pytest.mark.slow) for folder in FOLDERS]
 )
 def test_every_command_works(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "FIRST_RUNGS", (1,))  # a tuning has two trials of ten steps, whatever its minutes
-    monkeypatch.setattr(plan, "steps_in", lambda *_: 10)
     if folder == "configs":
         monkeypatch.setattr("nmt.benchmark.measure.MATMUL_SIZES", (64,))
     write_corpora(tmp_path)

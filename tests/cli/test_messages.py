@@ -3,7 +3,7 @@
 A row of the table starts in a fresh copy of a project in which english-german-both.pkl is prepared and base.yaml
 trained for two epochs. Lines with "$" are typed. The last one is the command that is refused, with exit code 2 and
 nothing written; "=>" and the key phrase of its message end the row. The lines before create the conditions. Lines with
-"&" arrange what a shell cannot: a lower limit, the answer of a server, a lock held by another process. "& leaves PATH"
+"&" arrange what a shell cannot: a lower limit, an address of no server, a lock held by another process. "& leaves PATH"
 names where the refused command writes nevertheless.
 
 messages.txt has the full texts. ``pytest tests/cli/test_messages.py --rewrite-messages`` writes it anew.
@@ -17,7 +17,6 @@ import shutil
 import socket
 import subprocess
 import textwrap
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ import pytest
 from conftest import ROOT, Outcome, run_nmt
 from conftest import nmt as in_a_process
 
-from nmt.data.sources import public as downloads
+from nmt.data.sources.public import PublicFile  # noqa: F401 - of a row
 from nmt.runtime import tf
 from nmt.training.memory.demand import Demand  # noqa: F401 - of a row, as the next two
 from nmt.training.memory.fit import Fit  # noqa: F401
@@ -45,7 +44,7 @@ $ nmt evaluate --resamples many  => --resamples must be a valid integer
 $ nmt translate --n-best 0 'im thirsty'  => --n-best must be greater than or equal to 1
 $ nmt plot  => plot takes FIGURE
 $ nmt info base  => info takes no argument
-$ nmt fetch english-german-both english-german-lesson  => fetch takes NAME
+$ nmt fetch english-german-both english-german  => fetch takes NAME
 # Nothing is there yet.
 $ rm -r checkpoints
 $ nmt info  => No run is in checkpoints/ yet
@@ -703,49 +702,13 @@ $ nmt report --no-scores --sentence '...'  => Sentence '...' has no words after 
 
 # --- nmt fetch -------------------------------------------------------------------------------------------------------
 $ nmt fetch english-german  => There is no public corpus 'english-german' (did you mean
+$ nmt fetch english-german-both  => data/english-german-both.pkl exists already and is not the public file
 $ rm data/english-german-both.pkl
-& server closes the connection
-$ nmt fetch english-german-both  => https://example.org/english-german-both.pkl could
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 404 Not Found|
-$ nmt fetch english-german-both  => https://example.org/english-german-both.pkl no longer exists
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 503 Service Unavailable|
-$ nmt fetch english-german-both  => the server answered HTTP 503
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 302 Found|Location: ftp://example.org/file|
-$ nmt fetch english-german-both  => ftp://example.org/file cannot be fetched
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 200 OK|Content-Length: 5||pairs
-$ nmt fetch english-german-both  => https://example.org/english-german-both.pkl announces 5 bytes
-& server HTTP/1.1 200 OK||
-$ nmt fetch english-german-lesson  => https://example.org/english-german-lesson.pkl announces no size
-& server HTTP/1.1 200 OK|Content-Length: 100000000||
-$ nmt fetch english-german-lesson  => https://example.org/english-german-lesson.pkl announces
-& server HTTP/1.1 200 OK|Content-Length: 10||pairs
-$ nmt fetch english-german-lesson  => https://example.org/english-german-lesson.pkl could
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 200 OK||pairs
-$ nmt fetch english-german-both  => the connection closed before byte 29600159
-$ rm data/english-german-both.pkl
-& server HTTP/1.1 203 Non-Authoritative Information|Content-Length: 5||pairs
-$ nmt fetch english-german-both  => the server answered HTTP 203
-$ printf '%064d  english-german-lesson.pkl\n' 1 > data/english-german-lesson.pkl.sha256
-& server HTTP/1.1 200 OK|Content-Length: 5||pairs
-$ nmt fetch english-german-lesson  => The download of english-german-lesson.pkl has the SHA-256
-$ rm data/english-german-both.pkl
-& nmt.data.sources.public.PublicFile.size_limit = 3
-& server HTTP/1.1 200 OK||pairs
-$ nmt fetch english-german-both  => https://example.org/english-german-both.pkl sent more than the 3
-$ echo sum > data/english-german-lesson.pkl.sha256
-$ nmt fetch english-german-lesson  => data/english-german-lesson.pkl.sha256 is damaged
-$ echo pairs > data/english-german-lesson.pkl
-$ nmt fetch english-german-lesson  => data/english-german-lesson.pkl exists already, and no published
-$ nmt fetch english-german-both  => data/english-german-both.pkl exists already with other content
-$ rm data/english-german-both.pkl; mkdir data/english-german-both.pkl
-$ nmt fetch english-german-both  => data/english-german-both.pkl exists and is not a file
+& nmt.data.sources.public.CORPORA = {"b": PublicFile("b.pkl", "http://127.0.0.1:1/b.pkl", "", "0" * 64)}
+& nmt.data.sources.public.RETRIES = 0
+$ nmt fetch b  => data/b.pkl could not be downloaded from https://example.org/b.pkl: Connection refused
 $ rm -r data; touch data
-$ nmt fetch english-german-both  => data/english-german-both.pkl cannot be written: File exists
+$ nmt fetch english-german-both  => data/english-german-both.pkl could not be downloaded from
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
 $ nmt bench --generated --dataset english-german-both  => Sentences are generated or those of a dataset
@@ -800,24 +763,6 @@ SECTIONS = read_table(TABLE)
 # --- taking the steps -------------------------------------------------------------------------------------------------
 
 
-def be_server(patch: pytest.MonkeyPatch, answer: str) -> None:
-    """Answer the next request for a corpus. "|" ends a line; without a status line the connection is closed."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-
-    def serve() -> None:
-        with listening, listening.accept()[0] as connection:
-            connection.recv(2**16)
-            if answer.startswith("HTTP"):
-                head, _, body = answer.partition("||")
-                connection.sendall(f"{head.replace('|', chr(13) + chr(10))}\r\n\r\n{body}".encode())
-
-    threading.Thread(target=serve, daemon=True).start()
-    patch.setattr(downloads, "CORPORA", {
-        name: replace(file, address=f"{address}/{file.name}") for name, file in downloads.CORPORA.items()
-    })  # fmt: skip
-
-
 def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
     """Hold a lock as another process does, which has written its id into the file."""
     fcntl = pytest.importorskip("fcntl")
@@ -845,9 +790,7 @@ def exhausted() -> Exception:
 
 def take(step: str, patch: pytest.MonkeyPatch) -> None:
     """Take a step of a row."""
-    if step.startswith("& server "):
-        be_server(patch, step.removeprefix("& server "))
-    elif step.startswith("& variable "):
+    if step.startswith("& variable "):
         patch.setenv(*step.removeprefix("& variable ").split(" ", 1))
     elif step.startswith("& listen "):
         patch.setattr(take, "server", socket.create_server(("", int(step.removeprefix("& listen ")))), raising=False)

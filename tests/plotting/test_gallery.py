@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import nmt
 from nmt.cli.app import main
 from nmt.cli.plot.app import SECTIONS
-from nmt.data.demo_corpus import sentence_pairs
+from nmt.data.demo import CORPUS
 from nmt.plotting import figures
 
 SENTENCE = '"he wants to drink water"'
@@ -93,7 +93,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pairs() -> list[tuple[str, str]]:
     """Return pairs of one to four generated sentences each, so that lengths differ."""
-    rest = iter(list(sentence_pairs())[:2400])
+    rest = (line.split("\t") for line in CORPUS.read_text().splitlines()[:2400])
     found = []
     while rows := list(itertools.islice(rest, 1 + len(found) % 7 % 4)):
         found.append((" ".join(row[0] for row in rows), " ".join(row[1] for row in rows)))

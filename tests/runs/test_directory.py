@@ -1,5 +1,6 @@
 """A run directory: the metrics file survives interruptions, the best epoch is found, runs are found by name."""
 
+import json
 import os
 from pathlib import Path
 
