@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Outcome, run_nmt
-from conftest import nmt as in_a_process
+from conftest import nmt_process as in_a_process
 
 from nmt.data.sources.public import PublicFile  # noqa: F401 - of a row
 from nmt.runtime import tf
