@@ -72,15 +72,12 @@ def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Transl
 
 
 def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: Translator) -> None:
-    how = SearchOptions(scored=True)
-    found = [one for one in translator.translate(SENTENCES, options=how) if one.finished]
-    assert found
-    texts = [text for text, one in zip(SENTENCES, translator.translate(SENTENCES), strict=True) if one.finished]
-    np.testing.assert_allclose(
-        translator.score(texts, [one.text for one in found]), [one.score for one in found], rtol=1e-4, atol=1e-5
+    found = zip(SENTENCES, translator.translate(SENTENCES, options=SearchOptions(scored=True)), strict=True)
+    texts, translations, scores = zip(
+        *[(text, one.text, one.score) for text, one in found if one.finished], strict=True
     )
-    small_batches = with_settings(translator, batch_size=2).score(texts, [one.text for one in found])
-    np.testing.assert_allclose(small_batches, [one.score for one in found], rtol=1e-4, atol=1e-5)
+    for scorer in (translator, with_settings(translator, batch_size=2)):
+        np.testing.assert_allclose(scorer.score(list(texts), list(translations)), scores, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])

@@ -480,16 +480,14 @@ def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str |
     assert choose_epoch(run, wanted) == epoch
 
 
-@pytest.mark.parametrize("wanted", ["5", "0", "-1", "1.0", "", "bset"])
-def test_an_epoch_without_weights_is_refused(run: Run, wanted: str) -> None:
-    pretend_epochs(run, [3, 1, 2])
-    with pytest.raises(NotFoundError, match=f"no weights of epoch '{wanted}'"):
-        choose_epoch(run, wanted)
-
-
-@pytest.mark.parametrize("wanted", [None, "best", "last", "1"])
-def test_a_run_without_a_finished_epoch_has_nothing_to_choose(run: Run, wanted: str | None) -> None:
-    with pytest.raises(NotFoundError, match="has not finished an epoch yet"):
+@pytest.mark.parametrize(
+    ("losses", "wanted", "words"),
+    [([3, 1, 2], wanted, f"no weights of epoch '{wanted}'") for wanted in ("5", "0", "-1", "1.0", "", "bset")]
+    + [([], wanted, "has not finished an epoch yet") for wanted in (None, "best", "last", "1")],
+)
+def test_an_epoch_without_weights_is_refused(run: Run, losses: list[float], wanted: str | None, words: str) -> None:
+    pretend_epochs(run, losses)
+    with pytest.raises(NotFoundError, match=words):
         choose_epoch(run, wanted)
 
 

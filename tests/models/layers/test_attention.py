@@ -179,30 +179,6 @@ def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
     np.testing.assert_array_equal(unpadding.flatten(unpacked), tokens)
 
 
-def test_gradients_of_packing_and_unpacking_are_those_of_picking_and_placing() -> None:
-    unpadding, rows = Unpadding.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
-    tokens, counts = unpadding.flatten(rows), (IDS != 0)[..., tf.newaxis]
-    at_tokens, at_rows = tf.constant(normal(2, *tokens.shape)), tf.constant(normal(3, *rows.shape))
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch([rows, tokens])
-        packed, unpacked = unpadding.flatten(rows) * at_tokens, unpadding.restore(tokens) * at_rows
-    np.testing.assert_array_equal(tape.gradient(packed, rows), unpadding.restore(at_tokens))
-    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), unpadding.flatten(tf.where(counts, at_rows, 0)))
-
-
-def test_packed_attention_is_that_of_rows_at_the_tokens_that_count() -> None:
-    layer, _ = pair_of_attentions(2, 3, 8, 8)
-    x, unpadding = tf.constant(normal(1, *IDS.shape, 8)), Unpadding.of(IDS)
-    mask = padding_mask(IDS) & causal_mask(4, 4)
-    rows, row_weights = layer(x, layer.keys_values(x), mask)
-    tokens = unpadding.flatten(x)
-    packed, packed_weights = layer(tokens, layer.keys_values(tokens, unpadding), mask, unpadding)
-    assert packed.shape == (len(PLACES), 8)
-    np.testing.assert_allclose(packed, unpadding.flatten(rows), **CLOSE)
-    for row, column in PLACES:
-        np.testing.assert_allclose(packed_weights[row, :, column], row_weights[row, :, column], **CLOSE)
-
-
 # --- what a cache is made of
 
 
