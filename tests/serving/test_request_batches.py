@@ -66,8 +66,10 @@ def test_each_request_gets_its_own_translations_in_order(requests: list[list[str
     assert all(0 < len(batch) <= BATCH for batch in batches)
 
 
-def test_a_long_request_does_not_hold_up_short_ones() -> None:
-    _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]])
+@pytest.mark.parametrize("search", [Search.BEST, Search.ALTERNATIVES])
+def test_a_long_request_does_not_hold_up_short_ones(search: Search) -> None:
+    searches = [search, Search.BEST, Search.BEST, Search.BEST]
+    _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
     assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
 
 
