@@ -21,7 +21,7 @@ WINGS: dict[str, str] = {
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
     "data": "errors storage config runtime tokenizers",
-    "decoding": "errors extras storage config runtime cluster tokenizers models runs data",
+    "decoding": "errors extras storage config runtime tokenizers models runs data",
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors config models runs data evaluation training",

@@ -92,7 +92,6 @@ $ nmt train --run new --set training.micro_batches=2 --hosts 127.0.0.1:24571,127
 & listen 24571
 $ nmt train --run new --set training.micro_batches=2 --hosts 127.0.0.1:24571,127.0.0.1:24572 --index 0 --wait 1
 => Worker 0 cannot listen at port 24571: Address already in use
-$ nmt translate --workers 2 'im thirsty'  => --workers 2 shares the lines of a file to translate
 # A folder is not what it is to be.
 $ rm -r data && touch data
 $ printf 'one\teins\n' > pairs.tsv
@@ -114,8 +113,6 @@ $ nmt translate --backend ctranslate2 'im thirsty'  => Run 'base' has no export 
 $ nmt translate --backend tensorfow 'im thirsty'  => There is no backend 'tensorfow' (did you mean 'tensorflow'?)
 $ nmt translate --backend tensorflow --export ./model 'im thirsty'  => --export ./model is for CTranslate2
 $ nmt translate --backend ctranslate2 --precision bfloat16 'im thirsty'  => --precision bfloat16 is for TensorFlow
-$ printf 'im thirsty\n' > three.en
-$ nmt translate --backend ctranslate2 --input three.en --workers 2  => CTranslate2 translates on all cores by itself
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
 $ nmt export --to ctranslate2 --epoch 1
