@@ -33,8 +33,8 @@ from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.export_translator import load_export
 from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.decoding.run_translator import RunTranslator
-from nmt.decoding.shared import TranslationWorkers
 from nmt.errors import ConflictError, NmtError
+from nmt.extras import require
 from nmt.recipes.selection import fit, select
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -141,18 +141,23 @@ def train(
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
     selection = fit(select(config, run, dataset, _overrides(set), minutes=minutes))
+    recorded = "tensorboard" in selection.config.training.trackers
+    if recorded:
+        require("tensorboard", "tensorboard")
 
     from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.tracking.registry import check_trackers, tracking
     from nmt.training.session import TrainingSession
 
-    trackers = selection.config.training.trackers
-    check_trackers(trackers)
     with TrainingSession(selection.name, selection.config, selection.dataset, recipe=selection.recipe_text) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)
         if not session.trainer.is_finished:
             session.begin()
-            session.trainer.train([*listeners, *([tracking(session.run, trackers, warnings.warn)] if trackers else [])])
+            observers = list(listeners)
+            if recorded:
+                from nmt.tracking.tensorboard import TensorBoard
+
+                observers.append(TensorBoard(session.run, warnings.warn))
+            session.trainer.train(observers)
     return session.run
 
 
@@ -161,7 +166,6 @@ def load(
     epoch: str | int | None = None,
     *,
     decoding: DecodingConfig | Mapping[str, Any] | None = None,
-    workers: int = 1,
     backend: str = "tensorflow",
     export: str | None = None,
 ) -> RunTranslator:
@@ -171,7 +175,6 @@ def load(
         run: name of a run in ``checkpoints/``. Default: the run trained last.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
-        workers: number of processes of this machine that share translations; those besides this one end with it.
         backend: "tensorflow", or "ctranslate2" for an export of the run, without TensorFlow.
         export: name of the export in the run, or its folder, such as "./model". Default: the one written last.
 
@@ -188,16 +191,15 @@ def load(
     check_backend(backend)
     if backend == CTRANSLATE2 or export is not None:
         name = run.name if isinstance(run, Run) else run
-        return load_export(name, None if epoch is None else str(epoch), decoding or {}, export, workers)
+        return load_export(name, None if epoch is None else str(epoch), decoding or {}, export)
     chosen = run if isinstance(run, Run) else find_run(run)
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
     weights = WeightsFile(chosen, choose_epoch(chosen, None if epoch is None else str(epoch)))
-    others = TranslationWorkers(chosen, weights.epoch, decoding, workers) if workers > 1 else None
 
     from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
 
-    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights), others)
+    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights))
 
 
 def _overrides(overrides: Overrides) -> list[str]:

@@ -101,12 +101,12 @@ def nmt_process(*arguments: str, cwd: Path, stdin: str = "", code: int = 0) -> s
 
 
 def outcome(run: Run) -> dict[str, object]:
-    """Return all that a run has come to, but the time and energy it took."""
+    """Return all that a run has come to, but the time it took."""
     arrays = {
         str(path.relative_to(run.folder)): checksum(read_arrays(path)) for path in run.folder.rglob("*.safetensors")
     }
     lines = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    metrics = [{key: line[key] for key in line.keys() - {"seconds", "energy_joules"}} for line in lines]
+    metrics = [{key: line[key] for key in line.keys() - {"seconds"}} for line in lines]
     return {**arrays, "metrics": metrics}
 
 

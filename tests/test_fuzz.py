@@ -53,8 +53,6 @@ from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.training.checkpoints import CheckpointManifest, LoopState, read_checkpoint
-from nmt.tuning.record import Rung, Speed, Trial, TuningRecord, Verdict, read_record
-from nmt.tuning.space import Candidate
 
 MINUTES = float(os.environ.get("NMT_FUZZ_MINUTES", "0"))
 EXAMPLES = 2_000 if MINUTES else 200  # between two looks at the clock
@@ -408,22 +406,6 @@ def metrics() -> list[bytes]:
     return ["".join(record.model_dump_json() + "\n" for record in [*header, *records]).encode() for header in HEADERS]
 
 
-def tunings() -> list[bytes]:
-    new = TuningRecord(
-        dataset="small", fingerprint="0", origin="the recipe", base=Config().model_dump(mode="json"), minutes=60.0,
-        sentences=30,
-    )  # fmt: skip
-    trials = [Trial(candidate=0, steps=7, seconds=9.0, step_seconds=1.0, bleu=20.0, chrf=40.0), Trial(candidate=1)]
-    ended = new.model_copy(update={
-        "shape": [1],
-        "candidates": [Candidate(number=0, changes={}), Candidate(number=1, changes={"model.norm": "pre"})],
-        "speeds": {"0": Speed(step_seconds=0.1, epoch_steps=40)},
-        "rungs": [Rung(training_seconds=60.0, trials=trials)],
-        "verdict": Verdict(candidate=1, is_better=False, epochs=2),
-    })  # fmt: skip
-    return [record.model_dump_json().encode() for record in (new, ended)]
-
-
 def weights() -> list[bytes]:
     write_arrays(Path("some.safetensors"), {"a": np.ones((3, 2), np.float32), "steps": np.array(3)})
     return [Path("some.safetensors").read_bytes()]
@@ -488,7 +470,6 @@ READERS = {
     ),
     "metrics": Reader("checkpoints/base/metrics.jsonl", metrics, look_at_run, ANY_TEXT + JSON + DEEP),
     "weights": Reader("some.safetensors", weights, lambda: read_arrays(Path("some.safetensors")), JSON + INTEGERS),
-    "tuning": Reader("tuning.json", tunings, lambda: read_record(Path("tuning.json")), ANY_TEXT + JSON + DEEP),
     "state": Reader(
         "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
         sign_state,

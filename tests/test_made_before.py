@@ -46,15 +46,6 @@ def by_current_name(arrays: Arrays) -> Arrays:
     return {current_name(name): array for name, array in arrays.items()}
 
 
-def test_the_archive_is_of_format_1_with_older_keys(project: Path) -> None:
-    written = (project / "checkpoints/old/config.yaml").read_text()
-    assert "format" not in written
-    for older in ("normalisation:", "initialisation:", "pack:", "accumulate:", "schedule: paper"):
-        assert older in written
-    assert "header" not in (project / "checkpoints/old/metrics.jsonl").read_text()
-    assert not any(name != current_name(name) and "_sublayer" in name for name in expected_weights(project))
-
-
 def expected_weights(project: Path) -> Arrays:
     return read_arrays(project / "expected" / "weights-of-epoch-3.safetensors")
 

@@ -1,8 +1,8 @@
 """Every command of every README works.
 
-The commands of a README run in order by a shell, in a project of its own with small corpora and the real recipes on
-small models. A release check (``.ci/run``) runs the commands that install nmt. Abbreviated are models, epochs, the
-time of measurements, and the choice of tests.
+The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models.
+They run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs
+the commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
 """
 
 import ast
@@ -19,19 +19,23 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, run_nmt, small_pairs, write_pickle
+from conftest import ROOT, nmt, small_pairs, write_pickle
 
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
 SMALL_RECURRENT_MODEL = {"width": 16}
-TINY = "--set model.d_model=32 --set model.encoder_layers=1 --set model.decoder_layers=1 --set training.epochs=2"
+EPOCHS = {"nmt/cluster": 1}
+SMALL = "--set model.d_model=32 --set model.encoder_layers=1 --set model.decoder_layers=1"
+TINY = f"{SMALL} --set training.epochs=2"
 ABBREVIATED = {
-    "--epochs 24-42": "--epochs 3-4",
+    "--epochs 24-42": "--epochs 1-2",
+    **{f"training.epochs={many}": "training.epochs=2" for many in (9, 12, 14)},
     "training.epochs=30": "training.epochs=5",
     "--epochs 24-26,30": "--epochs 2-3,5",
     "training.epochs=31": "training.epochs=6",
     "--seconds 60": "--seconds 0",
+    "--minutes 30 --run chosen": f"--minutes 30 --run chosen {SMALL}",
     "nmt train --run chosen": f"nmt train --run chosen {TINY}",
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
     "--from letters": "--from letters --set training.epochs=2",
@@ -43,11 +47,11 @@ ABBREVIATED = {
     "tests/plotting/test_gallery.py": "tests/plotting/test_gallery.py --collect-only",
     "--rewrite-messages": "--collect-only",
 }
-# A command of each README that a shell runs as it is typed.
+# A command of each README that a shell runs as it is typed. The other READMEs have those that need one.
 IN_A_SHELL = {
-    'nmt translate "im thirsty"',
-    "nmt prepare archive.zip/europarl.de-en.tsv.gz",
-    'nmt plot position-table "I am a robot"',
+    "": 'nmt translate "im thirsty"',
+    "data": "nmt prepare archive.zip/europarl.de-en.tsv.gz",
+    "configs": 'nmt plot position-table "I am a robot"',
 }
 # What a shell reads, and workers, which cannot start where TensorFlow computes already.
 NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]|--workers")
@@ -115,7 +119,7 @@ def write_corpora(folder: Path) -> None:
     write_sides(folder, ("theirs.en", "theirs.de"), pairs[5:35])
 
 
-def write_recipes(folder: Path, epochs: int | None) -> None:
+def write_recipes(folder: Path, epochs: int) -> None:
     """Write the recipes of ``configs/`` with small models, and at most E epochs; all else in them is as it is."""
     (folder / "configs").mkdir()
     for path in (ROOT / "configs").glob("*.yaml"):
@@ -123,12 +127,18 @@ def write_recipes(folder: Path, epochs: int | None) -> None:
         recurrent = recipe["model"].get("architecture") == "recurrent"
         recipe["model"].update(SMALL_RECURRENT_MODEL if recurrent else SMALL_MODEL)
         recipe["training"]["warmup_steps"] = 30
-        recipe["training"]["epochs"] = min(epochs or recipe["training"]["epochs"], recipe["training"]["epochs"])
+        recipe["training"]["epochs"] = min(epochs, recipe["training"]["epochs"])
         (folder / "configs" / path.name).write_text(yaml.safe_dump(recipe))
 
 
-def in_a_shell(command: str, project: Path, stdin: str = "") -> str:
-    """Run a command as it is typed, and return what it prints."""
+def abbreviated(command: str) -> str:
+    for whole, part in ABBREVIATED.items():
+        command = command.replace(whole, part)
+    return command
+
+
+def in_a_shell(command: str, project: Path, stdin: str = "") -> None:
+    """Run a command as it is typed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -136,77 +146,32 @@ def in_a_shell(command: str, project: Path, stdin: str = "") -> str:
         capture_output=True, text=True, check=False, env=environment, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
-def run(command: str, project: Path) -> str:
-    """Run a command, what is nmt's in this process unless it needs another one, and return what it prints."""
+def run(command: str, project: Path) -> None:
+    """Run a command: what is nmt's in this process, unless it needs another."""
     ours, _, others = command.partition(" | ")
-    if command in IN_A_SHELL or NEEDS_A_SHELL.search(ours) or not ours.startswith("nmt "):
-        return in_a_shell(command, project)
-    done = run_nmt(*shlex.split(ours)[1:], cwd=project)
-    assert done.code == 0, f"{command}\n{done.out}\n{done.err}"
-    return in_a_shell(others, project, done.out) if others else done.out
+    if NEEDS_A_SHELL.search(ours) or not ours.startswith("nmt "):
+        in_a_shell(command, project)
+    else:
+        output = nmt(*shlex.split(ours)[1:], cwd=project).stdout
+        if others:
+            in_a_shell(others, project, output)
 
 
-def run_readme(folder: str, project: Path, epochs: int | None = None) -> dict[str, str]:
-    """Run the commands of a README in order, except for those of the release check, and return what they print."""
-    write_corpora(project)
-    write_recipes(project, epochs)
-    outputs = {}
+@pytest.mark.parametrize(
+    "folder", [pytest.param(folder, marks=[] if folder in {"", "data"} else pytest.mark.slow) for folder in FOLDERS]
+)
+def test_every_command_works(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if folder == "configs":
+        monkeypatch.setattr("nmt.benchmark.measure.MATMUL_SIZES", (64,))
+    write_corpora(tmp_path)
+    write_recipes(tmp_path, EPOCHS.get(folder, 2))
     for command in commands(folder):
-        if not is_run_by_ci(command):
-            abbreviated = command
-            for whole, part in ABBREVIATED.items():
-                abbreviated = abbreviated.replace(whole, part)
-            outputs[command] = run(abbreviated, project)
-    return outputs
-
-
-def test_the_four_commands_of_the_front_page(tmp_path: Path) -> None:
-    outputs = run_readme("", tmp_path, epochs=2)
-    assert list(outputs) == [
-        "nmt prepare english-german-both.pkl",
-        "nmt train --config base.yaml",
-        "nmt plot losses",
-        'nmt translate "im thirsty"',
-    ]
-    assert outputs["nmt plot losses"] == "checkpoints/base/plots/losses.png\n"
-    assert outputs['nmt translate "im thirsty"'].strip()
-
-
-def test_the_commands_of_data(tmp_path: Path) -> None:
-    outputs = run_readme("data", tmp_path)
-    assert len(outputs) >= 9
-    assert all("Written to data/" in output for output in outputs.values())
-
-
-@pytest.mark.slow
-def test_the_commands_of_checkpoints(tmp_path: Path) -> None:
-    outputs = run_readme("checkpoints", tmp_path, epochs=2)
-    assert len(outputs) >= 20
-    assert "A dry run: nothing was written." in outputs["nmt train --config base.yaml --dry-run"]
-    assert (tmp_path / "base.html").read_text().lstrip().lower().startswith("<!doctype html>")
-
-
-@pytest.mark.slow
-def test_the_commands_of_configs(tmp_path: Path) -> None:
-    outputs = run_readme("configs", tmp_path, epochs=4)
-    scores = [output for command, output in outputs.items() if command.endswith("-b")]
-    assert len(scores) >= 3
-    assert all(0 <= float(score) <= 100 for score in scores)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", ["nmt", "tests"])
-def test_the_commands_for_developers(folder: str, tmp_path: Path) -> None:
-    run_readme(folder, tmp_path)
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_cluster(tmp_path: Path) -> None:
-    outputs = run_readme("nmt/cluster", tmp_path, epochs=2)
-    assert any("2 workers" in output for output in outputs.values())
+        if command == IN_A_SHELL.get(folder):
+            in_a_shell(command, tmp_path)
+        elif not is_run_by_ci(command):
+            run(abbreviated(command), tmp_path)
 
 
 # --- what the READMEs hold
@@ -217,6 +182,12 @@ def test_ci_runs_the_installing_commands() -> None:
     assert len(installing) == 2
     assert "demo" in installing[0] and "pytest" in installing[1]
     assert "README.md" in CI and "demo" in CI and "pytest" in CI
+
+
+def test_the_front_page_has_four_commands() -> None:
+    assert [command.split()[1] for command in commands("") if not is_run_by_ci(command)] == [
+        "prepare", "train", "plot", "translate"
+    ]  # fmt: skip
 
 
 def test_the_front_page_takes_two_minutes_to_read() -> None:
@@ -287,9 +258,3 @@ def test_every_module_stands_in_the_map() -> None:
             docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
             missing.append(f"{name}: {docstring.partition('. ')[0].splitlines()[0] if docstring else 'no docstring'}")
     assert not missing, "add to the map in nmt/README.md:\n" + "\n".join(missing)
-
-
-def test_commands_are_well_formed() -> None:
-    for folder in FOLDERS:
-        for command in commands(folder):
-            assert shlex.split(command), command

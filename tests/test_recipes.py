@@ -70,40 +70,28 @@ def copy(tmp_path: Path) -> Copy:
     return Copy(tmp_path)
 
 
-def test_a_normalization(copy: Copy) -> None:
-    (code,) = blocks("A normalization")
-    copy.append("tokenizers/normalization.py", code)
+def test_a_normalization_and_a_tokenizer(copy: Copy) -> None:
+    (normalization,), (tokenizer,) = blocks("A normalization"), blocks("A tokenizer")
+    copy.append("tokenizers/normalization.py", normalization)
+    copy.append("tokenizers/word.py", tokenizer)
     copy.edit("config/data.py", r"(normalization: Literal\[)", r'\1"lower", ')
-    copy.edit("tokenizers/registry.py", r"(normalization: Literal\[)", r'\1"lower", ')
-    copy.run("prepare", "pairs.pkl", "--set", "data.normalization=lower", "--set", "data.tokenizer=word")
-    encoding = "from nmt.tokenizers.registry import *; from pathlib import Path; " + (
-        "print(load_tokenizer(Path('data/pairs/tokenizer.source.json')).normalize('IM  Thirsty!'))"
-    )
-    assert copy.run(code=encoding) == "im thirsty!\n"
-
-
-def test_a_tokenizer(copy: Copy) -> None:
-    (code,) = blocks("A tokenizer")
-    copy.append("tokenizers/word.py", code)
     copy.edit("config/data.py", r"(tokenizer: Literal\[)", r'\1"bigram", ')
-    copy.edit("tokenizers/registry.py", r'(kind: Literal\["word", )', r'\1"bigram", ')
-    copy.edit("tokenizers/registry.py", r"^(from nmt.tokenizers.word import )", r"\1BigramTokenizer, ")
-    copy.edit(
-        "tokenizers/registry.py", r'CharacterTokenizer if (\w+\.kind) == "char" else WordTokenizer',
-        r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
-    )  # fmt: skip
-    copy.edit(
-        "tokenizers/registry.py", r'CharacterTokenizer if (\w+\.tokenizer) == "char" else WordTokenizer',
-        r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
-    )  # fmt: skip
-    printed = copy.run("prepare", "pairs.pkl", "--set", "data.tokenizer=bigram")
-    assert "source character pairs" in printed
-    decoding = (
+    registry = "tokenizers/registry.py"
+    copy.edit(registry, r"(normalization: Literal\[)", r'\1"lower", ')
+    copy.edit(registry, r'(kind: Literal\["word", )', r'\1"bigram", ')
+    copy.edit(registry, r"^(from nmt.tokenizers.word import )", r"\1BigramTokenizer, ")
+    for kind in ("kind", "tokenizer"):
+        copy.edit(
+            registry, rf'CharacterTokenizer if (\w+\.{kind}) == "char" else WordTokenizer',
+            r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
+        )  # fmt: skip
+    copy.run("prepare", "pairs.pkl", "--set", "data.normalization=lower", "--set", "data.tokenizer=bigram")
+    code = (
         "from nmt.tokenizers.registry import *; from pathlib import Path; "
         "tokenizer = load_tokenizer(Path('data/pairs/tokenizer.source.json')); "
-        "print(tokenizer.decode(tokenizer.encode('im one two')), tokenizer.unit)"
+        "print(tokenizer.decode(tokenizer.encode('IM  one Two')), tokenizer.normalize('IM  Thirsty!'), tokenizer.unit)"
     )
-    assert copy.run(code=decoding) == "im one two character pairs\n"
+    assert copy.run(code=code) == "im one two im thirsty! character pairs\n"
 
 
 def test_a_schedule(copy: Copy) -> None:

@@ -19,7 +19,6 @@ from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
-from nmt.cli.commands.tune import tune
 from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
 from nmt.cli.inspection.report import report
@@ -33,7 +32,7 @@ from nmt.errors import NmtError
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality": [evaluate, report, samples, average, tune],
+    "Quality": [evaluate, report, samples, average],
     "Use elsewhere": [export, serve],
     "Run and machine": [runs, info, tokens, bench],
     "Corpora": [fetch, demo],

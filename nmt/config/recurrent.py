@@ -178,6 +178,11 @@ class RecurrentConfig(ModelConfig):
                 "bidirectional: true, or first_state: linear",
             ),
             (
+                self.first_state == "backward" and not attends,
+                "first_state is 'backward' and attention is 'none'. Nothing would read the last layer's forward "
+                "direction. Set first_state: linear, or another attention",
+            ),
+            (
                 self.first_state == "zero" and not attends,
                 "first_state is 'zero' and attention is 'none'. The decoder would know nothing of the source. Set "
                 "first_state: final, or another attention",

@@ -131,8 +131,8 @@ class TrainingConfig(Section):
     log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and between two lines of output without a terminal."""
     trackers: list[Tracker] = Field([])
-    """Programs that record the run: ``tensorboard`` (event files in ``events/`` of the run) and ``trackio`` (a database
-    in ``checkpoints/trackio``). They get scalars, samples, pictures of attention, and the configuration."""
+    """``[tensorboard]``: record the run in event files for TensorBoard, in ``events/`` of the run: scalars, samples and
+    the configuration. ``trackio``, of older versions, is passed over with a note."""
 
     @model_validator(mode="before")
     @classmethod

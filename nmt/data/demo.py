@@ -1,14 +1,16 @@
 """Corpora and configurations of the demonstrations: the bundled chain, and the lesson's second experiment."""
 
+from importlib.resources import files
 from pathlib import Path
 
 from nmt.config.loading import find_config, load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import DATASETS
-from nmt.data.demo_corpus import sentence_pairs
 from nmt.storage.atomic import write_text
 
 NAME = "demo"
+CORPUS = files("nmt.data") / "demo.en-de.tsv"
+"""Generated English-German sentences without capitals, punctuation and umlauts. Each English sentence occurs once."""
 
 LESSON_CORPUS = "english-german-both"
 """Public corpus of the lesson."""
@@ -21,10 +23,10 @@ LESSON_EPOCHS = (4, 16)
 
 
 def write_corpus() -> Path:
-    """Write the generated pairs to ``data/demo.en-de.tsv``, unless it exists, and return its path."""
-    path = DATASETS / f"{NAME}.en-de.tsv"
+    """Write the bundled corpus to ``data/demo.en-de.tsv``, unless it exists, and return its path."""
+    path = DATASETS / CORPUS.name
     if not path.exists():
-        write_text(path, "".join(f"{source}\t{target}\n" for source, target in sentence_pairs()))
+        write_text(path, CORPUS.read_text(encoding="utf-8"))
     return path
 
 

@@ -5,7 +5,7 @@ Shapes: B sentences, S source length, T target length.
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +101,11 @@ class CTranslate2Translator:
         return encoded
 
     def translate_n_best(
-        self,
-        texts: list[str],
-        names: list[str] | None = None,
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-        numbers: Sequence[int] | None = None,
+        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each raw sentence; see ``TextTranslator``.
 
-        What sampling draws depends on the seed and on all sentences of the call; ``numbers`` has no effect.
+        What sampling draws depends on the seed and on all sentences of the call.
         """
         encoded = self.encode(texts, names)
         unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]

@@ -7,16 +7,11 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.decoding.exported import choose_export
 from nmt.decoding.run_translator import RunTranslator
-from nmt.errors import NmtError
 from nmt.extras import require
 
 
 def load_export(
-    run: str | None,
-    epoch: str | None,
-    decoding: Mapping[str, Any] | DecodingConfig,
-    export: str | None,
-    workers: int = 1,
+    run: str | None, epoch: str | None, decoding: Mapping[str, Any] | DecodingConfig, export: str | None
 ) -> RunTranslator:
     """Return the translator of an export.
 
@@ -25,19 +20,13 @@ def load_export(
         epoch: weights that the export must have; None: any.
         decoding: settings of decoding, or values for keys of the run's own; a value of None leaves its key as it is.
         export: name of the export in the run, or a folder; None: the export written last.
-        workers: number of processes; only 1 fits.
 
     Raises:
-        NmtError: for several workers, and as of ``choose_export``.
+        NmtError: as of ``choose_export``.
         NotFoundError: if the run, the export or CTranslate2 is missing.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if the export is damaged.
     """
-    if workers > 1:
-        raise NmtError(
-            f"CTranslate2 translates on all cores by itself; received --workers {workers}. Leave it out, or choose "
-            "--backend tensorflow."
-        )
     require("fast", "ctranslate2")
     chosen, exported = choose_export(run, epoch, export)
     if not isinstance(decoding, DecodingConfig):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from nmt.config.decoding import DecodingConfig
 from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.search_options import SearchOptions
-from nmt.decoding.shared import TranslationWorkers
 from nmt.decoding.translation import TextTranslator, Translation
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
@@ -17,9 +16,9 @@ class RunTranslator:
     Shapes: T target length, S source length, both in tokens.
     """
 
-    def __init__(self, run: Run, translator: TextTranslator, workers: TranslationWorkers | None = None) -> None:
-        """Take a run, the translator of its weights, and other processes with these weights, if there are any."""
-        self.run, self.translator, self._workers = run, translator, workers
+    def __init__(self, run: Run, translator: TextTranslator) -> None:
+        """Take a run and the translator of its weights."""
+        self.run, self.translator = run, translator
 
     @property
     def epoch(self) -> int | str:
@@ -65,14 +64,8 @@ class RunTranslator:
         (['xylophone'], True)
         """
         options = SearchOptions(sampled=sample, scored=scored)
-        return [translations[0] for translations in self._find(_texts(texts), _names(names), options, prefix)]
-
-    def _find(
-        self, texts: list[str], names: list[str] | None, options: SearchOptions, prefix: str
-    ) -> list[list[Translation]]:
-        if self._workers:
-            return self._workers.translate_n_best(self.translator, texts, names, options, prefix)
-        return self.translator.translate_n_best(texts, names, options, prefix)
+        found = self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
+        return [translations[0] for translations in found]
 
     def translate_n_best(
         self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
@@ -91,7 +84,7 @@ class RunTranslator:
         """
         check_n_best(n, self.translator.config.decoding)
         options = SearchOptions(n_best=n, scored=True)
-        return self._find(_texts(texts), _names(names), options, prefix)
+        return self.translator.translate_n_best(_texts(texts), _names(names), options, prefix)
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None

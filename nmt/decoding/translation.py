@@ -1,6 +1,5 @@
 """A translation, and the interface of everything that translates. Loads no TensorFlow."""
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from nmt.config.decoding import DecodingConfig
@@ -39,16 +38,8 @@ class TextTranslator(Protocol):
     def precision(self) -> str:
         """Number format that the model computes in."""
 
-    def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
-        """Return the ids of raw sentences, without bos and eos. Args, Raises: as of ``translate_n_best``."""
-
     def translate_n_best(
-        self,
-        texts: list[str],
-        names: list[str] | None = None,
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-        numbers: Sequence[int] | None = None,
+        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each raw sentence, the best first.
 
@@ -57,7 +48,6 @@ class TextTranslator(Protocol):
             names: name of each sentence for error messages, such as "line 7".
             options: kind of search.
             prefix: beginning of every translation, raw text.
-            numbers: number of each sentence, which sampling depends on; None: 0, 1, 2 ...
 
         Raises:
             DataError: for a sentence longer than the model reads, and for a prefix with unknown words.

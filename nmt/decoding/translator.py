@@ -3,7 +3,7 @@
 Shapes: B batch, S source length, T target length, n translations of a sentence.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -123,17 +123,11 @@ class Translator:
         return [n_best[0] for n_best in self.translate_n_best(texts, names, options, prefix)]
 
     def translate_n_best(
-        self,
-        texts: list[str],
-        names: list[str] | None = None,
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-        numbers: Sequence[int] | None = None,
+        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
     ) -> list[list[Translation]]:
         """Return at most ``options.n_best`` translations of each sentence, the best first.
 
-        Args, raises: as of ``translate``, and
-            numbers: number of each sentence, which sampling depends on; None: 0, 1, 2 ...
+        Args, raises: as of ``translate``.
         """
         encoded = self.encode(texts, names)
         unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
@@ -146,12 +140,7 @@ class Translator:
         def search(number: int) -> tuple[np.ndarray, np.ndarray]:
             batch, source = batches[number]
             hypotheses = self.search.find(
-                source,
-                limits[number],
-                options,
-                prefix=forced,
-                compiled=compiled,
-                numbers=batch if numbers is None else [numbers[index] for index in batch],
+                source, limits[number], options, prefix=forced, compiled=compiled, numbers=batch
             )
             return hypotheses.tokens.numpy(), hypotheses.scores.numpy()
 

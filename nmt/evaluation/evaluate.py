@@ -54,7 +54,6 @@ def evaluate(
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
     by_length: bool = False,
-    workers: int = 1,
     backend: str = "tensorflow",
     exports: Sequence[str] = (),
     progress: EvaluationProgress | None = None,
@@ -74,7 +73,6 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
-        workers: number of processes of this machine that share the sentences of a run.
         backend: "tensorflow", or "ctranslate2": the export of each run that was written last translates.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
@@ -117,7 +115,7 @@ def evaluate(
     systems, translations = [], dict[str, list[str]]()
     for system in run_systems:
         report = partial(progress.translating, system.name, sentences=len(test_set))
-        description, lines = translate(system, test_set, report, workers)
+        description, lines = translate(system, test_set, report)
         progress.translated(description, lines)
         systems.append(description)
         translations[system.name] = lines

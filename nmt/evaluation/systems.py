@@ -1,6 +1,5 @@
 """Systems to score: runs that translate a test set, and files of translations."""
 
-import contextlib
 import os
 import re
 import time
@@ -12,13 +11,11 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
-from nmt.decoding.shared import TranslationWorkers
 from nmt.decoding.translation import TextTranslator, Translation
 from nmt.evaluation.result import System
 from nmt.evaluation.test_set import EvaluationSet
 from nmt.extras import require
 from nmt.runs.directory import Run, find_run
-from nmt.runs.weights import choose_epoch
 
 _LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
@@ -96,16 +93,13 @@ def find_exported_system(
     )
 
 
-def translate(
-    system: RunSystem, test_set: EvaluationSet, report: Callable[[int], None], workers: int = 1
-) -> tuple[System, list[str]]:
+def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int], None]) -> tuple[System, list[str]]:
     """Translate the sources of a test set with a run.
 
     Args:
         system: the run.
         test_set: N sentences with their sources.
         report: called with the number of sentences translated so far, from 0 to N.
-        workers: number of processes that share the sentences.
 
     Returns:
         A description of the system with its speed, and N translations without line breaks.
@@ -115,23 +109,21 @@ def translate(
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
     translator: TextTranslator
-    with contextlib.ExitStack() as stack:
-        if system.exported is not None:
-            from nmt.decoding.ctranslate2_translator import CTranslate2Translator  # noqa: PLC0415 - an extra
+    if system.exported is not None:
+        from nmt.decoding.ctranslate2_translator import CTranslate2Translator  # noqa: PLC0415 - an extra
 
-            others = None
-            translator = CTranslate2Translator.load(system.exported, system.decoding)
-            decoding = system.decoding
-        else:
-            from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
+        batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
+        translator = CTranslate2Translator.load(system.exported, system.decoding)
+        decoding = system.decoding
+    else:
+        from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
 
-            epoch = choose_epoch(system.run, system.epoch)
-            others = stack.enter_context(TranslationWorkers(system.run, epoch, system.decoding, workers))
-            translator = Translator.load(system.run, str(epoch), system.decoding)
-            decoding = system.decoding.model_copy(update={"precision": translator.precision})
-        started = time.perf_counter()
-        translations = _translate_all(translator, others, test_set, report)
-        seconds = time.perf_counter() - started
+        batches = BATCHES_PER_CALL
+        translator = Translator.load(system.run, system.epoch, system.decoding)
+        decoding = system.decoding.model_copy(update={"precision": translator.precision})
+    started = time.perf_counter()
+    translations = _translate_all(translator, test_set, report, batches)
+    seconds = time.perf_counter() - started
     description = System(
         name=system.name,
         run=system.run.name,
@@ -149,27 +141,20 @@ def translate(
 
 
 def _translate_all(
-    translator: TextTranslator,
-    workers: TranslationWorkers | None,
-    test_set: EvaluationSet,
-    report: Callable[[int], None],
+    translator: TextTranslator, test_set: EvaluationSet, report: Callable[[int], None], batches: int
 ) -> list[Translation]:
-    """Translate all sources, shortest first: batches of like length have the least padding."""
+    """Translate all sources, a number of batches a call, shortest first: batches of like length have least padding."""
     sources = test_set.sources or []
     lengths = [len(translator.source.encode(text)) for text in sources]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
-    count = workers.count if workers else os.cpu_count() or 1  # CTranslate2 has a batch on each core
-    size = count * BATCHES_PER_CALL * translator.config.decoding.batch_size
+    size = batches * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
     report(0)
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
         texts = [sources[index] for index in indices]
-        if workers:
-            translated = workers.translate_n_best(translator, texts, names)
-        else:
-            translated = translator.translate_n_best(texts, names)
+        translated = translator.translate_n_best(texts, names)
         translations |= {index: n_best[0] for index, n_best in zip(indices, translated, strict=True)}
         report(len(translations))
     return [translations[index] for index in range(len(sources))]

@@ -1,7 +1,7 @@
 """Validation by translating: BLEU, chrF and sample translations with the current weights of training."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -9,20 +9,15 @@ from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
-from nmt.runs.metrics import DecodedValidation, Sample, SampleAttention
+from nmt.runs.metrics import DecodedValidation, Sample
 from nmt.storage.arrays import Arrays
 from nmt.storage.text import read_lines
-from nmt.tokenizers.base import EOS
 
 TURNS = 4
 """Batches that a worker translates between two checks, side by side where it has several cores."""
-ATTENTION_SAMPLES = 3
-"""Most samples whose attention trackers get."""
 
 
 class ValidationDecoder:
@@ -64,27 +59,7 @@ class ValidationDecoder:
             Sample(source=source, reference=reference, translation=translation)
             for source, reference, translation in list(rows)[: self.samples]
         ]
-        return DecodedValidation(bleu, chrf, samples, self._attention(self._translator, samples))
-
-    def _attention(self, translator: Translator, samples: Sequence[Sample]) -> list[SampleAttention]:
-        """Return the attention of the first samples, by teacher forcing; none without trackers or without attention."""
-        if not self.config.training.trackers or not self.workers.is_chief:
-            return []
-        shown = [sample for sample in samples[:ATTENTION_SAMPLES] if sample.translation]
-        if not shown:
-            return []
-        longest = self.config.model.limits.target
-        ids = [[*translator.target.encode(sample.translation), EOS][:longest] for sample in shown]
-        translations = [Translation(sample.translation, [], True, row) for sample, row in zip(shown, ids, strict=True)]
-        try:
-            found = translator.attention([sample.source for sample in shown], translations)
-        except DataError:  # a model without attention
-            return []
-        source, target = translator.source, translator.target
-        return [
-            SampleAttention(source.pieces(part.source), target.pieces(part.target), part.weights[-1].mean(axis=0))
-            for part in found
-        ]
+        return DecodedValidation(bleu, chrf, samples)
 
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
         lengths = [1 + len(source) for source in self.sources]

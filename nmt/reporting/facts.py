@@ -71,12 +71,6 @@ class RunFacts:
         """Time of the training steps of all finished epochs."""
         return sum(record.seconds for record in self.epochs)
 
-    @property
-    def energy(self) -> tuple[float, int]:
-        """Energy in joules, and the number of epochs in which it was measured."""
-        measured = [record.energy_joules for record in self.epochs if record.energy_joules is not None]
-        return sum(measured), len(measured)
-
 
 def read_facts(run: Run) -> RunFacts:
     """Return the facts of a run.

@@ -39,10 +39,6 @@ GENERATOR = "nmt report"
 """Value of the meta element by which a page is known as a report."""
 _PARTS = {"tensorflow": "TensorFlow", "keras": "Keras"}
 MOST_STAGES = 8  # of a sample sentence that are shown at once
-JOULES_PER_KWH = 3.6e6
-ENERGY_UNKNOWN = (
-    "the processor does not tell (virtual machines have no energy counters, and most systems let root alone read them)"
-)
 
 
 class Tile(NamedTuple):
@@ -188,18 +184,10 @@ def _comparison(runs: Sequence[RunFacts]) -> tuple[list[str], list[list[str]]]:
 
 
 def _machine(facts: RunFacts) -> list[Tile]:
-    joules, measured = facts.energy
-    epochs = len(facts.epochs)
     tokens = sum(record.target_tokens for record in facts.epochs)
-    energy = ENERGY_UNKNOWN
-    if measured:
-        part = "" if measured == epochs else f", in the {measured} of {epochs} epochs that were measured"
-        kwh = f" ({joules / JOULES_PER_KWH:.3g} kWh)"
-        energy = f"{joules / 1000:,.1f} kJ{kwh} of the processor packages, other programs included{part}"
     speed = f", {tokens / facts.seconds:,.0f} target tokens/s" if facts.seconds else ""
     return [
         Tile("training steps", f"{duration(facts.seconds)} for {tokens:,} target tokens{speed}"),
-        Tile("energy", energy),
         *(Tile(_PARTS.get(key, key), value) for key, value in facts.environment.items()),
     ]
 

@@ -115,11 +115,6 @@ class Run:
         """Folder of TensorBoard's event files."""
         return self.folder / "events"
 
-    @property
-    def attention_path(self) -> Path:
-        """Folder of pictures of attention, for trackers."""
-        return self.folder / "attention"
-
     def config(self) -> Config:
         """Return the configuration with which training last started or resumed."""
         return load_config(self.config_path)
@@ -217,12 +212,7 @@ def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe:
     Raises:
         ConflictError: if the folder exists.
     """
-    return create_run_in(RUNS / check_name(name, "run"), config, dataset_files, recipe)
-
-
-def create_run_in(folder: Path, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
-    """Create a run directory that need not be in ``checkpoints/``. Args, Raises: as of ``create_run``."""
-    run = Run(folder)
+    run = Run(RUNS / check_name(name, "run"))
     with atomic_folder(run.folder) as temporary:
         (temporary / run.config_path.name).write_text(_with_format(config), encoding="utf-8")
         if recipe is not None:

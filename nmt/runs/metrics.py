@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
@@ -82,9 +81,6 @@ class EpochMetrics(Validation):
     """Number of target tokens trained on in this epoch."""
     seconds: float
     """Duration of the epoch's training steps, without validation and saving."""
-    energy_joules: float | None = None
-    """Energy of the processors of this machine from the epoch's first step to the end of its validation, in joules,
-    other programs included; None if the processor does not tell, and for an epoch that was interrupted."""
 
 
 class AverageMetrics(Record):
@@ -111,17 +107,6 @@ class Sample(Record):
     translation: str
 
 
-class SampleAttention(NamedTuple):
-    """Cross-attention of a sample sentence's translation: mean over the heads of the last layer."""
-
-    source: list[str]
-    """S pieces as the encoder reads them."""
-    target: list[str]
-    """T pieces of the translation, eos included."""
-    weights: np.ndarray
-    """Attention of each target piece to each source piece, float32 [T, S]."""
-
-
 class DecodedValidation(NamedTuple):
     """Translations of validation sentences: scores and samples."""
 
@@ -131,8 +116,6 @@ class DecodedValidation(NamedTuple):
     """ChrF, 0 to 100; None if not asked for."""
     samples: Sequence[Sample] = ()
     """Sample sentences with their translations."""
-    attention: Sequence[SampleAttention] = ()
-    """Attention of the first of them, for trackers."""
 
 
 class SampleMetrics(Record):
@@ -180,7 +163,9 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
                 Header.model_validate(values)
                 continue
             if values["kind"] not in RETIRED_KINDS:
-                records.append(KINDS[values["kind"]].model_validate(values))
+                kind = KINDS[values["kind"]]
+                values.pop("energy_joules", None)  # older versions measured it
+                records.append(kind.model_validate(values))
         except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
             if number == len(lines):
                 break

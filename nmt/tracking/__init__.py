@@ -1,1 +1,1 @@
-"""Experiment trackers: training as they record it, through one listener."""
+"""Records of training for other programs."""

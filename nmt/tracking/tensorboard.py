@@ -1,74 +1,194 @@
-"""TensorBoard: event files in the run's folder ``events/``, through TensorFlow's own writer."""
+"""TensorBoard: event files in the run's folder ``events/``, through TensorFlow's own writer.
 
-from collections.abc import Mapping
+The event files begin anew whenever training starts: they first get the metrics file, cut back to the checkpoint, then
+each new record. So they have no step twice, however often the run was killed.
+"""
+
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tensorboard.plugins.hparams import api as hparams
 
+from nmt.config.schema import Config
+from nmt.config.training import BestBy
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
+from nmt.runs.metrics import (
+    AverageMetrics,
+    EpochMetrics,
+    Metrics,
+    Sample,
+    SampleMetrics,
+    StepMetrics,
+    StepValidation,
+    is_better,
+    tokens_per_second,
+)
 from nmt.runtime import tf
-from nmt.tracking.base import Value
+from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 
 EVENT_FILES = "events.out.tfevents.*"
 FLUSH_MILLISECONDS = 20_000
+SCORES = ("loss", "accuracy", "bleu", "chrf")
 
 
-class TensorBoardTracker:
-    """Event files of a run."""
+class TensorBoard(Listener):
+    """Listener that records a run. An error switches it off; training goes on."""
 
-    def __init__(self, run: Run) -> None:
-        """Delete the run's older event files, and begin another."""
-        self._name, self._folder = run.name, run.events_path
-        for path in self._files():
-            path.unlink()
-        self._writer = tf.summary.create_file_writer(str(self._folder), flush_millis=FLUSH_MILLISECONDS)
-        self._size = -1
-        self._is_flushed = True
+    def __init__(self, run: Run, warn: Callable[[str], None]) -> None:
+        """Take the run, and what says that recording has failed."""
+        self._run, self._warn = run, warn
+        self._writer: Any = None
+        self._size, self._is_flushed = -1, True
 
-    def hyperparameters(self, values: Mapping[str, Value]) -> None:
-        """Record the configuration for the tab HParams, whose scores are the series best/ and average/."""
-        with self._writer.as_default(step=0):
-            hparams.hparams(dict(values), trial_id=self._name)
-        self._is_flushed = False
+    def on_start(self) -> None:
+        """Delete the run's older event files; record its configuration and its metrics file."""
+        config = self._run.config()
+        self._series = Series(config.training.best_by)
+        try:
+            for path in self._files():
+                path.unlink()
+            self._writer = tf.summary.create_file_writer(str(self._run.events_path), flush_millis=FLUSH_MILLISECONDS)
+            with self._writer.as_default(step=0):  # for the tab HParams, whose scores are the series best/ and average/
+                hparams.hparams(hyperparameters(config), trial_id=self._run.name)
+        except Exception as error:
+            self._fail(error)
+        self._record(*self._run.metrics())
 
-    def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Record a value of each series."""
-        with self._writer.as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
-        self._is_flushed = False
+    def on_step(self, event: StepEvent) -> None:
+        """Record steps, every ``training.log_every`` steps."""
+        if event.metrics is not None:
+            self._record(event.metrics, flush=False)
 
-    def text(self, step: int, name: str, markdown: str) -> None:
-        """Record a text."""
-        with self._writer.as_default(step=step):
-            tf.summary.text(name, markdown)
-        self._is_flushed = False
+    def on_validation(self, event: ValidationEvent) -> None:
+        """Record a validation and its samples."""
+        metrics = event.metrics
+        self._record(metrics, SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=event.samples))
 
-    def image(self, step: int, name: str, png: bytes) -> None:
-        """Record a picture."""
-        with self._writer.as_default(step=step):
-            tf.summary.image(name, tf.io.decode_png(png, channels=3)[tf.newaxis])
-        self._is_flushed = False
+    def on_epoch(self, event: ValidationEvent) -> None:
+        """Record an epoch and its samples."""
+        self.on_validation(event)
 
-    def flush(self) -> None:
+    def on_end(self, average: AverageMetrics | None) -> None:
+        """Record the scores of the averaged weights."""
+        if average is not None:
+            self._record(average)
+
+    def close(self) -> None:
+        """Write the rest."""
+        if not self._is_flushed:
+            self._record()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _record(self, *records: Metrics, flush: bool = True) -> None:
+        if self._writer is None:
+            return
+        self._is_flushed = flush
+        try:
+            for record in records:
+                with self._writer.as_default(step=record.step):
+                    if isinstance(record, SampleMetrics) and record.samples:
+                        tf.summary.text("samples", samples_as_markdown(record.samples))
+                    for name, value in self._series.scalars(record).items():
+                        tf.summary.scalar(name, value)
+            if flush:
+                self._flush()
+        except Exception as error:
+            self._fail(error)
+
+    def _flush(self) -> None:
         """Write what is recorded to the disk.
 
         Raises:
             NmtError: if the files have not grown: TensorFlow's writer drops what a full disk refuses, and says nothing.
         """
-        if self._is_flushed:
-            return
         self._writer.flush()
         size = sum(path.stat().st_size for path in self._files())
         if size <= self._size:
-            raise NmtError(f"{self._folder} does not grow any more; the disk may be full")
-        self._size, self._is_flushed = size, True
-
-    def close(self) -> None:
-        """Write the rest."""
-        self.flush()
-        self._writer.close()
+            raise NmtError(f"{self._run.events_path} does not grow any more; the disk may be full")
+        self._size = size
 
     def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(EVENT_FILES))
+        return sorted(self._run.events_path.glob(EVENT_FILES))
+
+    def _fail(self, error: Exception) -> None:
+        """Switch the record off, and say so."""
+        self._writer = None
+        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+        self._warn(
+            f"The record for TensorBoard is switched off: {reason}. Training goes on. To record the run again from its "
+            f"metrics file: nmt train --run {self._run.name} --tensorboard"
+        )
+
+
+class Series:
+    """Values of each record, given in the order of the metrics file."""
+
+    def __init__(self, best_by: BestBy) -> None:
+        """Take the measure of the best validation."""
+        self._best_by = best_by
+        self._best: StepValidation | EpochMetrics | None = None
+        self._last_step: StepMetrics | None = None
+
+    def scalars(self, record: Metrics) -> dict[str, float]:
+        """Return the values of a record by the names of their series.
+
+        - train/...: of the steps since the last record, with the learning rate and target tokens per second
+        - epoch/...: of the training of a whole epoch
+        - validation/...: of each validation
+        - best/..., average/...: scores of the best validation so far, and of averaged weights
+        """
+        if isinstance(record, StepMetrics):
+            return self._of_steps(record)
+        if isinstance(record, AverageMetrics):
+            return _scores("average", record)
+        if not isinstance(record, StepValidation | EpochMetrics):
+            return {}
+        values = _scores("validation", record)
+        if isinstance(record, EpochMetrics):
+            values |= {"epoch/loss": record.train_loss, "epoch/accuracy": record.train_accuracy}
+            if record.seconds > 0:
+                values["epoch/tokens_per_second"] = record.target_tokens / record.seconds
+        if self._best is None or is_better(record, self._best, self._best_by):
+            self._best = record
+        return values | _scores("best", self._best)
+
+    def _of_steps(self, record: StepMetrics) -> dict[str, float]:
+        values = {
+            "train/loss": record.loss, "train/accuracy": record.accuracy, "train/learning_rate": record.learning_rate,
+        }  # fmt: skip
+        last, self._last_step = self._last_step, record
+        speed = tokens_per_second(last, record)
+        return values if speed is None else values | {"train/tokens_per_second": speed}
+
+
+def _scores(group: str, record: StepValidation | EpochMetrics | AverageMetrics) -> dict[str, float]:
+    values = {name: getattr(record, f"validation_{name}") for name in SCORES}
+    return {f"{group}/{name}": value for name, value in values.items() if value is not None}
+
+
+def samples_as_markdown(samples: Sequence[Sample]) -> str:
+    """Return sample sentences with their translations as a table."""
+    rows = [(sample.source, sample.reference, sample.translation) for sample in samples]
+    table = [("source", "reference", "translation"), ("---",) * 3, *(map(_cell, row) for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in table)
+
+
+def _cell(text: str) -> str:
+    """Return text as it reads, whatever characters of Markdown and HTML it has."""
+    escaped = "".join(f"\\{character}" if character in "\\`*_{}[]#|~$!" else character for character in text)
+    return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
+
+
+def hyperparameters(config: Config) -> dict[str, bool | int | float | str]:
+    """Return the configuration by full keys; null and lists become text."""
+    sections: dict[str, dict[str, Any]] = config.model_dump(mode="json")
+    return {
+        f"{section}.{key}": value if isinstance(value, bool | int | float | str) else json.dumps(value)
+        for section, keys in sections.items()
+        for key, value in keys.items()
+    }

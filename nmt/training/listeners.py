@@ -1,6 +1,5 @@
 """Listeners: observers of training, told of steps, validations and epochs, with no say in them."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.runs.directory import Run
@@ -9,7 +8,6 @@ from nmt.runs.metrics import (
     EpochMetrics,
     Metrics,
     Sample,
-    SampleAttention,
     SampleMetrics,
     StepMetrics,
     StepValidation,
@@ -37,8 +35,6 @@ class ValidationEvent(NamedTuple):
     """Translations of sample sentences."""
     best: bool
     """Whether it is the best so far."""
-    attention: Sequence[SampleAttention] = ()
-    """Attention of the first samples, for trackers."""
 
 
 class Listener:

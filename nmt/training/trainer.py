@@ -10,7 +10,6 @@ from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
-from nmt.runs.energy import EnergyMeter
 from nmt.runs.metrics import (
     AverageMetrics,
     EpochMetrics,
@@ -173,7 +172,6 @@ class Trainer:
         self._tell(lambda listener: listener.on_epoch_start(epoch, steps, position.steps_in_epoch))
         if 0 < position.steps_in_epoch < steps:
             self._validate_within_epoch()  # if training was stopped during that validation
-        meter = None if position.steps_in_epoch else EnergyMeter()  # the energy of an interrupted epoch is unknown
         started = time.perf_counter()
         for batches in self.pipeline.step_batches(epoch, position.steps_in_epoch):
             with shortage_in_words(f"in step {position.step + 1:,}", self.config):
@@ -183,8 +181,6 @@ class Trainer:
             totals = self._read_totals() if needed or is_logged else None
             position.seconds += time.perf_counter() - started
             metrics = self._step_metrics(totals) if totals and is_logged else None
-            if meter and is_logged:
-                meter.read()
             event = StepEvent(totals if needed else None, position.seconds, metrics)
             for listener in self.listeners:
                 listener.on_step(event)
@@ -195,7 +191,7 @@ class Trainer:
             self.saver.check()
             self.check()
             started = time.perf_counter()
-        self._end_epoch(epoch, meter)
+        self._end_epoch(epoch)
 
     def _step_metrics(self, totals: Sums) -> StepMetrics | None:
         position = self.state.position
@@ -208,7 +204,7 @@ class Trainer:
             target_tokens=int(totals.tokens), seconds=position.seconds,
         )  # fmt: skip
 
-    def _end_epoch(self, epoch: int, meter: EnergyMeter | None) -> None:
+    def _end_epoch(self, epoch: int) -> None:
         train, position = self._read_totals(), self.state.position
         if self.workers.count > 1:
             self.workers.compare([*weights_of(self.state.model).values(), *self.state.train_step.state().values()])
@@ -218,7 +214,6 @@ class Trainer:
         metrics = EpochMetrics(
             epoch=epoch, step=position.step, train_loss=train.means[0], train_accuracy=train.means[1],
             target_tokens=int(train.tokens), seconds=position.seconds, **result.fields(),
-            energy_joules=meter.read() if meter else None,
         )  # fmt: skip
         event = self._record(metrics, result)
         self.listeners[0].on_epoch(event)  # the checkpoint holds the metrics file
@@ -261,7 +256,7 @@ class Trainer:
     def _record(self, metrics: EpochMetrics | StepValidation, result: ValidationResult) -> ValidationEvent:
         self.validations.append(metrics)
         best = best_of(self.validations, self.config.training.best_by) is metrics
-        return ValidationEvent(metrics, list(result.decoded.samples), best, result.decoded.attention)
+        return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     def _average(self) -> AverageMetrics:
         weights = self.workers.broadcast(self.saver.average(self.epochs_to_average, weights_of(self.state.model)))

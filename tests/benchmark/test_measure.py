@@ -1,7 +1,6 @@
 """``nmt bench`` as a user types it, and what its measures count. Nothing here looks at a time."""
 
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from nmt.benchmark.measure import BenchmarkReport, endless_batches, measure_deco
 from nmt.cli.commands.bench import describe
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.config.training import TrainingConfig
 from nmt.data.synthetic import generate_split
 from nmt.decoding.search import Hypotheses
 from nmt.models.accounting import Flops
@@ -37,16 +35,6 @@ def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     done = nmt_bench(folder, f"--config tiny.yaml --generated --vocabulary 50 --seconds 0 --json{sets}")
     assert done.code == 0 and not list(folder.iterdir())
     return done.out
-
-
-def test_json_stands_alone_and_holds_the_documented_keys(report_text: str) -> None:
-    report = json.loads(report_text)
-    assert set(report) == set(BenchmarkReport.model_fields)
-    assert set(report["training"]) == set(benchmark.TrainingSpeed.model_fields)
-    assert [set(one) for one in report["matmul"]] == [set(benchmark.MatmulSpeed.model_fields)] * 2
-    assert [set(one) for one in report["decoding"]] == [set(benchmark.DecodingSpeed.model_fields)] * len(
-        benchmark.SEARCHES
-    )
 
 
 def test_the_report_agrees_with_itself(report_text: str) -> None:
@@ -123,15 +111,6 @@ def test_training_counts_real_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     assert speed.share_of_matmul == pytest.approx(speed.useful_flops_per_second / 1e9)
 
 
-def test_batches_are_those_of_training_epoch_after_epoch() -> None:
-    split = generate_split(10, 20, seed=1)
-    config = Config(training=TrainingConfig(batch_size=4, reshuffle=False))
-    pipeline = InputPipeline(config, split)
-    batches = [target.numpy() for ((_, target),) in itertools.islice(endless_batches(pipeline), 6)]
-    assert [len(one) for one in batches] == [4, 4, 2] * 2
-    assert all(np.array_equal(first, again) for first, again in zip(batches[:3], batches[3:], strict=True))
-
-
 def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     split = generate_split(30, 20, seed=1)
     config = Config(decoding=DecodingConfig(batch_size=8))
@@ -153,7 +132,7 @@ def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     assert speed.target_tokens_per_second / speed.sentences_per_second == pytest.approx(mean)
 
 
-def test_a_step_is_that_of_training_with_all_its_batches() -> None:
+def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> None:
     config = Config.model_validate({
         "model": {"encoder_layers": 1, "decoder_layers": 1, "d_model": 8, "d_ff": 8, "heads": 1},
         "training": {"batch_size": 4, "micro_batches": 2},
@@ -163,8 +142,8 @@ def test_a_step_is_that_of_training_with_all_its_batches() -> None:
         InputPipeline(config, generate_split(10, 20, seed=1)),
     )
     batches, step = endless_batches(pipeline), training_step(state, pipeline)
-    for count in (2, 1, 2):
+    for count in (2, 1, 2, 1):
         step_batches = next(batches)
         assert len(step_batches) == count
         step(step_batches)
-    assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 3
+    assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 4

@@ -22,19 +22,17 @@ def run(start: int, end: int) -> Operation:
     return Operation(start, end, "MatMul", "a")
 
 
-def test_every_instant_is_shared_by_the_operations_that_run_at_it() -> None:
-    #           0    10    20    30    40
-    # first          |----------|
-    # second               |----------|
-    shares, idle = share_out([(0, 40)], [run(10, 30), run(20, 40)])
-    assert shares == [10 + 5, 5 + 10]
-    assert idle == 10
-
-
-def test_time_outside_the_steps_does_not_count() -> None:
-    shares, idle = share_out([(0, 10), (20, 30)], [run(5, 25), run(12, 18)])
-    assert shares == [5 + 5, 0]
-    assert idle == 5 + 5
+@pytest.mark.parametrize(
+    ("spans", "ran", "shares", "idle"),
+    [
+        ([(0, 40)], [run(10, 30), run(20, 40)], [10 + 5, 5 + 10], 10),
+        ([(0, 10), (20, 30)], [run(5, 25), run(12, 18)], [5 + 5, 0], 5 + 5),  # time outside the steps does not count
+    ],
+)
+def test_every_instant_of_a_step_is_shared_by_the_operations_that_run_at_it(
+    spans: list[tuple[int, int]], ran: list[Operation], shares: list[float], idle: float
+) -> None:
+    assert share_out(spans, ran) == (shares, idle)
 
 
 @given(st.lists(moments, min_size=2, max_size=6, unique=True), operations)

@@ -1,7 +1,5 @@
 """The command line as a user types it: results, standard output, standard error, exit codes."""
 
-import gzip
-import io
 import json
 import os
 import re
@@ -9,13 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, SMALLEST, nmt, nmt_process, run_nmt, small_pairs, write_pickle
-
-from nmt.errors import DataError
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -44,7 +39,8 @@ def test_the_four_commands_in_order(tmp_path: Path) -> None:
     assert (tmp_path / plotted.strip()).read_bytes().startswith(b"\x89PNG")
     translated = nmt_process("translate", "im one two three", cwd=tmp_path)
     assert len(translated.stdout.splitlines()) == 1
-    assert translated.stderr == ""
+    said = translated.stderr.splitlines()
+    assert all(line.startswith("nmt: ") for line in said), "nothing from TensorFlow"
 
 
 @pytest.mark.slow
@@ -72,63 +68,9 @@ def test_everything_works_from_a_wheel_in_an_empty_folder(tmp_path: Path) -> Non
 # --- prepare ----------------------------------------------------------------------------------------------------------
 
 
-def test_prepare_reads_a_tsv_and_writes_the_test_pairs_as_text(tmp_path: Path) -> None:
-    rows = [f"I'm {a} {b}!\tIch bin {a} {b}.\tCC-BY" for a in "abcdefgh" for b in "klmnopq"]
-    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
-    nmt("prepare", "pairs.tsv", "--name", "raw", cwd=tmp_path)
-    sources = (tmp_path / "data" / "raw" / "test.source.txt").read_text().splitlines()
-    targets = (tmp_path / "data" / "raw" / "test.target.txt").read_text().splitlines()
-    pairs = {tuple(row.split("\t")[:2]) for row in rows}
-    assert len(sources) == len(targets) == round(0.1 * len(rows))
-    assert set(zip(sources, targets, strict=True)) <= pairs
-
-
-def test_a_random_split_reports_its_leaks(tmp_path: Path) -> None:
-    pairs = [(f"word{a}", f"wort{a} {b}") for a in "abcdefghijklmnop" for b in "abcdefghij"]
-    write_pickle(tmp_path / "pairs.pkl", [(s.replace("word", "x"), t.replace("wort", "y")) for s, t in pairs])
-    leaky = nmt("prepare", "pairs.pkl", "--name", "leaky", "--set", "data.split=random", cwd=tmp_path).stdout
-    assert re.search(r"pairs whose source is in training +- +16 +16\n", leaky)
-    assert re.search(r"in training +- +0 +0\n", nmt("prepare", "pairs.pkl", cwd=tmp_path).stdout)
-
-
 RAW = [("I'm thirsty.", "Ich bin durstig.")] + [
     (f"Is {a} {b}, or not?", f"Ist {a} {b}, oder nicht?") for a in "ABCDEFGHIJ" for b in ("big", "small", "5 years old")
 ]
-
-
-def raw_files(folder: Path) -> dict[str, str]:
-    """Write the same raw pairs in every format; return the options by the files that need them."""
-    write_pickle(folder / "a.pkl", RAW)
-    tsv = "".join(f"{source}\t{target}\n" for source, target in RAW)
-    (folder / "b.tsv").write_text(tsv)
-    (folder / "c.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
-    with zipfile.ZipFile(folder / "d.zip", "w") as archive:
-        archive.writestr("pairs.txt", tsv)
-        archive.writestr("_about.txt", "notes")
-    (folder / "e.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in RAW))
-    (folder / "f.en").write_text("".join(f"{source}\n" for source, _ in RAW))
-    (folder / "f.de").write_text("".join(f"{target}\n" for _, target in RAW))
-    units = "".join(
-        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in RAW
-    )
-    (folder / "g.tmx").write_text(f"<tmx><body>{units}</body></tmx>")
-    named = "--set data.source_column=en --set data.target_column=de"
-    return {
-        "a.pkl": "", "b.tsv": "", "c.tsv.gz": "", "d.zip": "", "d.zip/pairs.txt": "", "e.jsonl": named,
-        "f.en f.de": "", "g.tmx": "",
-    }  # fmt: skip
-
-
-def test_every_format_gives_the_same_dataset(tmp_path: Path) -> None:
-    datasets = []
-    for number, (files, options) in enumerate(raw_files(tmp_path).items()):
-        out = nmt("prepare", *files.split(), *options.split(), "--name", f"set{number}", cwd=tmp_path).stdout
-        assert "31 pairs read" in out and "subwords, normalization nfkc; vocabulary for both sides" in out
-        contents = files_in(tmp_path / "data" / f"set{number}")
-        contents.pop("manifest.json")
-        datasets.append(contents)
-    assert all(contents == datasets[0] for contents in datasets)
-    assert "tokenizer.source.model" in datasets[0]
 
 
 def test_validation_and_test_can_be_given_apart(tmp_path: Path) -> None:
@@ -237,7 +179,7 @@ def test_translate_takes_sentences_a_file_or_standard_input(trained_project: Pat
     first, normalized, *others = by_argument.splitlines()
     assert first == normalized and [bool(text) for text in others] == [False, True, True]
     assert nmt("translate", "--input", str(tmp_path / "in.txt"), cwd=trained_project).stdout == by_argument
-    assert nmt("translate", cwd=trained_project, stdin="\n".join(sentences)).stdout == by_argument
+    assert nmt("translate", cwd=trained_project, stdin="\r\n".join(sentences)).stdout == by_argument
 
 
 def test_n_best_and_alignments_are_columns(trained_project: Path) -> None:
@@ -281,7 +223,7 @@ FILES = "data/english-german-both/test."
     pytest.param("average --last 2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_process_prints_what_these_tests_read(command: str, project: Path, tmp_path: Path) -> None:
-    """Each command but those of other tests: the four above; tune, export, serve and bench in their folders."""
+    """Each command but those of other tests: the four above; export, serve and bench in their folders."""
     again = Path(shutil.copytree(project, tmp_path / "again"))
     here = run_nmt(*command.split(), cwd=project)
     assert nmt_process(*command.split(), cwd=again, code=here.code).stdout == here.out
@@ -306,13 +248,3 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert nmt("--version", cwd=tmp_path).stdout == f"nmt {declared}\n"
-
-
-def test_standard_input_that_is_not_utf_8_is_told_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.cli.commands.translate import _standard_input
-
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\r\nh\xffi\n")))
-    with pytest.raises(DataError, match=r"^standard input, line 2 is not UTF-8: it holds the byte 0xff"):
-        _standard_input()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("go\r\ngrößer".encode())))
-    assert _standard_input() == ["go", "größer"]

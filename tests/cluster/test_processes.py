@@ -3,7 +3,7 @@
 Twenty kills instead of the suite's few: ``NMT_KILLS=20 pytest -m slow tests/cluster/test_processes.py -k killed -n 0``
 """
 
-import itertools
+import functools
 import json
 import os
 import random
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,8 @@ training:
 decoding: {batch_size: 3}
 """
 LEAVE_SECONDS = 30
+FLOAT32 = ["--config", "transformer.yaml", "--set", "training.precision=float32"]
+SHORT_RUN = [*FLOAT32, "--set", "training.epochs=1"]
 COMMAND = [sys.executable, "-c", "from nmt.cli.app import main; main()", "train"]
 STUCK = """
 import time
@@ -65,6 +67,17 @@ def start(folder: Path, *arguments: str, command: Sequence[str] = COMMAND, **env
         [*command, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**inherited, **environ},
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def alone(prepared: Path) -> Callable[..., dict[str, object]]:
+    """Return a function of settings that returns the outcome of a run of one process with one thread."""
+
+    @functools.cache
+    def train_alone(*settings: str) -> dict[str, object]:
+        return train(prepared, f"alone-{len(list(prepared.glob('checkpoints/alone-*')))}", *settings, "--threads", "1")
+
+    return train_alone
 
 
 def train(folder: Path, run: str, *arguments: str) -> dict[str, object]:
@@ -99,43 +112,35 @@ def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def test_two_workers_end_with_the_bits_of_one(prepared: Path) -> None:
-    settings = ["--config", "transformer.yaml", "--set", "training.epochs=2", "--set", "training.precision=float32"]
-    alone = train(prepared, "alone", *settings, "--threads", "1")
-    assert train(prepared, "both", *settings, "--workers", "2") == alone
+Alone = Callable[..., dict[str, object]]
+
+
+def test_two_workers_end_with_the_bits_of_one(prepared: Path, alone: Alone) -> None:
+    assert train(prepared, "both", *SHORT_RUN, "--workers", "2") == alone(*SHORT_RUN)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "precision", "dataset"),
-    [
-        ("transformer", "bfloat16", "sampled"),
-        ("recurrent", "float32", "pairs"),
-    ],
+    ("model", "precision", "dataset", "counts"),
+    [("transformer", "bfloat16", "sampled", ["2", "4"]), ("recurrent", "float32", "pairs", ["4"])],
 )
 def test_the_bits_do_not_depend_on_the_number_of_workers(
-    prepared: Path, model: str, precision: str, dataset: str
+    prepared: Path, alone: Alone, model: str, precision: str, dataset: str, counts: list[str]
 ) -> None:
-    """Two hundred steps with averages, clipping, accumulation, validation amid epochs, and a short last step."""
+    """Averages, clipping, accumulation, validation amid epochs, and a short last step."""
     settings = [
         "--config", f"{model}.yaml", "--dataset", dataset, "--set", f"training.precision={precision}",
-        "--set", "training.epochs=17",
+        "--set", "training.epochs=5",
     ]  # fmt: skip
-    name = f"{model}-{precision}"
-    alone = train(prepared, name, *settings, "--threads", "1")
-    steps = json.loads((Run(prepared / "checkpoints" / name).metrics_path).read_text().splitlines()[-1])["step"]
-    assert steps >= 200
-    for workers in ("2", "4"):
-        assert train(prepared, f"{name}-{workers}", *settings, "--workers", workers) == alone
+    for workers in counts:
+        assert train(prepared, f"{model}-{workers}", *settings, "--workers", workers) == alone(*settings)
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_any_number_of_workers(prepared: Path) -> None:
-    settings = ["--config", "transformer.yaml", "--set", "training.precision=float32"]
-    alone = train(prepared, "never-stopped", *settings, "--threads", "1")
+def test_a_run_goes_on_with_any_number_of_workers(prepared: Path, alone: Alone) -> None:
     run = Run(prepared / "checkpoints" / "stopped")
     for workers, step, number in (("4", 20, signal.SIGTERM), ("2", 60, signal.SIGINT)):
-        process = start(prepared, "--run", "stopped", *settings, "--workers", workers)
+        process = start(prepared, "--run", "stopped", *FLOAT32, "--workers", workers)
         wait_for_step(run, step, process)
         others = children(process)
         # Told to leave, any worker makes all leave after the same step.
@@ -144,21 +149,19 @@ def test_a_run_goes_on_with_any_number_of_workers(prepared: Path) -> None:
         assert process.returncode == 128 + number if workers == "4" else process.returncode != 0
         assert "Go on with: nmt train --run stopped" in errors
         assert not any(is_running(other) for other in others)
-    assert train(prepared, "stopped", *settings, "--threads", "1") == alone
+    assert train(prepared, "stopped", *FLOAT32, "--threads", "1") == alone(*FLOAT32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_run_whose_workers_are_killed_ends_bit_identical(prepared: Path, number: int) -> None:
+def test_a_run_whose_workers_are_killed_ends_bit_identical(prepared: Path, alone: Alone, number: int) -> None:
     """A worker that is killed or stands still stops all within seconds, in words; the same command goes on."""
     dice = random.Random(5)
-    settings = ["--config", "transformer.yaml", "--set", "training.precision=float32"]
-    alone = train(prepared, f"untouched-{number}", *settings, "--threads", "1")
     name = f"killed-{number}"
     run = Run(prepared / "checkpoints" / name)
     kills = KILLS if number == signal.SIGKILL else 1
     for kill in range(kills):
-        process = start(prepared, "--run", name, *settings, "--workers", "2")
+        process = start(prepared, "--run", name, *FLOAT32, "--workers", "2")
         while not children(process):
             time.sleep(0.05)
         # The moments are spread over the run, some before its first step.
@@ -179,7 +182,7 @@ def test_a_run_whose_workers_are_killed_ends_bit_identical(prepared: Path, numbe
             assert process.returncode == 2
             assert "Worker 1" in errors, errors
             assert "Traceback" not in errors
-    assert train(prepared, name, *settings, "--workers", "2") == alone
+    assert train(prepared, name, *FLOAT32, "--workers", "2") == alone(*FLOAT32)
 
 
 def cluster(kind: str, workers: int) -> Iterator[tuple[list[str], dict[str, str]]]:
@@ -203,24 +206,21 @@ def cluster(kind: str, workers: int) -> Iterator[tuple[list[str], dict[str, str]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hosts", "tf_config", "slurm"])
-def test_a_cluster_ends_with_the_bits_of_one(prepared: Path, kind: str) -> None:
-    settings = ["--config", "transformer.yaml", "--set", "training.epochs=3", "--set", "training.precision=float32"]
-    alone = train(prepared, f"alone-{kind}", *settings, "--threads", "1")
+def test_a_cluster_ends_with_the_bits_of_one(prepared: Path, alone: Alone, kind: str) -> None:
     processes = [
-        start(prepared, "--run", kind, *settings, "--threads", "1", *told, **variables)
+        start(prepared, "--run", kind, *SHORT_RUN, "--threads", "1", *told, **variables)
         for told, variables in cluster(kind, 2)
     ]
     outputs = [process.communicate(timeout=200) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert outputs[1][0] == ""  # the chief speaks for all
-    assert outcome(Run(prepared / "checkpoints" / kind)) == alone
+    assert outcome(Run(prepared / "checkpoints" / kind)) == alone(*SHORT_RUN)
 
 
 @pytest.mark.slow
 def test_the_fastest_reduction_says_what_it_costs(prepared: Path) -> None:
-    settings = ["--config", "transformer.yaml", "--set", "training.epochs=1", "--set", "training.precision=float32"]
-    train(prepared, "exact", *settings, "--workers", "2")
-    process = start(prepared, "--run", "fast", *settings, "--set", "training.reduction=fastest", "--workers", "2")
+    train(prepared, "exact", *SHORT_RUN, "--threads", "1")
+    process = start(prepared, "--run", "fast", *SHORT_RUN, "--set", "training.reduction=fastest", "--workers", "2")
     output, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     assert "the last bits of the weights depend on the number of workers" in output
@@ -231,28 +231,17 @@ def test_the_fastest_reduction_says_what_it_costs(prepared: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("different", "words"),
-    [
-        (["--set", "training.label_smoothing=0.2"], "training.label_smoothing 0.2 against 0.1"),
-        (["--dataset", "sampled"], "dataset "),
-        (["--run", "other"], "run other against refused"),
-    ],
-)
-def test_workers_that_differ_are_refused_before_anything_is_written(
-    prepared: Path, different: list[str], words: str
-) -> None:
-    settings = ["--run", "refused", "--config", "transformer.yaml", "--dataset", "pairs"]
-    told = list(cluster("hosts", 2))
+def test_workers_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
+    settings, different = ["--run", "refused", *SHORT_RUN], ["--set", "training.label_smoothing=0.2"]
     processes = [
         start(prepared, *settings, *more, *arguments)
-        for more, (arguments, _) in zip(([], different), told, strict=True)
+        for more, (arguments, _) in zip(([], different), cluster("hosts", 2), strict=True)
     ]
     for process in processes:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 2
         assert "nmt: Worker 1 (" in errors
-        assert words in errors
+        assert "training.label_smoothing 0.2 against 0.1" in errors
     assert not (prepared / "checkpoints" / "refused").exists()
 
 
@@ -272,40 +261,3 @@ def test_a_worker_that_hangs_is_noticed(prepared: Path) -> None:
     finally:
         stuck.kill()
         stuck.communicate()
-
-
-@pytest.mark.slow
-def test_peers_that_do_not_come_are_named(prepared: Path) -> None:
-    settings = ["--run", "lonely", "--config", "transformer.yaml", "--wait", "5"]
-    for rank, words in ((0, "Worker 1 of 2 did not come to "), (1, "Worker 1 did not reach worker 0 at ")):
-        arguments, _ = next(itertools.islice(cluster("hosts", 2), rank, None))
-        process = start(prepared, *settings, *arguments)
-        _, errors = process.communicate(timeout=100)
-        assert process.returncode == 2
-        assert "Waiting for worker" in errors
-        assert words in errors
-    assert not (prepared / "checkpoints" / "lonely").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environ", "words"),
-    [
-        (["--workers", "2"], {}, "There are 2 workers, and training.micro_batches is 1."),
-        (["--workers", "2", "--hosts", "a:1,b:1"], {}, "received both"),
-        (["--index", "1"], {}, "--index 1 is the number of a worker in --hosts"),
-        (["--hosts", "a:1,b:1"], {}, "--index is missing"),
-        ([], {"TF_CONFIG": "{"}, "TF_CONFIG is not a cluster"),
-        (["--workers", "3"], {"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}}'}, "a cluster of 2 workers"),
-    ],
-    ids=str,
-)
-def test_what_contradicts_itself_is_refused(
-    prepared: Path, arguments: list[str], environ: dict[str, str], words: str
-) -> None:
-    process = start(
-        prepared, "--config", "transformer.yaml", "--set", "training.micro_batches=1", *arguments, **environ
-    )
-    _, errors = process.communicate(timeout=100)
-    assert process.returncode == 2
-    assert errors.startswith("nmt: ")
-    assert words in errors

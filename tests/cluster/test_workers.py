@@ -41,3 +41,9 @@ def test_one_worker_exchanges_nothing() -> None:
         """Never stops."""
 
     assert check_together(workers, check, KeyError) is check
+
+
+def test_a_worker_sends_its_slices_and_their_sums_to_all_others() -> None:
+    workers = Workers()
+    workers.count = 8
+    assert workers.bytes_sent(1000) == 2 * 7 * 4 * 1000 / 8

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.cleaning import text_hash
-from nmt.data.demo_corpus import sentence_pairs
+from nmt.data.demo import CORPUS
 from nmt.data.diagnostics import count_translations, find_foreign_sides
 from nmt.data.sources.formats import Pair
 
-CLEAN = [Pair(*pair) for pair in sentence_pairs()][:2000]
+CLEAN = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:2000]]
 PAIRS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")))
 
 

@@ -19,6 +19,7 @@ from nmt.data.languages import ISO_639_1, differ, language_code, language_pair, 
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConfigError, ConflictError, NmtError
+from nmt.runs.directory import create_run
 
 ISO_CODES = Path("/usr/share/iso-codes/json/iso_639-3.json")
 CODES = st.sampled_from(sorted(ISO_639_1))
@@ -81,22 +82,17 @@ def test_two_files_are_told_apart_by_their_codes(source: str, target: str, templ
 @pytest.mark.parametrize(
     ("first", "second", "codes"),
     [
-        ("letters.en", "briefe.de", ("en", "de")),
-        ("corpus.en-de.en.txt", "corpus.en-de.de.txt", ("en", "de")),
-        ("train.eng", "train.deu", ("en", "de")),
-        ("english.txt", "german.txt", ("en", "de")),
-        ("train.en", "train.pt-BR", ("en", "pt-BR")),
-        ("train.en-us.gz", "train.zh_CN.gz", ("en-US", "zh-CN")),
+        ("letters.en", "briefe.de", ("en", "de")), ("corpus.en-de.en.txt", "corpus.en-de.de.txt", ("en", "de")),
+        ("train.eng", "train.deu", ("en", "de")), ("english.txt", "german.txt", ("en", "de")),
+        ("train.en", "train.pt-BR", ("en", "pt-BR")), ("train.en-us.gz", "train.zh_CN.gz", ("en-US", "zh-CN")),
         ("de-en.txt.zip/Tatoeba.de-en.de", "de-en.txt.zip/Tatoeba.de-en.en", ("de", "en")),
         ("train.en.zip/part/train.txt", "train.de.zip/part/train.txt", ("en", "de")),
-        ("train.old", "train.new", (None, None)),
-        ("my.raw", "my.txt", (None, None)),
-        ("train.src", "train.tgt", (None, None)),
-        ("corpus.en-de.src", "corpus.en-de.tgt", (None, None)),
-        ("train.en", "train.txt", (None, None)),
-        ("train.en", "valid.en", (None, None)),
+        *((first, second, (None, None)) for first, second in (
+            ("train.old", "train.new"), ("my.raw", "my.txt"), ("train.src", "train.tgt"), ("train.en", "train.txt"),
+            ("corpus.en-de.src", "corpus.en-de.tgt"), ("train.en", "valid.en"),
+        )),
     ],
-)
+)  # fmt: skip
 def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, str | None]) -> None:
     assert found(first, second) == codes
     assert found(second, first) == codes[::-1]
@@ -105,31 +101,16 @@ def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, st
 @pytest.mark.parametrize(
     ("name", "codes"),
     [
-        ("en-de.tsv", ("en", "de")),
-        ("de_en.txt.gz", ("de", "en")),
-        ("DE-EN.tsv", ("de", "en")),
-        ("europarl-v10.de-en.tsv.gz", ("de", "en")),
-        ("archive.zip/europarl.de-en.tsv.gz", ("de", "en")),
-        ("wmt14-en-de.tsv", ("en", "de")),
-        ("en-de-train.jsonl", ("en", "de")),
-        ("english-german-both.pkl", ("en", "de")),
-        ("English_French.tsv", ("en", "fr")),
-        ("demo.en-de.tsv", ("en", "de")),
-        ("deu-eng.zip/deu.txt", (None, None)),
-        ("deu-eng.tsv", (None, None)),
-        ("en-de.zip/pairs.txt", (None, None)),
-        ("pt-BR.tsv", (None, None)),
-        ("pt-br.tsv", (None, None)),
-        ("en-de-fr.tsv", (None, None)),
-        ("my-data.tsv", (None, None)),
-        ("is-it-so.tsv", (None, None)),
-        ("how-to-be.tsv", (None, None)),
-        ("en-en.tsv", (None, None)),
-        ("pairs.en.tsv", (None, None)),
-        ("english.tsv", (None, None)),
-        ("pairs.tsv", (None, None)),
+        ("en-de.tsv", ("en", "de")), ("de_en.txt.gz", ("de", "en")), ("DE-EN.tsv", ("de", "en")),
+        ("europarl-v10.de-en.tsv.gz", ("de", "en")), ("archive.zip/europarl.de-en.tsv.gz", ("de", "en")),
+        ("wmt14-en-de.tsv", ("en", "de")), ("en-de-train.jsonl", ("en", "de")), ("demo.en-de.tsv", ("en", "de")),
+        ("english-german-both.pkl", ("en", "de")), ("English_French.tsv", ("en", "fr")),
+        *((name, (None, None)) for name in (
+            "deu-eng.zip/deu.txt", "deu-eng.tsv", "en-de.zip/pairs.txt", "pt-BR.tsv", "pt-br.tsv", "en-de-fr.tsv",
+            "my-data.tsv", "is-it-so.tsv", "how-to-be.tsv", "en-en.tsv", "pairs.en.tsv", "english.tsv", "pairs.tsv",
+        )),
     ],
-)
+)  # fmt: skip
 def test_names_of_one_file(name: str, codes: tuple[str | None, str | None]) -> None:
     assert found(name) == codes
 
@@ -269,16 +250,14 @@ def test_the_option_and_a_key_may_agree_and_not_contradict(folder: Path) -> None
             package.prepare("pairs.tsv", languages="en-de", set={f"data.{key}": value})
 
 
-def test_codes_are_shown_and_kept_by_a_run_and_its_successors(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    run = project / "checkpoints" / "base" / "dataset.json"
-    assert read_manifest(run).languages == {"source": "en", "target": "de"}
-    assert "; languages en to de\n" in nmt("info", "--run", "base", cwd=project).stdout
-    (project / "mine.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(60)))
-    mine = nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project).stdout
-    assert "; languages en to de\n" in mine
+def test_codes_are_shown_and_kept_by_a_run_and_its_successors(folder: Path) -> None:
+    dataset = package.prepare("en-de.tsv")
+    run = create_run("base", Config(), [dataset.folder / "manifest.json", *dataset.tokenizer_files])
+    assert read_manifest(run.dataset_path).languages == {"source": "en", "target": "de"}
+    options = ["prepare", "pairs.tsv", "--tokenizer-of", "base"]
+    mine = nmt(*options, cwd=folder).stdout
+    for shown in (nmt("info", "--run", "base", cwd=folder).stdout, mine):
+        assert "; languages en to de\n" in shown
     assert "Note:" not in mine
-    turned = nmt(
-        "prepare", "mine.tsv", "--tokenizer-of", "base", "--languages", "de-en", "--name", "turned", cwd=project
-    )
-    assert "Note: this dataset is de to en, and run base translates en to de. If that is not" in turned.stdout
+    turned = nmt(*options, "--languages", "de-en", "--name", "turned", cwd=folder).stdout
+    assert "Note: this dataset is de to en, and run base translates en to de." in turned

@@ -178,17 +178,6 @@ def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
         np.testing.assert_allclose(found.scores[row], [toy.score(row, one) for one in best], rtol=1e-5)
 
 
-def test_compiled_beam_search_is_that_of_single_operations() -> None:
-    toy, limits = Toy(5, 6), [4, 1, 3, 4, 2, 4]
-    eager = toy.beam(limits, 3, 2, alpha=0.6)
-    task = SearchLimits(tf.constant(limits))
-    traced = tf.function(
-        lambda: beam_search(toy, toy.start(3), task, IDS, beams=3, n_best=2, alpha=0.6), autograph=False
-    )()
-    np.testing.assert_array_equal(eager.tokens, traced.tokens)
-    np.testing.assert_allclose(eager.scores, traced.scores, rtol=1e-6)
-
-
 def test_penalties_are_those_of_equation_14() -> None:
     np.testing.assert_allclose(length_penalty(tf.constant([1, 7, 25]), 0.5), [1, math.sqrt(2), math.sqrt(5)], rtol=1e-6)
     coverage = tf.constant([[[0.5, 2.0, 0.0], [1.0, 0.25, 0.0]]])

@@ -1,6 +1,6 @@
 """Greedy search over scripted logits, whose every answer is known, and over a small Transformer."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt import runtime
+from nmt.config.decoding import DecodingConfig
 from nmt.config.model import TransformerConfig
-from nmt.decoding.model_search import ModelState
+from nmt.decoding.model_search import ModelSearch
 from nmt.decoding.sampling import step_search
 from nmt.decoding.search import SearchLimits, SpecialIds
 from nmt.models.build import build_model
@@ -18,8 +19,6 @@ from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 VOCABULARY = 9
-
-
 IDS = SpecialIds(PAD, BOS, EOS)
 
 
@@ -58,7 +57,7 @@ class Script:
     def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
         forced = None if prefixes is None else tf.constant(prefixes)
         tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced), IDS).tokens.numpy()
-        assert tokens.shape == (len(limits), 1, max(limits))
+        assert tokens.shape == (len(limits), 1, max(limits)) and tokens.dtype == np.int32
         return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
 
 
@@ -70,41 +69,10 @@ def saying(*rows: list[int]) -> Script:
 # --- scripted
 
 
-def test_the_likeliest_ids_are_taken_until_each_sentence_has_its_eos() -> None:
-    script = saying([5, 6, EOS, 8, 8], [4, EOS, 7, 7, 7], [8, 7, 6, EOS, 5])
-    found = script.search([5, 5, 5])
-    assert found.dtype == np.int32
-    assert found.tolist() == [[5, 6, EOS, PAD], [4, EOS, PAD, PAD], [8, 7, 6, EOS]]
-
-
 def test_each_step_is_given_the_tokens_just_found_the_first_one_bos() -> None:
     script = saying([5, 6, EOS], [4, EOS, 7])
     script.search([9, 9])
-    assert script.given == [[BOS, BOS], [5, 4], [6]], "the second sentence has ended and is computed no more"
-
-
-def test_each_sentence_stops_at_its_own_limit() -> None:
-    script = saying([5, 6, 7, 8, 4], [5, 6, 7, 8, 4], [5, EOS, 7, 8, 4])
-    assert script.search([2, 4, 3]).tolist() == [[5, 6, PAD, PAD], [5, 6, 7, 8], [5, EOS, PAD, PAD]]
-
-
-def test_a_limit_includes_eos() -> None:
-    assert saying([5, EOS, 8], [5, 6, EOS]).search([2, 2]).tolist() == [[5, EOS], [5, 6]]
-
-
-def test_search_takes_no_more_steps_than_are_needed() -> None:
-    script = saying([5, EOS, 8, 8, 8], [EOS, 8, 8, 8, 8])
-    assert script.search([5, 5]).shape == (2, 2)
-    assert len(script.given) == 2
-
-
-def test_padding_and_bos_are_never_said_however_likely() -> None:
-    table = np.zeros((2, 4, VOCABULARY))
-    table[0, :, PAD], table[1, :, BOS] = 1e9, 1e9
-    table[:, :, 6] = -1e9
-    table[:, :, 7] = 1
-    table[:, :, [1, 4, 5, 8, EOS]] = -1e30
-    assert Script(table).search([4, 3]).tolist() == [[7, 7, 7, 7], [7, 7, 7, PAD]]
+    assert script.given == [[BOS, BOS], [5, 4], [6]], "a sentence that has ended is computed no more"
 
 
 def greedy_in_python(table: np.ndarray, limits: list[int]) -> list[list[int]]:
@@ -124,19 +92,10 @@ def greedy_in_python(table: np.ndarray, limits: list[int]) -> list[list[int]]:
 def test_search_equals_a_loop_over_sentences(limits: list[int], seed: int) -> None:
     table = np.random.default_rng(seed).standard_normal((len(limits), 6, VOCABULARY))
     table[:, :, EOS] += 0.5  # ends come early and late
-    table[:, :, [PAD, BOS]] += 1
+    table[:, :, [PAD, BOS]] += 1e9  # never said, however likely
     found = Script(table).search(limits)
     assert found.tolist() == greedy_in_python(table, limits)
     assert found.shape[1] <= max(limits)
-
-
-def test_traced_search_equals_eager_search() -> None:
-    script, limits = saying([5, 6, EOS, 8], [4, EOS, 7, 7], [8, 7, 6, 5]), [4, 4, 4]
-    signature = [tf.TensorSpec([None], tf.int32)]
-    traced = tf.function(
-        lambda limits: step_search(script, script.start(), SearchLimits(limits), IDS), input_signature=signature
-    )
-    assert traced(tf.constant(limits)).tokens.numpy()[:, 0].tolist() == script.search(limits).tolist()
 
 
 def test_a_prefix_is_said_first_and_what_follows_is_searched_for() -> None:
@@ -151,64 +110,30 @@ SOURCES = [[BOS, 5, 6, EOS], [BOS, 8, EOS], [BOS, 7, 4, 4, 5, 6, EOS], [BOS, 6, 
 LIMITS = [8, 3, 7, 5, 8]
 
 
-class Searcher:
-    """A small model with random weights, and search as it is used: with a cache, in one traced loop."""
+@pytest.mark.parametrize(("norm", "seed"), [("post", 6), ("pre", 2)])  # weights that say different things
+def test_search_with_a_cache_equals_decoding_anew_at_every_step(norm: str, seed: int) -> None:
+    config = TransformerConfig(
+        encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
+    )
+    runtime.start(1)
+    model, random = build_model(config, VOCABULARY, VOCABULARY), np.random.default_rng(seed)
+    for weight in model.trainable_weights:
+        if len(weight.shape) == 2:  # biases would make it say the same to everything
+            weight.assign(random.normal(0, 1, weight.shape))
 
-    def __init__(self, norm: str, seed: int) -> None:
-        config = TransformerConfig(
-            encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
-        )
-        runtime.start(1)
-        self.model = build_model(config, VOCABULARY, VOCABULARY)
-        random = np.random.default_rng(seed)
-        for weight in self.model.trainable_weights:
-            if len(weight.shape) == 2:  # biases would make it say the same to everything
-                weight.assign(random.normal(0, 1, weight.shape))
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)])
-    def _search(self, source: tf.Tensor, limits: tf.Tensor) -> tf.Tensor:
-        def step(tokens: tf.Tensor, state: ModelState) -> Any:
-            output = self.model.step(tokens, state.encoded, state.decoder)
-            return output.logits, None, state._replace(decoder=output.state)
-
-        encoded = self.model.encode(source)
-        start = ModelState(encoded, self.model.initial_state(encoded, 1))
-        return step_search(step, start, SearchLimits(limits), IDS).tokens[:, 0]
-
-    def translations(self, rows: list[list[int]], limits: list[int]) -> list[list[int]]:
-        """Return the ids found for each sentence, without padding."""
-        longest = max(map(len, rows))
-        source = tf.constant([row + [PAD] * (longest - len(row)) for row in rows])
-        found = self._search(source, tf.constant(limits)).numpy()
-        assert found.shape[1] <= max(limits)
-        return [[id_ for id_ in row if id_ != PAD] for row in found.tolist()]
-
-    def translation_by_decoding_anew(self, row: list[int], limit: int) -> list[int]:
+    def decoded_anew(row: list[int], limit: int) -> list[int]:
         """Return the ids found for a sentence without a cache: all so far are decoded at every step."""
-        memory, found = self.model.encode(tf.constant([row])), [BOS]
+        memory, found = model.encode(tf.constant([row])), [BOS]
         while len(found) <= limit and found[-1] != EOS:
-            states = self.model.decode_states(tf.constant([found]), memory)
-            logits = self.model.output_projection().logits(states)[0, -1].numpy()
+            states = model.decode_states(tf.constant([found]), memory)
+            logits = model.output_projection().logits(states)[0, -1].numpy()
             logits[[PAD, BOS]] = -np.inf
             found.append(int(logits.argmax()))
         return found[1:]
 
-
-SEEDS = [("post", 6), ("pre", 2)]  # of weights that say different things
-
-
-@pytest.fixture(scope="module", params=SEEDS, ids=["post", "pre"])
-def searcher(request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(*request.param)
-
-
-def test_search_with_a_cache_equals_decoding_anew_at_every_step(searcher: Searcher) -> None:
-    expected = [searcher.translation_by_decoding_anew(*one) for one in zip(SOURCES, LIMITS, strict=True)]
+    expected = [decoded_anew(row, limit) for row, limit in zip(SOURCES, LIMITS, strict=True)]
     assert len({tuple(row) for row in expected}) > 2  # not one sentence for all
     assert len({EOS in row for row in expected}) == 2  # some end by themselves, some at their limit
-    assert searcher.translations(SOURCES, LIMITS) == expected
-
-
-def test_a_batch_is_translated_as_one_by_one(searcher: Searcher) -> None:
-    one_by_one = [searcher.translations([row], [limit])[0] for row, limit in zip(SOURCES, LIMITS, strict=True)]
-    assert searcher.translations(SOURCES, LIMITS) == one_by_one
+    source = np.array([row + [PAD] * (7 - len(row)) for row in SOURCES], np.int32)
+    found = ModelSearch(model, DecodingConfig()).find(source, np.array(LIMITS, np.int32))
+    assert [[id_ for id_ in row if id_ != PAD] for row in found.tokens[:, 0].numpy().tolist()] == expected

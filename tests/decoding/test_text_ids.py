@@ -18,9 +18,5 @@ def test_a_given_translation_ends_with_eos() -> None:
 def test_a_given_translation_fits_the_positions_that_the_decoder_reads() -> None:
     config = Config.model_validate({"model": {"positions": "learned", "max_positions": 3}})
     assert encode_target(TOKENIZER, config, "ich bin") == [4, 5, EOS]  # reads bos, ich, bin
-    with pytest.raises(DataError) as refused:
+    with pytest.raises(DataError, match=r"'ich bin ich' has 3 tokens\. This model writes at most 2 tokens"):
         encode_target(TOKENIZER, config, "ich bin ich")
-    assert str(refused.value) == (
-        "Too long: translation 'ich bin ich' has 3 tokens. This model writes at most 2 tokens. Give a shorter one, or "
-        "train with model.max_positions=4, or model.positions=sinusoidal."
-    )

@@ -20,11 +20,12 @@ SECOND = ["Ein Hund geht schnell", "Ich Äpfel.", "Sie ist heute nicht da.", "Gu
 MANY = 8
 
 
-def files(folder: Path, **texts: list[str]) -> dict[str, str]:
-    """Write each list of lines to a file and return the paths by name."""
-    for name, lines in texts.items():
-        (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    return {name: str(folder / name) for name in texts}
+def files(folder: Path, *texts: list[str]) -> list[str]:
+    """Write each list of lines to a file and return the paths."""
+    paths = [folder / str(number) for number in range(len(texts))]
+    for path, lines in zip(paths, texts, strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines))
+    return list(map(str, paths))
 
 
 def sacrebleu(*arguments: str) -> str:
@@ -34,9 +35,8 @@ def sacrebleu(*arguments: str) -> str:
 
 @pytest.mark.parametrize("references", [[REFERENCE], [REFERENCE, OTHER_REFERENCE]])
 def test_scores_and_signatures_are_those_of_the_command_sacrebleu(references: list[list[str]], tmp_path: Path) -> None:
-    paths = files(tmp_path, hypothesis=FIRST, **{f"r{n}": lines for n, lines in enumerate(references)})
-    files_of_references = [paths[f"r{n}"] for n in range(len(references))]
-    expected = json.loads(sacrebleu(*files_of_references, "-i", paths["hypothesis"], "-f", "json"))
+    hypothesis, *paths = files(tmp_path, FIRST, *references)
+    expected = json.loads(sacrebleu(*paths, "-i", hypothesis, "-f", "json"))
     found = score_systems({"a": FIRST}, references, ["bleu", "chrf", "ter"], "13a", 0)
     assert found.sentences == 5
     for metric in expected:
@@ -48,9 +48,8 @@ def test_scores_and_signatures_are_those_of_the_command_sacrebleu(references: li
 
 
 def test_intervals_and_p_values_are_those_of_the_command_sacrebleu(tmp_path: Path) -> None:
-    paths = files(tmp_path, reference=REFERENCE * MANY, first=FIRST * MANY, second=SECOND * MANY)
-    systems = ["-i", paths["first"], paths["second"]]
-    table = sacrebleu(paths["reference"], *systems, "--paired-bs", "--paired-bs-n", "200", "-f", "latex")
+    reference, first, second = files(tmp_path, REFERENCE * MANY, FIRST * MANY, SECOND * MANY)
+    table = sacrebleu(reference, "-i", first, second, "--paired-bs", "--paired-bs-n", "200", "-f", "latex")
     expected = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)(?: \(p = ([\d.]+)\))?", table)
     found = score_systems(
         {"a": FIRST * MANY, "b": SECOND * MANY}, [REFERENCE * MANY], ["bleu", "chrf", "ter"], "13a", 200

@@ -20,39 +20,53 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty!", "", "im five five zz six!", "two im!"]
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "post-norm": ("subword", {}),
-    "pre-norm": ("subword", {"norm": "pre"}),
-    "learned positions": ("word", {"positions": "learned", "max_positions": 24}),
-    "rotary positions": ("subword", {"positions": "rotary", "position_base": 100.0}),
-    "tied on both sides": ("subword", {"tie_embeddings": "all"}),
-    "nothing tied, words": ("word", {"tie_embeddings": "none"}),
-    "characters": ("char", {}),
-    "a vocabulary for each side": ("separate", {"tie_embeddings": "none", "norm": "pre"}),
-    "words of one vocabulary": ("joint-words", {"tie_embeddings": "all"}),
-    "wide heads": ("subword", {"head_size": 12, "heads": 3}),
-    "scores by projection": ("word", {"attention_scale": "projection"}),
-    "a shared norm": ("word", {"share_decoder_norm": True}),
-    "fixed embeddings": ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
-    "base 100": ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
-    "unscaled embeddings": ("word", {"scale_embeddings": False}),
-    "no bos": ("subword", {"source_bos": False}),
-    "large epsilon, deep decoder": ("word", {"layer_norm_epsilon": 1e-2, "decoder_layers": 3, "encoder_layers": 1}),
-}
-FAST = ("post-norm", "learned positions", "rotary positions", "a vocabulary for each side", "scores by projection")
+Variant = tuple[str, dict[str, Any]]
+FAST: list[Variant] = [
+    ("subword", {}),
+    ("word", {"positions": "learned", "max_positions": 24}),
+    ("subword", {"positions": "rotary", "position_base": 100.0}),
+    ("separate", {"tie_embeddings": "none", "norm": "pre"}),
+    ("word", {"attention_scale": "projection"}),
+]
+SLOW: list[Variant] = [
+    ("subword", {"norm": "pre"}),
+    ("subword", {"tie_embeddings": "all"}),
+    ("word", {"tie_embeddings": "none"}),
+    ("char", {}),
+    ("joint-words", {"tie_embeddings": "all"}),
+    ("subword", {"head_size": 12, "heads": 3}),
+    ("word", {"share_decoder_norm": True}),
+    ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
+    ("word", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
+    ("subword", {"scale_embeddings": False, "source_bos": False}),
+    ("word", {"layer_norm_epsilon": 1e-2, "decoder_layers": 3, "encoder_layers": 1}),
+]
 
 
-def exported(run: Run, folder: Path, **decoding: Any) -> tuple[Translator, CTranslate2Translator]:
+Pair = tuple[Translator, CTranslate2Translator]
+
+
+def exported(run: Run, folder: Path) -> Pair:
     """Return our own translator of a run, and that of its export."""
-    model = TrainedModel.of(run, None)
-    folder.mkdir()
-    exporter = CTranslate2Exporter()
+    model, exporter = TrainedModel.of(run, None), CTranslate2Exporter()
     exporter.check(model)
     exporter.write(model, folder)
-    settings = model.config.decoding.model_copy(update=decoding)
-    config = model.config.model_copy(update={"decoding": settings})
-    theirs = CTranslate2Translator(folder, model.source, model.target, config, model.epoch, exporter.positions(model))
-    return Translator.load(run, None, settings), theirs
+    positions = exporter.positions(model)
+    theirs = CTranslate2Translator(folder, model.source, model.target, model.config, model.epoch, positions)
+    return Translator.load(run), theirs
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Pair]:
+    return []
+
+
+@pytest.fixture
+def pair(make_run: MakeRun, made: list[Pair], tmp_path: Path) -> Pair:
+    """Translators of a run on subwords, made once."""
+    if not made:
+        made.append(exported(make_run("subword"), tmp_path))
+    return made[0]
 
 
 def expected_scores(translator: Translator, sources: list[str], targets: list[str]) -> list[float]:
@@ -70,11 +84,12 @@ def expected_scores(translator: Translator, sources: list[str], targets: list[st
 
 
 @pytest.mark.parametrize(
-    "variant", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+    ("tokenizer", "section"),
+    [*FAST, *(pytest.param(*variant, marks=pytest.mark.slow) for variant in SLOW)],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, variant: str) -> None:
-    tokenizer, section = VARIANTS[variant]
-    ours, theirs = exported(make_run(tokenizer, **section), tmp_path / "model")
+def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, tokenizer: str, section: dict[str, Any]) -> None:
+    ours, theirs = exported(make_run(tokenizer, **section), tmp_path)
     mine, other = (translator.translate_n_best(TEXTS) for translator in (ours, theirs))
     assert [n_best[0]._replace(score=None) for n_best in other] == [n_best[0]._replace(score=None) for n_best in mine]
     targets = ["ich bin eins zwei drei schön", "ich", "ich bin durstig schön", "", "funf", "ich ich ich"]
@@ -83,38 +98,32 @@ def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, variant: str
     assert theirs.score(*pairs) == pytest.approx(expected_scores(ours, *pairs), rel=1e-4)
 
 
-def test_beam_search_finds_the_same(make_run: MakeRun, tmp_path: Path) -> None:
-    ours, theirs = exported(make_run("subword"), tmp_path / "model", beam_size=4, length_penalty=0.8)
-    options = SearchOptions(n_best=2, scored=True)
-    for mine, other in zip(
-        ours.translate_n_best(TEXTS, None, options), theirs.translate_n_best(TEXTS, None, options), strict=True
-    ):
-        assert other[0].ids == mine[0].ids
-        scores = [translation.score for translation in other]
+@pytest.mark.parametrize("tokenizer", ["subword", "word"])
+def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path: Path, tokenizer: str) -> None:
+    pair = exported(make_run(tokenizer), tmp_path)
+    decoding = pair[0].config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.8})
+    ours, theirs = (translator.reconfigured(decoding) for translator in pair)
+    options = SearchOptions(n_best=4, scored=True)
+    mine, other = (translator.translate_n_best(TEXTS, None, options) for translator in (ours, theirs))
+    assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
+    for text, n_best in zip(TEXTS, other, strict=True):
+        scores = [translation.score for translation in n_best]
         assert scores == sorted(scores, reverse=True)
-
-
-def test_scores_of_beam_search_have_our_length_penalty(make_run: MakeRun, tmp_path: Path) -> None:
-    ours, theirs = exported(make_run("word"), tmp_path / "model", beam_size=4, length_penalty=0.8)
-    for text, n_best in zip(
-        TEXTS, theirs.translate_n_best(TEXTS, None, SearchOptions(n_best=4, scored=True)), strict=True
-    ):
         for translation in n_best:
             if text and translation.finished and ours.target.encode(translation.text) == translation.ids[:-1]:
                 [score] = expected_scores(ours, [text], [translation.text])
                 assert translation.score == pytest.approx(score / ((5 + len(translation.ids)) / 6) ** 0.8, rel=1e-4)
 
 
-def test_a_prefix_begins_every_translation(make_run: MakeRun, tmp_path: Path) -> None:
-    ours, theirs = exported(make_run("subword"), tmp_path / "model")
-    mine, other = (translator.translate_n_best(TEXTS, prefix="ich bin") for translator in (ours, theirs))
+def test_a_prefix_begins_every_translation(pair: Pair) -> None:
+    mine, other = (translator.translate_n_best(TEXTS, prefix="ich bin") for translator in pair)
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
 
 
-def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(make_run: MakeRun, tmp_path: Path) -> None:
-    ours, theirs = exported(make_run("subword"), tmp_path / "model")
+def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: Pair) -> None:
+    ours, theirs = pair
     texts = [text for text in TEXTS if text]
-    translations = [n_best[0] for n_best in ours.translate_n_best(texts)]
+    translations = ours.translate(texts)
     for mine, other in zip(ours.attention(texts, translations), theirs.attention(texts, translations), strict=True):
         assert (other.source, other.target) == (mine.source, mine.target)
         words = slice(1, len(mine.source) - 1)
@@ -123,8 +132,8 @@ def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(make_ru
         assert other.alignment() == mine.alignment()
 
 
-def test_sampling_repeats_with_its_seed(make_run: MakeRun, tmp_path: Path) -> None:
-    _, theirs = exported(make_run("word"), tmp_path / "model", seed=5)
+def test_sampling_repeats_with_its_seed(pair: Pair) -> None:
+    theirs = pair[1].reconfigured(pair[1].config.decoding.model_copy(update={"seed": 5}))
     first, again = (theirs.translate_n_best(TEXTS * 3, options=SearchOptions(sampled=True)) for _ in range(2))
     greedy = theirs.translate_n_best(TEXTS * 3)
     assert first == again
@@ -132,7 +141,7 @@ def test_sampling_repeats_with_its_seed(make_run: MakeRun, tmp_path: Path) -> No
 
 
 def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
-    _, theirs = exported(make_run("char"), tmp_path / "model")
+    _, theirs = exported(make_run("char"), tmp_path)
     longest = "a" * (2048 - 2)
     assert len(theirs.encode([longest])[0]) == 2046
     with pytest.raises(DataError, match=r"sentence 2 has 2047 tokens\. The exported model reads at most 2046"):
@@ -149,7 +158,7 @@ def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
     (prepared / "marks.tsv").write_text("\n".join(rows) + "\n")
     keys = {"data.tokenizer": "word", "data.normalization": "none", "data.joint_vocabulary": False}
     nmt.prepare("marks.tsv", name="marks", set=keys, overwrite=True)
-    ours, theirs = exported(make_run("marks"), tmp_path / "model")
+    ours, theirs = exported(make_run("marks"), tmp_path)
     texts = ["</s> <unk> n1", "n2 </s> </s> unseen"]
     mine, other = (translator.translate_n_best(texts) for translator in (ours, theirs))
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]

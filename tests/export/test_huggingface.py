@@ -20,13 +20,12 @@ from safetensors.numpy import load_file
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.manifest import Manifest, SourceFile, SplitCounts
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.huggingface.exporter import HuggingFaceExporter, load, translations_of
 from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
 from nmt.runs.directory import Run
-from nmt.storage.arrays import write_arrays
+from nmt.runs.weights import save_weights
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -59,37 +58,27 @@ WORDS = words(*SENTENCES), words(*OTHERS)
 JOINT_WORDS = (words(*SENTENCES, *OTHERS),) * 2
 
 
+def described(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
+    """Return a model without weights."""
+    sizes = {} if "architecture" in options else SMALL
+    config = Config.model_validate({"model": {**sizes, **options}})
+    return TrainedModel(Run(folder / "run"), 1, config, None, *tokenizers)  # type: ignore[arg-type]
+
+
 def trained(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
     """Return a model with random weights, none of them at its initial value."""
     import keras
 
     from nmt.models.build import build_model
-    from nmt.models.weights import set_weights, weights_of
+    from nmt.models.weights import weights_of
 
-    config = Config.model_validate({"model": {**SMALL, **options}})
-    source, target = tokenizers
+    model = described(folder, tokenizers, **options)
     keras.utils.set_random_seed(1)
-    model = build_model(config.model, source.size, target.size)
+    arrays = weights_of(build_model(model.config.model, model.source.size, model.target.size))
     random = np.random.default_rng(1)
-    arrays = {
-        name: (array + random.normal(0, 0.3, array.shape)).astype(np.float32)
-        for name, array in weights_of(model).items()
-    }
-    set_weights(model, arrays)
-    run = Run(folder / "run")
-    run.weights_path(1).parent.mkdir(parents=True)
-    write_arrays(run.weights_path(1), arrays)
-    return TrainedModel(run, 1, config, manifest(source, target), source, target)
-
-
-def manifest(source: Tokenizer, target: Tokenizer) -> Manifest:
-    counts = dict.fromkeys(("source", "target"), 1)
-    split = SplitCounts(pairs=1, tokens=counts, longest=counts, unknown=counts, sources_in_training=0)
-    return Manifest(
-        format=3, prepared_at="", corpus=SourceFile(name="a", bytes=1, sha256="0" * 64), settings=DataConfig(), read=1,
-        dropped={}, vocabulary={"source": source.size, "target": target.size}, files={},
-        splits={"train": split, "validation": split, "test": split},
-    )  # fmt: skip
+    noisy = {name: array + random.normal(0, 0.3, array.shape).astype(np.float32) for name, array in arrays.items()}
+    save_weights(model.run, noisy, 1)
+    return model
 
 
 def export(model: TrainedModel, folder: Path) -> Path:
@@ -136,51 +125,6 @@ def difference(model: TrainedModel, folder: Path) -> float:
     return max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs) / scale
 
 
-OPTIONS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "tied all": {"tie_embeddings": "all"},
-    "tied none": {"tie_embeddings": "none"},
-    "unscaled words": {"scale_embeddings": False},
-    "scale of the projection": {"attention_scale": "projection"},
-    "shared norm": {"share_decoder_norm": True},
-    "without bos": {"source_bos": False},
-    "sinusoidal words": {"word_embedding": "sinusoidal", "tie_embeddings": "none"},
-    "base 100": {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0},
-    "base 100 of positions": {"position_base": 100.0},
-    "small heads": {"head_size": 3},
-    "small heads, more of them": {"heads": 3, "head_size": 4, "attention_scale": "projection"},
-    "learned positions": {"positions": "learned", "max_positions": 20},
-    "large epsilon": {"layer_norm_epsilon": 1e-2},
-    "large epsilon, tied all": {"layer_norm_epsilon": 1e-2, "tie_embeddings": "all", "scale_embeddings": False},
-    "small epsilon": {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True},
-    "pre-norm": {"norm": "pre"},
-    "pre-norm, tied all": {"norm": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2},
-    "pre-norm, tied none": {"norm": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5},
-    "pre-norm, learned": {"norm": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False},
-    "deep and shallow": {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
-def test_logits_are_ours(options: dict[str, Any], tmp_path: Path, transformers: Any) -> None:
-    joint = "tie_embeddings" in options and options["tie_embeddings"] == "all"
-    model = trained(tmp_path, JOINT_WORDS if joint else WORDS, **options)
-    assert difference(model, export(model, tmp_path / "export")) < TOLERANCE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"norm": "pre"}, {"norm": "pre", "positions": "learned", "max_positions": 20}])
-def test_a_copy_saved_by_transformers_has_our_logits(
-    options: dict[str, Any], tmp_path: Path, transformers: Any
-) -> None:
-    model = trained(tmp_path, **options)
-    folder = export(model, tmp_path / "export")
-    for part in load(folder):
-        part.save_pretrained(tmp_path / "copy")
-    assert difference(model, tmp_path / "copy") < TOLERANCE
-
-
 SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
     "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
     "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
@@ -188,16 +132,42 @@ SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
     "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
     "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
 }
+TOKENIZERS = {"words": WORDS, "joint words": JOINT_WORDS, **SUBWORDS}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("words", {}),
+    ("joint words", {"tie_embeddings": "all"}),
+    ("joint words", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
+    ("words", {"tie_embeddings": "none", "position_base": 100.0}),
+    ("words", {"attention_scale": "projection", "scale_embeddings": False}),
+    ("words", {"source_bos": False, "head_size": 3}),
+    ("words", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
+    ("words", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
+    ("words", {"heads": 3, "head_size": 4, "attention_scale": "projection"}),
+    ("words", {"positions": "learned", "max_positions": 20}),
+    ("words", {"layer_norm_epsilon": 1e-2}),
+    ("words", {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True}),
+    ("words", {"norm": "pre"}),
+    ("joint words", {"norm": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
+    ("words", {"norm": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
+    ("words", {"norm": "pre", "positions": "learned", "max_positions": 20}),
+    ("words", {"norm": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False}),
+    ("words", {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2}),
+    *((kind, options) for kind in SUBWORDS for options in ({}, {"norm": "pre", "source_bos": False})),
+]
+COPIED = ({}, {"norm": "pre"}, {"norm": "pre", "positions": "learned", "max_positions": 20})
+"""Options with which a copy that transformers saves is tested too."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SUBWORDS)
-@pytest.mark.parametrize("options", [{"norm": "post"}, {"norm": "pre", "source_bos": False}], ids=["post", "pre"])
-def test_logits_of_subword_models_are_ours(
-    kind: str, options: dict[str, Any], tmp_path: Path, transformers: Any
-) -> None:
-    model = trained(tmp_path, SUBWORDS[kind], **options)
-    assert difference(model, export(model, tmp_path / "export")) < TOLERANCE
+@pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
+def test_logits_are_ours(kind: str, options: dict[str, Any], tmp_path: Path, transformers: Any) -> None:
+    model = trained(tmp_path, TOKENIZERS[kind], **options)
+    folder = export(model, tmp_path / "export")
+    assert difference(model, folder) < TOLERANCE
+    if kind == "words" and options in COPIED:
+        for part in load(folder):
+            part.save_pretrained(tmp_path / "copy")
+        assert difference(model, tmp_path / "copy") < TOLERANCE
 
 
 TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("abdé <>/s\u3000\t\n\x1c1½ﬁ▁")))
@@ -298,25 +268,13 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
     model = replace(model, config=model.config.model_copy(update={"decoding": decoding}))
     folder = export(model, tmp_path / "export")
     config, generation = (json.loads((folder / name).read_text()) for name in ("config.json", "generation_config.json"))
-    assert config["architectures"] == ["MarianMTModel"]
     assert (config["dropout"], config["activation_dropout"]) == (0.3, 0.2)
-    assert (config["decoder_start_token_id"], config["eos_token_id"], config["forced_eos_token_id"]) == (BOS, EOS, None)
     assert (generation["num_beams"], generation["length_penalty"]) == (4, 1.5)
     assert generation["suppress_tokens"] == [PAD, BOS]
     weights = load_file(folder / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
     size = len({*model.source.words, *model.target.words}) + 4
-    assert weights["model.encoder.embed_tokens.weight"].shape == (size, 16)
-    assert weights["final_logits_bias"].shape == (1, size)
     assert list(np.flatnonzero(weights["final_logits_bias"])) == list(range(model.target.size, size))
-
-
-def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
-    """Marian computes them where a file has none: sines in the first half, cosines in the second."""
-    folder = export(trained(tmp_path), tmp_path / "export")
-    table = load_file(folder / "model.safetensors")["model.encoder.embed_positions.weight"]
-    angles = np.arange(1024)[:, None] / 10_000 ** (np.arange(0, 16, 2) / 16)
-    np.testing.assert_allclose(table, np.concatenate([np.sin(angles), np.cos(angles)], axis=1), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -331,24 +289,15 @@ def test_sinusoids_of_marian_are_those_of_the_file(tmp_path: Path) -> None:
 def test_what_transformers_cannot_hold_is_refused(
     tokenizers: tuple[Tokenizer, Tokenizer], options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    sizes = {} if "architecture" in options else SMALL
-    config = Config.model_validate({"model": {**sizes, **options}})
-    model = TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers)
     with pytest.raises(NmtError, match=message):
-        HuggingFaceExporter().check(model)
+        HuggingFaceExporter().check(described(tmp_path, tokenizers, **options))
 
 
 def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
     def usage(tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> str:
-        config = Config.model_validate({"model": {**SMALL, **options}})
-        return HuggingFaceExporter().usage(TrainedModel(Run(tmp_path), 1, config, manifest(*tokenizers), *tokenizers))
+        return HuggingFaceExporter().usage(described(tmp_path, tokenizers, **options))
 
-    assert "save_pretrained" not in usage()
     assert "save_pretrained" in usage(positions="learned")
-    assert "save_pretrained" not in usage(positions="learned", norm="pre")
+    assert "save_pretrained" not in usage() + usage(positions="learned", norm="pre")
     assert "PegasusForConditionalGeneration" in usage(norm="pre")
-    assert "optimum" in usage()
-    assert "optimum" in usage(JOINT_WORDS, norm="pre", tie_embeddings="all")
-    assert "optimum" not in usage(norm="pre")
     assert "language code" in usage(SUBWORDS["joint"])
-    assert "language code" not in usage()

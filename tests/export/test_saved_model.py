@@ -1,16 +1,18 @@
 """SavedModel exports: the translations of nmt, by TensorFlow alone."""
 
+import functools
+import json
 import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conftest import small_pairs
+from conftest import MakeRun, small_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from nmt.decoding.search_options import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
+from nmt.export.export import export_run
 from nmt.export.saved_model import SavedModelExporter, beams_of, text_of
 from nmt.export.saved_model_text import TextDecoder, TextEncoder
 from nmt.models.build import build_model
@@ -27,7 +30,7 @@ from nmt.models.weights import weights_of
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.runtime import tf
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK
+from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.registry import fit_tokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -57,19 +60,13 @@ CASES: dict[str, dict[str, Any]] = {
         "data": {**SUBWORDS, "subword_model": "bpe", "normalization": "ascii-words"},
         "model": {**TRANSFORMER, "tie_embeddings": "none", "share_decoder_norm": True}, "decoding": SHORT,
     },
-    "characters, ascii-words, no length penalty": {
-        "data": {"tokenizer": "char", "normalization": "ascii-words"}, "model": TRANSFORMER,
-        "decoding": {"beam_size": 2, "length_penalty": 0.0},
-    },
-    "words, NFKC, sinusoidal embeddings": {
+    "words, NFKC, sinusoidal embeddings, no length penalty": {
         "data": {**WORDS, "normalization": "nfkc"},
         "model": {
             **TRANSFORMER, "word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 50.0,
-            "encoder_norm": False,
+            "encoder_norm": False, "attention_scale": "projection",
         },
-    },
-    "words, no normalization, projection scale": {
-        "data": {**WORDS, "normalization": "none"}, "model": {**TRANSFORMER, "attention_scale": "projection"},
+        "decoding": {"beam_size": 2, "length_penalty": 0.0},
     },
     "characters, NFKC": {"data": {"tokenizer": "char", "normalization": "nfkc"}, "model": TRANSFORMER},
     "luong": {
@@ -89,6 +86,11 @@ CASES: dict[str, dict[str, Any]] = {
     "lstm without attention": {"data": WORDS, "model": {**LUONG, "attention": "none", "layers": 2}},
 }  # fmt: skip
 FAST = "post-norm, words, three beams, coverage"
+SCRIPTS = (
+    FAST, "words, NFKC, sinusoidal embeddings, no length penalty", "characters, NFKC", "tied embeddings, subwords",
+    "separate subwords, BPE, ascii-words, nothing tied",
+)  # fmt: skip
+"""Cases whose usages have different scripts."""
 SENTENCES = [
     "im one two three", "im  thirsty\u00a0", "Three, two... ONE!", "", "\u3000", "\u00efm seven", "zebra x1 one", "two",
     "im four five six seven six five four", "\u4f60\u597d one",
@@ -124,9 +126,7 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
 
 def with_beams(translator: Translator, beams: int) -> Translator:
     """The same model, searched with K beams; 1: greedily."""
-    config = translator.config
-    config = config.model_copy(update={"decoding": config.decoding.model_copy(update={"beam_size": beams})})
-    return Translator(translator.model, translator.source, translator.target, config, 1)
+    return translator.reconfigured(translator.config.decoding.model_copy(update={"beam_size": beams}))
 
 
 def export(name: str, folder: Path) -> Export:
@@ -134,19 +134,34 @@ def export(name: str, folder: Path) -> Export:
     EXPORTER.check(model)
     (folder / "export").mkdir()
     EXPORTER.write(model, folder / "export")
-    return Export(
-        model,
-        with_beams(translator, 1),
-        folder / "export",
-        tf.saved_model.load(str(folder / "export" / "1")).signatures,
-    )
+    signatures = tf.saved_model.load(str(folder / "export" / "1")).signatures
+    return Export(model, with_beams(translator, 1), folder / "export", signatures)
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Export]:
+    return functools.cache(lambda name: export(name, tmp_path_factory.mktemp("saved")))
 
 
 @pytest.fixture(
     scope="module", params=[name if name == FAST else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
-def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Export]:
-    yield export(request.param, tmp_path_factory.mktemp("saved"))
+def exported(request: pytest.FixtureRequest, exports: Callable[[str], Export]) -> Export:
+    return exports(request.param)
+
+
+RUN_SCRIPTS = """
+import contextlib, io, json, os, sys
+printed = []
+for folder, script, text in json.load(sys.stdin):
+    os.chdir(folder)
+    sys.stdin = io.StringIO(text)
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(script, {})
+    printed.append(output.getvalue())
+assert "nmt" not in sys.modules
+json.dump(printed, sys.stdout)
+"""
 
 
 def padded(rows: list[list[int]], width: int = 0) -> tf.Tensor:
@@ -234,8 +249,8 @@ def test_ids_that_the_model_does_not_have_are_refused_in_words(exported: Export)
 
 
 @pytest.mark.slow
-def test_a_sentence_longer_than_the_model_reads_is_refused_in_words(tmp_path: Path) -> None:
-    exported = export("pre-norm, learned positions, characters, no bos", tmp_path)
+def test_a_sentence_longer_than_the_model_reads_is_refused_in_words(exports: Callable[[str], Export]) -> None:
+    exported = exports("pre-norm, learned positions, characters, no bos")
     longest = "o" * 39
     assert exported.signatures["greedy"](source_ids=padded([[5] * 39]))["target_ids"].shape[1] == 40
     assert exported.signatures["translate"](source_texts=tf.constant([longest])).keys() == {"target_texts", "scores"}
@@ -255,56 +270,48 @@ def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(export
 
 
 @pytest.mark.slow
-def test_a_process_without_nmt_translates_as_nmt_does(exported: Export) -> None:
+def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str], Export]) -> None:
+    exported = exports("luong, local windows, input feeding")
     sentences = [*SENTENCES, *[source for source, _ in random.Random(1).sample(small_pairs(), 150)]]
     ours = [translation.text for translation in exported.translator.translate(sentences)]
     assert EXPORTER.translate(exported.model, exported.folder, sentences) == ours
     assert EXPORTER.translate(exported.model, exported.folder, ["", " "]) == ["", ""]
 
 
-def run_script(exported: Export, sentences: list[str]) -> list[str]:
-    """Return what the script of the usage prints, run as its reader does, where there is no nmt."""
-    [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
-    assert "nmt" not in script
-    script += 'assert "nmt" not in sys.modules\n'
-    lines = "".join(f"{sentence}\n" for sentence in sentences)
-    command = [sys.executable, "-I", "-c", script]
-    done = subprocess.run(command, cwd=exported.folder, input=lines, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split("\n")[:-1]
+@pytest.mark.slow
+def test_a_run_is_exported_and_compared_as_text(make_run: MakeRun) -> None:
+    comparison = export_run(make_run("word"), EXPORTER).comparison
+    assert comparison.sentences > 10 and not comparison.different
 
 
 @pytest.mark.slow
-def test_the_script_of_the_usage_translates_as_nmt_does(exported: Export) -> None:
-    ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
-    assert run_script(exported, SENTENCES) == ours
+def test_the_script_of_the_usage_translates_as_nmt_does(exports: Callable[[str], Export]) -> None:
+    """In a process as of a reader, who has no nmt, but for that one process runs the script of each export."""
+    jobs = []
+    for exported in map(exports, SCRIPTS):
+        [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
+        jobs.append((str(exported.folder), script, "".join(f"{sentence}\n" for sentence in SENTENCES)))
+    command = [sys.executable, "-I", "-c", RUN_SCRIPTS]
+    done = subprocess.run(command, input=json.dumps(jobs), capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    for name, printed in zip(SCRIPTS, json.loads(done.stdout), strict=True):
+        ours = [translation.text for translation in exports(name).translator.translate(SENTENCES)]
+        assert printed.split("\n")[:-1] == ours, name
 
 
 def test_the_usage_describes_the_signatures(exported: Export) -> None:
-    usage = EXPORTER.usage(exported.model)
+    rows = [line for line in EXPORTER.usage(exported.model).splitlines() if line.startswith("| `")]
     for name, signature in exported.signatures.items():
-        [row] = [line for line in usage.splitlines() if line.startswith("| `") and f"`{name}`" in line.split("|")[1]]
-        assert row.count("`") == 2 * (len(row.split("|")[1].split(",")) + 1 + len(signature.structured_outputs))
-        assert all(f"`{name}` {part.dtype.name} [" in row for name, part in signature.structured_outputs.items())
-        assert ("beam" in name) == (f"{beams_of(exported.model.config)} beams" in row)
-    assert '"signature_name"' in usage and exported.model.run.name in usage
+        [row] = [row for row in rows if f"`{name}`" in row]
+        assert all(f"`{output}` {part.dtype.name} [" in row for output, part in signature.structured_outputs.items())
 
 
 @pytest.mark.slow
-def test_a_trained_run_is_exported(trained_project: Path, tmp_path: Path) -> None:
-    model = TrainedModel.of(Run(trained_project / "checkpoints" / "base"), None)
-    EXPORTER.write(model, tmp_path)
-    sentences = [source for source, _ in small_pairs()]
-    ours = [translation.text for translation in with_beams(Translator.load(model.run), 1).translate(sentences)]
-    assert EXPORTER.translate(model, tmp_path, sentences) == ours
-
-
-@pytest.mark.slow
-def test_damaged_files_are_reported_in_words(tmp_path: Path) -> None:
-    exported = export(FAST, tmp_path)
-    (exported.folder / "1" / "saved_model.pb").write_bytes(b"no protocol buffer")
+def test_damaged_files_are_reported(exports: Callable[[str], Export], tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").write_bytes(b"no protocol buffer")
     with pytest.raises(DataError, match=r"TensorFlow could not translate with .* export again"):
-        EXPORTER.translate(exported.model, exported.folder, ["one"])
+        EXPORTER.translate(exports(FAST).model, tmp_path, ["one"])
 
 
 # --- text in and out --------------------------------------------------------------------------------------------------
@@ -319,18 +326,18 @@ TEXTS = st.lists(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("normalization", ["none", "ascii-words"])
 @settings(deadline=None, max_examples=40)
-@given(texts=TEXTS, known=st.integers(1, 3))
-def test_text_becomes_the_ids_of_the_tokenizer(
-    kind: type[WordTokenizer], normalization: str, texts: list[str], known: int
+@given(texts=TEXTS, known=st.integers(1, 3), ended=st.booleans())
+def test_text_becomes_the_ids_of_the_tokenizer_and_its_text_again(
+    kind: type[WordTokenizer], normalization: str, texts: list[str], known: int, ended: bool
 ) -> None:
     normalize = NORMALIZERS[normalization]
     pieces = sorted({piece for text in texts for piece in kind._split(normalize(text))})[::known]
     tokenizer = kind(pieces, normalization)
-    ids = TextEncoder(tokenizer)(tf.constant(texts, tf.string, [len(texts)]))
-    assert ids.to_list() == [tokenizer.encode(text) for text in texts]
-    expected = [tokenizer.decode([*row, EOS]) for row in ids.to_list()]
-    decoded = TextDecoder(tokenizer)(padded([[*row, EOS] for row in ids.to_list()]))
-    assert [text.decode() for text in decoded.numpy()] == expected
+    ids = TextEncoder(tokenizer)(tf.constant(texts, tf.string, [len(texts)])).to_list()
+    assert ids == [tokenizer.encode(text) for text in texts]
+    rows = [[*row, EOS] if ended else row for row in ids]
+    decoded = TextDecoder(tokenizer)(padded(rows))
+    assert [text.decode() for text in decoded.numpy()] == [tokenizer.decode(row) for row in rows]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -346,16 +353,6 @@ def test_every_code_point_is_tokenized_as_by_the_tokenizer(
     words = [f"a{character}b {character}" for character in characters]
     texts = [" ".join(words[start : start + 4096]) for start in range(0, len(words), 4096)]
     assert TextEncoder(tokenizer)(tf.constant(texts)).to_list() == [tokenizer.encode(text) for text in texts]
-
-
-@settings(deadline=None, max_examples=40)
-@given(rows=st.lists(st.lists(st.sampled_from([UNK, *range(FIRST_WORD, 9)]), max_size=6), min_size=1, max_size=4))
-@pytest.mark.parametrize("kind", KINDS)
-def test_ids_become_the_text_of_the_tokenizer(kind: type[WordTokenizer], rows: list[list[int]]) -> None:
-    tokenizer = kind(["a", "\u00e9", "b", "\u597d", "\U0001f600"], "none")
-    rows = [row + [EOS] * (len(row) % 2) for row in rows]
-    texts = [text.decode() for text in TextDecoder(tokenizer)(padded(rows)).numpy()]
-    assert texts == [tokenizer.decode(row) for row in rows]
 
 
 @given(texts=st.lists(st.binary(), min_size=1, max_size=4))

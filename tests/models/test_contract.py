@@ -17,7 +17,7 @@ from nmt.cli.app import main
 from nmt.config.model import MODEL_CONFIGS, ModelConfig
 from nmt.config.schema import Config
 from nmt.data.synthetic import generate_split
-from nmt.errors import ConfigError, ConflictError, NotFoundError
+from nmt.errors import ConfigError, NotFoundError
 from nmt.models import registry
 from nmt.models.accounting import Flops, Part
 from nmt.models.base import Seq2SeqModel, StepOutput
@@ -27,11 +27,9 @@ from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.registry import Architecture
 from nmt.plotting import figures
-from nmt.runs.directory import Run
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.resume import check_changes
 from nmt.training.state import TrainState
 
 
@@ -213,26 +211,6 @@ def test_what_it_cannot_do_is_refused_in_words(
         figures.draw("positions", run)
     with pytest.raises(ConfigError, match=r"unknown key 'model\.heads'.*known in model: architecture, width"):
         nmt.train("toy.yaml", run="other", set={"model.heads": 4})
-
-
-def test_a_resume_across_architectures_is_refused_in_words(toy: Path) -> None:
-    nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
-    with pytest.raises(ConflictError, match=r"has a model of architecture 'toy', .* asks for 'transformer'"):
-        nmt.train("base.yaml", run="toy", allow_changes=True)
-    with pytest.raises(ConflictError, match="'toy'"):
-        check_changes(Run(Path("checkpoints/toy")), Config(), nmt.prepare("pairs.tsv", config="toy.yaml"))
-
-
-def test_stepping_is_teacher_forcing_and_a_beam_of_one_is_greedy(toy: Path) -> None:
-    state = TrainState(Config(model=ToyConfig()), {"source": 20, "target": 30})
-    source, target = tf.constant([[4, 5, EOS]]), tf.constant([[BOS, 7, 8, 9]])
-    encoded = state.model.encode(source)
-    whole = state.model.output_projection().logits(state.model.decode_states(target, encoded))
-    decoder = state.model.initial_state(encoded, 1)
-    for place in range(4):
-        output = state.model.step(target[:, place : place + 1], encoded, decoder)
-        decoder = output.state
-        np.testing.assert_allclose(output.logits[:1], whole[:, place], rtol=1e-6)
 
 
 CONTRACT = {"make_weights", "encode", "decode_states", "output_projection", "initial_state", "step", "teacher_forcing"}

@@ -1,63 +1,65 @@
 """Figures show the numbers of the metrics file, are saved whole in the format of the suffix, and need no TensorFlow."""
 
+import contextlib
+import json
 import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from appearance import problems
 from conftest import ROOT
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
 
-from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
-from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting import figures as plots
+from nmt.plotting.comparison import draw_comparison, steps_to
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.speed import intervals
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics, StepValidation
 
 PNG = b"\x89PNG\r\n\x1a\n"
-VALIDATION_LOSSES = [3.0, 2.0, 2.5]
 TRAINING = "training\n(with dropout)"
-SMALL = Config(
-    model=TransformerConfig(d_model=64, heads=4),
-    training=TrainingConfig(epochs=20, warmup_steps=50, learning_rate_scale=2.0),
-)
+MODEL = {"d_model": 64, "heads": 4}
+SCHEDULE = {"epochs": 20, "warmup_steps": 20, "learning_rate_scale": 2.0}
+Points = dict[str, tuple[list[float], list[float]]]
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run without metrics."""
-    monkeypatch.chdir(tmp_path)
-    return create_run("first", SMALL, [])
+def make_run(name: str, epochs: int = 3, *, timed: bool = True, files: dict[str, str] | None = None) -> Run:
+    """Return a run of four steps an epoch, with a record every two steps: 10 tokens and 3 seconds a step.
 
-
-ACCURACIES = [0.15, 0.4, 0.35]  # on validation, by epoch
-
-
-def epoch_metrics(epoch: int, validation_loss: float) -> EpochMetrics:
-    """Return the metrics of an epoch of ten steps."""
-    return EpochMetrics(
-        epoch=epoch, step=10 * epoch, train_loss=4.0 - epoch, train_accuracy=0.2 * epoch,
-        validation_loss=validation_loss, validation_accuracy=ACCURACIES[epoch - 1], target_tokens=100, seconds=1.5,
-    )  # fmt: skip
-
-
-@pytest.fixture
-def trained(run: Run) -> Run:
-    """A run of three epochs with ten steps each; the second epoch is the best."""
-    for epoch, validation_loss in enumerate(VALIDATION_LOSSES, start=1):
-        run.append_metrics(StepMetrics(epoch=epoch, step=10 * epoch - 5, loss=9.0, accuracy=0.01, learning_rate=1e-4))
-        run.append_metrics(epoch_metrics(epoch, validation_loss))
+    The second epoch has the best accuracy.
+    """
+    run = create_run(name, Config.model_validate({"model": MODEL, "training": SCHEDULE}), [])
+    manifest = {"settings": {"dataset": "pairs"}, "prepared_at": "2026-01-31T10:11:12+00:00", "files": files or {}}
+    run.dataset_path.write_text(json.dumps(manifest))
+    for epoch in range(1, epochs + 1):
+        for step in (2, 4):
+            values = {"epoch": epoch, "step": 4 * epoch - 4 + step, "loss": 9 - epoch - step / 8}
+            values |= {"accuracy": 0.1 * epoch, "learning_rate": 0.001 * epoch}
+            times = {"target_tokens": 10 * step, "seconds": 3.0 * step} if timed else {}
+            run.append_metrics(StepMetrics.model_validate(values | times))
+        values = {"epoch": epoch, "step": 4 * epoch, "target_tokens": 40, "seconds": 12.0}
+        values |= {"train_loss": 8.0 - epoch, "train_accuracy": 0.5**epoch}
+        values |= {"validation_loss": 7.0 - epoch, "validation_accuracy": 0.5 - abs(epoch - 2) / 1024}
+        run.append_metrics(EpochMetrics.model_validate(values))
     return run
 
 
-def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+@pytest.fixture(autouse=True)
+def _in_an_empty_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def drawn(axes: Axes) -> Points:
     """Return x and y of each labelled line, by label."""
     return {
         str(line.get_label()): (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist())
@@ -66,7 +68,7 @@ def lines(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
     }
 
 
-def marks(axes: Axes) -> dict[str, tuple[list[float], list[float]]]:
+def marks(axes: Axes) -> Points:
     """Return x and y of each mark of the legend below the axes, by its text."""
     (legend,) = axes.figure.legends  # type: ignore[union-attr]
     found = {}
@@ -85,245 +87,261 @@ def vertical_lines(axes: Axes) -> list[float]:
     return [x[0] for x in found if len(x) == 2 and x[0] == x[1]]
 
 
-@pytest.mark.parametrize(("name", "hint"), [("losess", " (did you mean 'losses'?)"), ("zzz", "")])
-def test_an_unknown_figure_is_refused_with_the_known_names(trained: Run, name: str, hint: str) -> None:
-    with pytest.raises(NotFoundError) as caught:
-        plots.draw(name, trained)
-    assert str(caught.value) == (
-        f"There is no figure {name!r}{hint}. Known: losses, accuracy, bleu, schedule, speed, positions."
-    )
+def test_an_unknown_figure_is_refused() -> None:
+    with pytest.raises(NotFoundError, match="did you mean 'losses'"):
+        plots.draw("losess", make_run("base"))
 
 
 # --- curves
 
 
-def test_losses_are_those_of_the_epochs(trained: Run) -> None:
-    (axes,) = plots.draw("losses", trained).axes
-    drawn = lines(axes)
-    assert drawn[TRAINING] == ([1, 2, 3], [3.0, 2.0, 1.0])
-    assert drawn["validation"] == ([1, 2, 3], VALIDATION_LOSSES)
-    assert axes.get_xlabel() == "epoch"
-    assert axes.get_ylabel() == "cross-entropy of a target token (nats)"
-
-
-def test_accuracies_are_those_of_the_epochs(trained: Run) -> None:
-    (axes,) = plots.draw("accuracy", trained).axes
-    drawn = lines(axes)
-    assert drawn[TRAINING] == ([1, 2, 3], pytest.approx([0.2, 0.4, 0.6]))
-    assert drawn["validation"] == ([1, 2, 3], ACCURACIES)
-    assert axes.get_ylabel() == "target tokens predicted right"
-
-
-def test_bleu_is_drawn_against_minutes_of_training(trained: Run) -> None:
-    with pytest.raises(NotFoundError, match="Run 'first' has no BLEU"):
-        plots.draw("bleu", trained)
-    for epoch in (4, 5):
-        values = epoch_metrics(1, 1.0).model_dump() | {"epoch": epoch, "seconds": 57.75, "validation_bleu": 5.0 * epoch}
-        trained.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
-    (axes,) = plots.draw("bleu", trained).axes
-    drawn = lines(axes)
-    assert drawn["BLEU"] == (pytest.approx([62.25 / 60, 2.0]), [20.0, 25.0])
-    assert drawn["chrF"][1] == [40.0, 40.0]
-
-
-@pytest.mark.parametrize(("name", "height"), [("losses", 2.0), ("accuracy", 0.4)])
-def test_the_best_epoch_is_marked_and_named(trained: Run, name: str, height: float) -> None:
-    (axes,) = plots.draw(name, trained).axes
-    assert marks(axes) == {"best epoch: 2 (validation accuracy 0.400, loss 2.000)": ([2], [height])}
+@pytest.mark.parametrize(
+    ("name", "training", "validation", "best", "average"),
+    [
+        ("losses", [7, 6, 5], [6, 5, 4], 5, 1.5),
+        ("accuracy", [0.5, 0.25, 0.125], [0.5 - 1 / 1024, 0.5, 0.5 - 1 / 1024], 0.5, 0.7),
+    ],
+)
+def test_curves_are_those_of_the_epochs_and_the_best_and_the_average_are_marked(
+    name: str, training: list[float], validation: list[float], best: float, average: float
+) -> None:
+    run = make_run("base")
+    run.append_metrics(AverageMetrics(epochs=[2, 3], step=3, validation_loss=1.5, validation_accuracy=0.7))
+    run.weights_path("average").parent.mkdir(exist_ok=True)
+    run.weights_path("average").touch()
+    (axes,) = plots.draw(name, run).axes
+    assert drawn(axes) == {TRAINING: ([1, 2, 3], training), "validation": ([1, 2, 3], validation)}
+    assert marks(axes) == {
+        "best epoch: 2 (validation accuracy 0.500, loss 5.000)": ([2], [best]),
+        "average of epochs 2-3 (validation accuracy 0.700, loss 1.500)": ([3], [average]),
+    }
     assert vertical_lines(axes) == [2]
     assert {text.get_text() for text in axes.texts} == {TRAINING, "validation"}, "names stand at the curves"
 
 
-@pytest.mark.parametrize(("name", "height"), [("losses", 1.5), ("accuracy", 0.7)])
-def test_the_average_of_epochs_is_marked_beside_them(trained: Run, name: str, height: float) -> None:
-    trained.append_metrics(AverageMetrics(epochs=[2, 3], step=3, validation_loss=1.5, validation_accuracy=0.7))
-    trained.weights_path("average").parent.mkdir(exist_ok=True)
-    trained.weights_path("average").touch()
-    (axes,) = plots.draw(name, trained).axes
-    assert marks(axes)["average of epochs 2-3 (validation accuracy 0.700, loss 1.500)"] == ([3], [height])
+@pytest.mark.parametrize(("name", "epochs"), [("a", 1), ("n" * 100, 300)])
+def test_a_run_of_any_length_and_name_is_well_drawn(name: str, epochs: int) -> None:
+    assert problems(plots.draw("losses", make_run(name, epochs))) == []
 
 
-def test_one_epoch_is_enough_for_curves(run: Run) -> None:
-    run.append_metrics(epoch_metrics(1, 2.0))
-    figure = plots.draw("losses", run)
-    assert lines(figure.axes[0])["validation"] == ([1], [2.0])
-    plots.save(figure, Path("losses.png"))
-    assert Path("losses.png").read_bytes().startswith(PNG)
-
-
-@pytest.mark.parametrize("name", ["losses", "accuracy"])
-def test_a_run_without_a_finished_epoch_has_no_curves(run: Run, name: str) -> None:
-    run.append_metrics(StepMetrics(epoch=1, step=5, loss=9.0, accuracy=0.01, learning_rate=1e-4))
-    with pytest.raises(NotFoundError) as caught:
-        plots.draw(name, run)
-    assert str(caught.value) == (
-        "Run 'first' has not finished an epoch. The first point of a curve comes after the first epoch. Continue with: "
-        "nmt train --run first"
-    )
+def test_bleu_is_drawn_against_minutes_of_training() -> None:
+    run = make_run("base", 2)
+    for epoch in (3, 4):
+        values = run.epochs()[0].model_dump() | {"epoch": epoch, "seconds": 48.0, "validation_bleu": 5.0 * epoch}
+        run.append_metrics(EpochMetrics.model_validate(values | {"validation_chrf": 40.0}))
+    (axes,) = plots.draw("bleu", run).axes
+    minutes = pytest.approx([1.2, 2.0])
+    assert drawn(axes) == {"BLEU": (minutes, [15.0, 20.0]), "chrF": (minutes, [40.0, 40.0])}
 
 
 # --- schedule
 
 
-def rate(step: float, config: Config = SMALL) -> float:
-    """Return the learning rate by equation 3 of the paper, scaled."""
-    training = config.training
-    rise, fall = step / training.warmup_steps**1.5, 1 / math.sqrt(step)
-    return training.learning_rate_scale / math.sqrt(config.model.d_model) * min(rise, fall)
+def rate(step: float, warmup: float = 20) -> float:
+    """Return the learning rate of ``SCHEDULE`` by equation 3 of the paper, times its scale of 2."""
+    return 2 / math.sqrt(64) * min(step / warmup**1.5, 1 / math.sqrt(step))
 
 
-def schedule_of(run: Run) -> tuple[Axes, list[float], list[float]]:
+LINEAR = {"learning_rate_scale": 1.0, "schedule": "linear", "peak_learning_rate": 2e-3, "final_learning_rate": 2e-4}
+COSINE = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
+
+
+def schedule_of(run: Run, changes: dict[str, Any]) -> tuple[Axes, np.ndarray, np.ndarray]:
     """Return the axes of the schedule, its steps and its rates."""
+    run.write_config(Config.model_validate({"model": MODEL, "training": SCHEDULE | changes}))
     (axes,) = plots.draw("schedule", run).axes
-    curve = axes.get_lines()[0]
-    return axes, np.asarray(curve.get_xdata()).tolist(), np.asarray(curve.get_ydata()).tolist()
+    return axes, *np.array(axes.get_lines()[0].get_data())
 
 
-def test_the_schedule_is_drawn_over_the_steps_that_the_run_will_take(trained: Run) -> None:
-    axes, steps, rates = schedule_of(trained)
-    assert steps == list(range(1, 201))  # ten steps an epoch, twenty epochs
-    assert rates == pytest.approx([rate(step) for step in steps], rel=1e-12)
-    assert max(rates) == rates[steps.index(50)]
-    assert vertical_lines(axes) == [50, 200]
-    assert marks(axes)[f"warm-up ends: step 50, rate {rate(50):.3g}"][0] == [50, 50]
-    assert marks(axes)["the run's last epoch ends: step 200"][0] == [200, 200]
+@pytest.mark.parametrize(
+    ("changes", "last", "expected"),
+    [
+        ({}, 80, rate),  # four steps an epoch, twenty epochs
+        ({"warmup_steps": 4000}, 8000, lambda step: rate(step, 4000)),  # the run ends within it
+        (LINEAR, 80, lambda step: min(2e-3 * step / 20, 2e-3 - 1.8e-3 / 60 * (step - 20))),
+        (COSINE, 270, lambda step: 1e-3 * min(step / 20, (1 + math.cos(math.pi * (step - 20) / 250)) / 2)),
+    ],
+)
+def test_the_schedule_is_drawn_over_the_steps_that_the_run_will_take(
+    changes: dict[str, Any], last: int, expected: Callable[[float], float]
+) -> None:
+    axes, steps, rates = schedule_of(make_run("base"), changes)
+    assert (steps[0], steps[-1]) == (1, last)
+    np.testing.assert_allclose(rates, [expected(step) for step in steps], rtol=1e-6, atol=1e-12)
+    assert vertical_lines(axes) == [changes.get("warmup_steps", 20), 80]
+    [so_far] = [place for name, place in marks(axes).items() if name.startswith("trained so far: 12 steps")]
+    assert so_far == ([12], pytest.approx([expected(12)]))
 
 
-def test_the_schedule_shows_how_far_the_run_has_come(trained: Run) -> None:
-    axes, _, _ = schedule_of(trained)
-    assert marks(axes)[f"trained so far: 30 steps, rate {rate(30):.3g}"] == ([30], pytest.approx([rate(30)]))
+def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall() -> None:
+    axes, steps, rates = schedule_of(make_run("base", 0), {})
+    assert steps.tolist() == list(range(1, 41))
+    np.testing.assert_allclose(rates, [rate(step) for step in steps])
+    assert vertical_lines(axes) == [20]
+    with pytest.raises(NotFoundError):
+        schedule_of(make_run("linear", 0), LINEAR)  # its end is not known
 
 
-def test_the_schedule_of_a_run_without_metrics_shows_the_rise_and_the_fall(run: Run) -> None:
-    axes, steps, rates = schedule_of(run)
-    assert steps == list(range(1, 101))
-    assert rates == pytest.approx([rate(step) for step in steps], rel=1e-12)
-    assert list(marks(axes)) == [f"warm-up ends: step 50, rate {rate(50):.3g}"]
+# --- several runs
 
 
-def test_a_run_that_ends_within_the_warm_up_is_drawn_beyond_its_end(trained: Run) -> None:
-    long = SMALL.model_copy(update={"training": SMALL.training.model_copy(update={"warmup_steps": 4000})})
-    trained.write_config(long)
-    axes, steps, rates = schedule_of(trained)
-    assert (steps[0], steps[-1]) == (1, 8000)
-    assert rates == pytest.approx([rate(step, long) for step in steps], rel=1e-12)
-    assert vertical_lines(axes) == [4000, 200]
-    assert f"warm-up ends: step 4,000, rate {rate(4000, long):.3g}" in marks(axes)
+def compared(runs: list[Run], metric: str = "loss", by: str = "epochs") -> Axes:
+    figure = empty_figure()
+    draw_comparison(figure, runs, metric, by)
+    (axes,) = figure.axes
+    return axes
 
 
-def test_a_schedule_that_ends_with_the_run_is_drawn_to_its_end_once_that_is_known(trained: Run) -> None:
-    changes = {
-        "learning_rate_scale": 1.0,
-        "schedule": "linear",
-        "peak_learning_rate": 2e-3,
-        "final_learning_rate": 2e-4,
-    }
-    config = SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)})
-    trained.write_config(config)
-    axes, steps, rates = schedule_of(trained)
-    assert (steps[0], steps[-1], steps[49]) == (1, 200, 50)
-    assert (rates[49], rates[-1]) == (pytest.approx(2e-3), pytest.approx(2e-4))
-    np.testing.assert_allclose(np.diff(rates[49:]), -1.8e-3 / 150, rtol=1e-6)
-    assert marks(axes)["trained so far: 30 steps, rate 0.0012"] == ([30], pytest.approx([2e-3 * 30 / 50]))
-    trained.metrics_path.unlink()
-    with pytest.raises(NotFoundError, match="Run 'first' has not finished an epoch"):
-        plots.draw("schedule", trained)
+@pytest.mark.parametrize(
+    ("by", "places"), [("epochs", [1, 2]), ("steps", [4, 8]), ("tokens", [40, 80]), ("minutes", [0.2, 0.4])]
+)
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_run_has_its_values_at_their_places_on_every_axis(by: str, places: list[float], timed: bool) -> None:
+    axes = compared([make_run("base", 2, timed=timed), make_run("wide", 1)], by=by)
+    assert drawn(axes) == {"base: 5": (places, [6, 5]), "wide: 6": (places[:1], [6])}
 
 
-def test_a_fall_of_given_length_is_drawn_to_its_end(run: Run) -> None:
-    changes = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
-    run.write_config(SMALL.model_copy(update={"training": SMALL.training.model_copy(update=changes)}))
-    _, steps, rates = schedule_of(run)
-    assert (steps[-1], rates[-1]) == (300, 0)
+def test_training_has_a_point_for_each_record_of_steps_and_by_epochs_one_for_each_epoch() -> None:
+    run = make_run("base", 2)
+    assert drawn(compared([run], "train-loss", "tokens"))["base: 6.5"] == ([20, 40, 60, 80], [7.75, 7.5, 6.75, 6.5])
+    assert drawn(compared([run], "train-loss", "epochs"))["base: 6"] == ([1, 2], [7, 6])
+    assert drawn(compared([run], "learning-rate", "epochs"))["base"] == ([0.5, 1, 1.5, 2], [0.001, 0.001, 0.002, 0.002])
+
+
+def test_records_without_times_are_placed_between_epochs() -> None:
+    run = make_run("base", 2, timed=False)
+    places, _ = drawn(compared([run], "train-accuracy", "minutes"))["base: 0.2"]
+    assert places == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+def test_an_unfinished_epoch_is_placed_by_what_the_records_tell() -> None:
+    for timed, expected in ((True, 0.5), (False, np.nan)):
+        run = make_run(f"timed-{timed}", 2, timed=timed)
+        times = {"target_tokens": 20, "seconds": 6.0} if timed else {}
+        values = {"epoch": 3, "step": 10, "loss": 1.0, "accuracy": 0.1, "learning_rate": 0.1} | times
+        run.append_metrics(StepMetrics.model_validate(values))
+        run.append_metrics(StepValidation(epoch=3, step=10, validation_loss=1.0, validation_accuracy=0.5))
+        np.testing.assert_allclose(steps_to("minutes", run.metrics())([10]), expected)
+        assert drawn(compared([run]))[f"timed-{timed}: 1"][0] == [1, 2, 2.5], "it is as long as the epoch before"
+    assert drawn(compared([run], by="minutes"))["timed-False: 5"] == ([0.2, 0.4], [6, 5]), "its time is unknown"
+
+
+def test_different_datasets_are_named_and_those_of_the_same_name_told_apart() -> None:
+    base, same = make_run("base"), make_run("same")
+    assert list(drawn(compared([base, same]))) == ["base: 4", "same: 4"]
+    other = make_run("other", files={"train.source.tokens.npy": "a" * 64})
+    prepared = "(pairs, prepared 2026-01-31 10:11)"
+    assert list(drawn(compared([base, other]))) == [f"base {prepared}: 4", f"other {prepared}: 4"]
+    other.dataset_path.write_text(json.dumps({"settings": {"dataset": "news"}, "files": {}, "prepared_at": ""}))
+    assert list(drawn(compared([base, other]))) == ["base (pairs): 4", "other (news): 4"]
+
+
+def test_names_stand_at_the_ends_of_curves_if_all_end_there_else_beside_or_below() -> None:
+    runs = [make_run(f"run-{number:02}", 2 + (number == 5)) for number in range(20)]
+    at_ends, beside, below = compared(runs[:3]), compared(runs[3:9]), compared(runs)
+    assert [text.get_text() for text in at_ends.texts] == ["run-00: 5", "run-01: 5", "run-02: 5"]
+    legend = beside.get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()][-1] == "run-05: 4", "it ends lowest"
+    (outside,) = below.figure.legends  # type: ignore[union-attr]
+    assert len(outside.get_texts()) == 20
+    for axes in (at_ends, beside, below):
+        assert problems(axes.figure) == []  # type: ignore[arg-type]
+
+
+# --- speed
+
+
+def test_the_speed_is_that_of_the_steps_between_two_records() -> None:
+    found = intervals(make_run("base", 2).metrics())
+    assert [(part.first, part.last) for part in found] == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    assert {(part.tokens_per_second, part.step_seconds) for part in found} == {(10 / 3, 3.0)}
+
+
+@pytest.mark.parametrize(("timed", "steps"), [(True, [2, 4, 6, 8]), (False, [4, 8])])
+def test_without_times_of_steps_the_speed_is_that_of_epochs(timed: bool, steps: list[int]) -> None:
+    figure = plots.draw("speed", make_run("base", 2, timed=timed))
+    for axes, value in zip(figure.axes, (10 / 3, 3000), strict=True):
+        places, values = axes.get_lines()[0].get_data()
+        np.testing.assert_array_equal(places, steps)
+        np.testing.assert_allclose(np.asarray(values, float), value)
+    assert problems(figure) == []
+
+
+def test_a_slow_step_is_marked_at_the_edge_and_its_time_is_told() -> None:
+    run = make_run("base", 4)
+    run.append_metrics(StepMetrics(epoch=5, step=18, loss=1, accuracy=0, learning_rate=1, target_tokens=20, seconds=60))
+    figure = plots.draw("speed", run)
+    assert "beyond the axis up to 30,000" in figure.axes[1].get_title(loc="left")
+    assert problems(figure) == []
 
 
 # --- saving
-
-
-@pytest.mark.parametrize("name", ["losses", "accuracy", "schedule", "speed", "positions"])
-def test_every_figure_is_saved_as_a_picture_with_something_on_it(trained: Run, name: str) -> None:
-    path = trained.plots_path / f"{name}.png"
-    plots.save(plots.draw(name, trained), path)
-    assert path.read_bytes().startswith(PNG)
-    pixels = mpl.image.imread(path)
-    assert pixels.shape[:2] == (600, 960)
-    assert len(np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0)) > 10
-    assert [entry.name for entry in trained.plots_path.iterdir()] == [f"{name}.png"]
 
 
 @pytest.mark.parametrize(
     ("name", "start", "end"),
     [("a.png", PNG, b""), ("a.PNG", PNG, b""), ("a.svg", b"<?xml", b"</svg>\n"), ("a.pdf", b"%PDF-", b"%%EOF\n")],
 )
-def test_the_suffix_names_the_format(trained: Run, name: str, start: bytes, end: bytes) -> None:
-    path = Path("figures") / name
-    plots.save(plots.draw("losses", trained), path)
+def test_the_suffix_names_the_format(name: str, start: bytes, end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "figures" / name
+    plots.save(empty_figure(), path)
     assert path.read_bytes().startswith(start)
     assert path.read_bytes().endswith(end)
 
 
 @pytest.mark.parametrize("name", ["a.xyz", "a", "a.", ".png", "png"])
-def test_an_unknown_suffix_is_refused_with_the_known_formats(trained: Run, name: str) -> None:
-    with pytest.raises(NmtError) as caught:
-        plots.save(plots.draw("losses", trained), Path(name))
-    assert str(caught.value).startswith(
-        f"The figure cannot be written to '{name}': the suffix must name its format. Known: "
-    )
-    for known in ("pdf", "png", "svg"):
-        assert f" {known}" in str(caught.value)
-    assert not Path(name).exists()
+def test_an_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(NmtError, match="the suffix must name its format"):
+        plots.save(empty_figure(), tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
-@pytest.mark.slow
-def test_every_known_suffix_is_written_or_refused_in_words(trained: Run) -> None:
-    figure = plots.draw("schedule", trained)
-    with pytest.raises(NmtError) as caught:
-        plots.save(figure, Path("a.xyz"))
-    known = str(caught.value).removesuffix(".").split("Known: ")[1].split(", ")
+def test_every_known_suffix_is_written_or_refused_in_words(tmp_path: Path) -> None:
+    known = FigureCanvasBase.get_supported_filetypes()
     assert len(known) > 3
+    figure = empty_figure()
+    figure.text(0, 0, "loss")
     for suffix in known:
-        try:
-            plots.save(figure, Path(f"a.{suffix}"))
-        except NmtError:
-            continue
-        assert Path(f"a.{suffix}").stat().st_size > 0
+        with contextlib.suppress(NmtError):
+            plots.save(figure, tmp_path / f"a.{suffix}")
+            assert (tmp_path / f"a.{suffix}").stat().st_size > 0
 
 
-def test_a_figure_that_cannot_be_written_leaves_the_old_one(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = Path("losses.png")
+def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "losses.png"
     path.write_bytes(b"old")
-    figure = plots.draw("losses", trained)
+    figure = empty_figure()
 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(figure, "savefig", refuse)
-    with pytest.raises(NmtError, match=r"^losses\.png cannot be written: No space left on device\."):
+    with pytest.raises(NmtError, match=r"cannot be written: No space left on device\."):
         plots.save(figure, path)
     assert path.read_bytes() == b"old"
 
 
-def test_without_a_screen_no_window_is_opened(trained: Run) -> None:
-    with mpl.rc_context({"backend": "agg"}), pytest.raises(NmtError) as caught:
-        plots.show(plots.draw("losses", trained))
-    assert str(caught.value) == (
-        "No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead."
-    )
-
-
-def test_figures_are_drawn_and_saved_without_tensorflow(trained: Run) -> None:
+def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration() -> None:
+    make_run("first")
     script = """
 import sys
-from pathlib import Path
-from nmt.plotting import figures as plots
-from nmt.storage.arrays import write_arrays
-from nmt.runs.directory import find_run
-for name in ("losses", "accuracy", "schedule", "speed", "positions"):
-    plots.save(plots.draw(name, find_run(None)), Path(f"{name}.png"))
-print(sorted({"tensorflow", "keras", "jax", "torch"} & set(sys.modules)))
+from nmt.cli import app
+def plot(*words):
+    sys.argv = ["nmt", "plot", *words]
+    try: app.main()
+    except SystemExit as ended: assert not ended.code
+def loaded(*names): print([name for name in names if name in sys.modules])
+for words in (["position-matrix"], ["masks", "a b"], ["embeddings", "a b", "c"], ["position-table"]): plot(*words)
+loaded("tensorflow", "keras", "nmt.config", "sentencepiece")
+for name in ("losses", "accuracy", "schedule", "speed", "positions"): plot(name)
+loaded("tensorflow", "keras", "jax", "torch")
 """
     here = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=here, capture_output=True, text=True, check=False)
     assert done.stderr == ""
-    assert done.stdout == "[]\n"
-    assert Path("positions.png").read_bytes().startswith(PNG)
+    lesson = ["position-matrix.png", "masks.png", "embeddings.png", "position-table.png"]
+    plotted = [
+        f"checkpoints/first/plots/{name}.png" for name in ("losses", "accuracy", "schedule", "speed", "positions")
+    ]
+    assert done.stdout.splitlines() == [*lesson, "[]", *plotted, "[]"]
+    assert all(Path(path).read_bytes().startswith(PNG) for path in (*lesson, *plotted))

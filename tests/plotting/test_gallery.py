@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 import nmt
 from nmt.cli.app import main
 from nmt.cli.plot.app import SECTIONS
-from nmt.data.demo_corpus import sentence_pairs
+from nmt.data.demo import CORPUS
 from nmt.plotting import figures
 
 SENTENCE = '"he wants to drink water"'
@@ -53,14 +53,14 @@ GALLERY: dict[str, list[str]] = {
     "embeddings": ['"I am a robot" "you too robot"', '--run scored "he wants to drink" "she drinks water"'],
     "words": ["--run scored"],
 }
-SUFFIXES = ("png", "svg", "pdf")
+SUFFIXES = ["png", "svg", "pdf"]  # of the first command line of a figure; of the others a PNG
 TRANSFORMER = """
 model: {encoder_layers: 2, decoder_layers: 2, d_model: 32, d_ff: 64, heads: 4}
-training: {epochs: 8, batch_size: 32, schedule: inverse_sqrt, peak_learning_rate: 0.01, warmup_steps: 40, log_every: 5}
+training: {epochs: 4, batch_size: 32, schedule: inverse_sqrt, peak_learning_rate: 0.01, warmup_steps: 40, log_every: 5}
 """
 RECURRENT = """
 model: {architecture: recurrent, width: 32, attention: general, step: luong}
-training: {epochs: 6, batch_size: 32, schedule: cosine, peak_learning_rate: 0.01, warmup_steps: 20, log_every: 5}
+training: {epochs: 3, batch_size: 32, schedule: cosine, peak_learning_rate: 0.01, warmup_steps: 20, log_every: 5}
 """
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -86,14 +86,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         nmt.prepare("pairs.en-de.tsv")
         nmt.train("transformer.yaml", run="scored", set={"training.decode_validation": 40})
-        nmt.train("transformer.yaml", run="learned", set={"model.positions": "learned", "training.epochs": 4})
+        nmt.train("transformer.yaml", run="learned", set={"model.positions": "learned", "training.epochs": 2})
         nmt.train("recurrent.yaml")
     return folder
 
 
 def pairs() -> list[tuple[str, str]]:
     """Return pairs of one to four generated sentences each, so that lengths differ."""
-    rest = iter(list(sentence_pairs())[:2400])
+    rest = (line.split("\t") for line in CORPUS.read_text().splitlines()[:2400])
     found = []
     while rows := list(itertools.islice(rest, 1 + len(found) % 7 % 4)):
         found.append((" ".join(row[0] for row in rows), " ".join(row[1] for row in rows)))
@@ -113,14 +113,30 @@ def test_every_figure_has_a_place_in_the_gallery() -> None:
     assert not missing, "give each of these a line in GALLERY"
 
 
+def test_problems_are_found_and_named() -> None:
+    figure = figures.empty_figure()
+    axes = figure.add_subplot()
+    axes.plot([1, 2, 3], [1, 4, 9], label="a", color="#0072b2")
+    axes.plot([1, 2, 3], [2, 3, 4], label="b", color="#0074b4")
+    axes.set_xticks(range(1, 4), ["a very long label of a tick " * 2] * 3)
+    figure.text(0.98, 0.5, "clipped at the edge")
+    figure.text(0.2, 0.5, "\U0001f4f7")
+    found = "\n".join(problems(figure))
+    assert "'clipped at the edge' leaves the figure" in found
+    assert "'a very long label of a tick a very long label of a tick ' overlaps" in found
+    assert "a and b are alike in grey" in found
+    assert "missing from font" in found
+
+
 @pytest.mark.slow
 def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save = figures.save
     drawn: list[Figure] = []
+    suffixes = SUFFIXES
 
     def save_in_all_formats(figure: Figure, path: Path) -> None:
         drawn.append(figure)
-        for suffix in SUFFIXES:
+        for suffix in suffixes:
             save(figure, path.with_suffix(f".{suffix}"))
 
     monkeypatch.chdir(runs)
@@ -130,7 +146,7 @@ def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, m
         sections.append(f"<h2>{html.escape(section)}</h2>")
         for name in commands:
             for number, arguments in enumerate(GALLERY[name], start=1):
-                file = f"{name}-{number}" if len(GALLERY[name]) > 1 else name
+                file, suffixes = f"{name}-{number}", SUFFIXES[: 3 if number == 1 else 1]
                 line = f"nmt plot {name} {arguments}".strip()
                 output = ["--output", str(gallery / f"{file}.png")]
                 monkeypatch.setattr(sys, "argv", [*shlex.split(line), *output])
@@ -138,34 +154,37 @@ def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, m
                     main()
                 assert not left.value.code, line
                 wrong += [f"{line}: {problem}" for problem in [*warned, *problems(drawn[-1])]]
-                wrong += [f"{line}: {problem}" for problem in wrong_files(gallery / file, drawn[-1])]
-                sections.append(entry(line, file))
+                wrong += [f"{line}: {problem}" for problem in wrong_files(gallery / file, suffixes, drawn[-1])]
+                sections.append(entry(line, file, suffixes))
     (gallery / "index.html").write_text(PAGE.format(sections="\n".join(sections)), encoding="utf-8")
     assert len(drawn) == sum(len(GALLERY[name]) for section in SECTIONS.values() for name in section)
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def entry(line: str, file: str) -> str:
+def entry(line: str, file: str, suffixes: list[str]) -> str:
     """Return a figure of the page."""
-    links = " · ".join(f'<a href="{file}.{suffix}">{suffix.upper()}</a>' for suffix in SUFFIXES)
+    links = " · ".join(f'<a href="{file}.{suffix}">{suffix.upper()}</a>' for suffix in suffixes)
     return (
         f'<figure><img src="{file}.png" alt="{html.escape(line)}" loading="lazy">'
         f"<figcaption><code>{html.escape(line)}</code> {links}</figcaption></figure>"
     )
 
 
-def wrong_files(stem: Path, figure: Figure) -> list[str]:
+def wrong_files(stem: Path, suffixes: list[str], figure: Figure) -> list[str]:
     """Return what is wrong with the files of a figure: not of its size, blank, or with text as outlines."""
     pixels = mpl.image.imread(stem.with_suffix(".png"))
     width, height = (figure.get_size_inches() * figure.dpi).round()
-    svg, pdf = stem.with_suffix(".svg").read_text(), stem.with_suffix(".pdf").read_bytes()
     checks = {
         f"{pixels.shape[1]} x {pixels.shape[0]} pixels": abs(pixels.shape[1] - width) + abs(pixels.shape[0] - height)
         < 3,
         "blank": float(pixels.std()) > 0.01,
-        "no text in SVG": svg.count("<text") > 2,
-        "a date in SVG": "<dc:date>" not in svg,
-        "no TrueType in PDF": b"/Type3" not in pdf,
-        "a date in PDF": b"/CreationDate" not in pdf,
     }
+    if "svg" in suffixes:
+        svg, pdf = stem.with_suffix(".svg").read_text(), stem.with_suffix(".pdf").read_bytes()
+        checks |= {
+            "no text in SVG": svg.count("<text") > 2,
+            "a date in SVG": "<dc:date>" not in svg,
+            "no TrueType in PDF": b"/Type3" not in pdf,
+            "a date in PDF": b"/CreationDate" not in pdf,
+        }
     return [problem for problem, is_fine in checks.items() if not is_fine]

@@ -46,8 +46,6 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
         assert epochs * speed.epoch_seconds <= 60 * minutes + OVERTIME * speed.epoch_seconds
         most = most_epochs(whole.choice.size)
         assert epochs == most or (epochs + 1) * speed.epoch_seconds > 60 * minutes
-        assert f"{minutes} minutes have room for" in recipe.reasons[-1]
-        assert ("the rest is left" in recipe.reasons[-1]) == (60 * minutes > (most + 1) * speed.epoch_seconds)
         assert f"  epochs: {epochs} " in recipe.yaml
         assert weights(recipe) <= weights(whole)
 
@@ -67,7 +65,6 @@ def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -
     recipe = fit_recipe(whole, NO_DATASET, minutes)
     assert weights(recipe) < weights(whole)
     assert recipe.config.training.epochs >= LEAST_EPOCHS
-    assert whole.config.model.description in recipe.reasons[-1]
     assert recipe.config.training.batch_size == whole.config.training.batch_size
     size = whole.choice.size
     own = [f"model.d_model={size.width}", f"model.encoder_layers={size.layers}", f"model.decoder_layers={size.layers}"]
@@ -101,10 +98,9 @@ def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> Non
 
 def test_a_configuration_keeps_all_but_its_epochs(measured: list[Config]) -> None:
     config = compose(MEASURED).config
-    fitted, text = fit_config(config, NO_DATASET, 20)
+    fitted, _ = fit_config(config, NO_DATASET, 20)
     assert fitted.training.epochs != config.training.epochs
     assert fitted == budget.with_epochs(config, fitted.training.epochs)
-    assert text.endswith(f"training.epochs is {fitted.training.epochs}.")
 
 
 @pytest.mark.slow

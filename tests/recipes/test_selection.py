@@ -2,14 +2,12 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import outcome
+from conftest import outcome, run_nmt
 
 import nmt
-from nmt.cli import app
 from nmt.config.loading import load_config
 from nmt.errors import ConfigError
 from nmt.recipes import budget
@@ -29,18 +27,8 @@ def here(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return trained_project
 
 
-def typed(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str) -> str:
-    """Run a command line in this process and return what it prints."""
-    patch.setattr(sys, "argv", command.split())
-    with pytest.raises(SystemExit) as ended:
-        app.main()
-    printed = capsys.readouterr()
-    assert not ended.value.code, printed.err
-    return printed.out
-
-
-def as_options(settings: list[str]) -> str:
-    return " ".join(f"--set {setting}" for setting in settings)
+def as_options(settings: list[str]) -> list[str]:
+    return [f"--set={setting}" for setting in settings]
 
 
 def test_the_run_is_named_by_what_was_typed(here: Path) -> None:
@@ -86,18 +74,16 @@ def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -
             select(minutes=minutes)
 
 
-def test_the_run_keeps_the_recipe_that_it_explains(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-    out = typed(monkeypatch, capsys, f"nmt train {as_options([*SMALL, *SILENT])}")
+    out = run_nmt("train", *as_options([*SMALL, *SILENT])).out
     assert [line.partition(":")[0] for line in out.splitlines()[:6]] == [
         f"Recipe for dataset {DATASET}", "Model", "Length", "Learning", "Set by you", "To change it"
     ]  # fmt: skip
     run = find_run(DATASET)
     assert f"New run {DATASET}" in out and str(run.recipe_path) in out
     assert load_config(run.recipe_path) == select(None, "new", overrides=[*SMALL, *SILENT]).config
-    out = typed(monkeypatch, capsys, "nmt train --minutes 3")
+    out = run_nmt("train", "--minutes", "3").out
     assert out.startswith(f"Note: run {DATASET} exists and keeps its 1 epochs")
     assert re.search(rf"^Run {DATASET} is finished: .* Its schedule has ended. To train longer, start", out, re.M)
 
@@ -112,12 +98,10 @@ def test_the_recipe_of_a_run_trains_the_same_run(project: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_a_dry_run_fits_a_recipe_into_minutes_and_writes_nothing(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_fits_a_recipe_into_minutes_and_writes_nothing(here: Path) -> None:
     before = sorted(here.rglob("*"))
     settings = as_options([*SMALL[:3], "training.batch_size=64"])
-    out = typed(monkeypatch, capsys, f"nmt train --dry-run --minutes 0.5 {settings}")
+    out = run_nmt("train", "--dry-run", "--minutes", "0.5", *settings).out
     [epochs] = re.findall(r"^Length: (\d+) epochs", out, re.M)
     assert f"Ahead: {epochs} epochs of" in out
     assert "Budget: 0.5 minutes have room for" in out and out.endswith("A dry run: nothing was written.\n")

@@ -1,6 +1,7 @@
 """The page in headless Chromium, from a file, and with scores and attention that were computed."""
 
 import base64
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -47,19 +48,19 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield driver
 
 
-@pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The comparison of two runs, one with hostile samples, with long names and sentences."""
-    unpack(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    runs = [made_run("first"), made_run("a-second-run-with-a-name-that-is-quite-long-for-a-telephone", 5, 0.05)]
-    runs[1].append_metrics(sampled(6, 200, HOSTILE, f"{'long' * 30} {HOSTILE}"))
-    maps = [attention_map(source=" ".join(["word"] * 40)), attention_map(1, 1, HOSTILE)]
-    html = render(
-        [read_facts(run) for run in runs], ScoreReport([evaluation(*(run.name for run in runs))], [HOSTILE]),
-        AttentionReport(maps, []), {"device": HOSTILE},
-    )  # fmt: skip
-    path = tmp_path / "page.html"
+    folder = tmp_path_factory.mktemp("report")
+    unpack(folder)
+    with contextlib.chdir(folder):
+        runs = [made_run("first"), made_run("a-second-run-with-a-name-that-is-quite-long-for-a-telephone", 5, 0.05)]
+        runs[1].append_metrics(sampled(6, 200, HOSTILE, f"{'long' * 30} {HOSTILE}"))
+        facts = [read_facts(run) for run in runs]
+        scores = ScoreReport([evaluation(*(run.name for run in runs))], [HOSTILE])
+        maps = [attention_map(source=" ".join(["word"] * 40)), attention_map(1, 1, HOSTILE)]
+        html = render(facts, scores, AttentionReport(maps, []), {"device": HOSTILE})
+    path = folder / "page.html"
     path.write_text(html, encoding="utf-8")
     return path
 

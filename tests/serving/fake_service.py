@@ -9,7 +9,6 @@ import dataclasses
 import json
 import sys
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -52,16 +51,8 @@ class FakeTranslator:
         new.config = self.config.model_copy(update={"decoding": decoding})
         return new
 
-    def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
-        return [self.source.encode(text) for text in texts]
-
     def translate_n_best(
-        self,
-        texts: list[str],
-        names: list[str] | None = None,
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-        numbers: Sequence[int] | None = None,
+        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
     ) -> list[list[Translation]]:
         self.batches.append(list(texts))
         if any("slow" in text for text in texts):

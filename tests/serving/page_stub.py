@@ -83,12 +83,6 @@ class Stub(ThreadingHTTPServer):
         self.answered: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
 
-    def reset(self) -> None:
-        """Forget all requests and replies."""
-        self.languages, self.settings = LANGUAGES, {}
-        for one in (self.replies, self.answers, self.asked, self.paths, self.answered):
-            one.clear()
-
     def answer(self, text: str) -> dict[str, Any]:
         """Return the answer on a text: that of ``answers``, else a sentence for each line."""
         if text in self.answers:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import NmtError
-from nmt.serving.access import Access, ApiKeys, check_origin, is_loopback, read_api_keys
+from nmt.serving.access import Access, ApiKeys, check_origin, read_api_keys
 
 
 def test_keys(tmp_path: Path) -> None:
@@ -25,21 +25,13 @@ def test_files_without_keys_are_refused(content: str, tmp_path: Path) -> None:
         read_api_keys(path)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LOCALHOST", "a.localhost"])
-def test_loopback(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example.org", "127.0.0.1.example.org", ""])
-def test_not_loopback(host: str) -> None:
-    assert not is_loopback(host)
-
-
 def test_a_loopback_service_answers_to_loopback_names_alone() -> None:
     access = Access(hosts=frozenset({"example.org"}))
-    for host in ("127.0.0.1:5000", "localhost", "[::1]:80", "example.org", "EXAMPLE.ORG:443"):
+    for host in ("127.0.0.1:5000", "127.9.9.9", "localhost", "LOCALHOST", "a.localhost", "[::1]:80", "example.org",
+                 "EXAMPLE.ORG:443"):  # fmt: skip
         assert access.allows_host(host), host
-    for host in ("evil.com", "127.0.0.1.evil.com", "", "[", "evil.com:5000", "127.0.0.1@evil.com"):
+    for host in ("evil.com", "127.0.0.1.evil.com", "", "[", "evil.com:5000", "127.0.0.1@evil.com", "0.0.0.0", "[::]",
+                 "10.0.0.1", "localhost.example.org"):  # fmt: skip
         assert not access.allows_host(host), host
     assert Access(loopback=False).allows_host("any.name")
     assert not Access(loopback=False, hosts=frozenset({"a"})).allows_host("b")

@@ -39,6 +39,17 @@ def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[
     return asyncio.run(main()), batches
 
 
+def ask(requests: list[list[str]], searches: list[Search] | None = None) -> tuple[list[Any], list[list[str]]]:
+    """Return what each of many requests at a time gets, or why it fails, and the batches."""
+
+    async def work(batcher: Batcher) -> list[Any]:
+        searches_of = searches or [Search.BEST] * len(requests)
+        asked = (batcher.find(segments(texts), search) for texts, search in zip(requests, searches_of, strict=True))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    return run(work)
+
+
 TEXTS = st.lists(st.lists(st.integers(1, 9).map(lambda count: " ".join(["one"] * count)), max_size=20), max_size=8)
 
 
@@ -46,69 +57,37 @@ TEXTS = st.lists(st.lists(st.integers(1, 9).map(lambda count: " ".join(["one"] *
 @given(TEXTS)
 def test_each_request_gets_its_own_translations_in_order(requests: list[list[str]]) -> None:
     named = [[f"{text} r{number}s{place}" for place, text in enumerate(texts)] for number, texts in enumerate(requests)]
-
-    async def work(batcher: Batcher) -> list[list[str]]:
-        found = await asyncio.gather(*(batcher.find(segments(texts), Search.BEST) for texts in named))
-        return [[each.translations[0].text for each in request] for request in found]
-
-    results, batches = run(work)
-    assert results == [[f"de:{text.upper()}" for text in texts] for texts in named]
+    results, batches = ask(named)
+    assert [[each.translations[0].text for each in request] for request in results] == [
+        [f"de:{text.upper()}" for text in texts] for texts in named
+    ]
     sent = [text for batch in batches for text in batch]
     assert sorted(sent) == sorted(text for texts in named for text in texts)  # each once
     assert all(0 < len(batch) <= BATCH for batch in batches)
 
 
-def test_a_long_request_does_not_hold_up_short_ones() -> None:
-    async def work(batcher: Batcher) -> list[str]:
-        order: list[str] = []
-
-        async def request(name: str, count: int) -> None:
-            await batcher.find(segments([f"{name} {place}" for place in range(count)]), Search.BEST)
-            order.append(name)
-
-        await asyncio.gather(request("long", 200), *(request(f"short{number}", 1) for number in range(3)))
-        return order
-
-    order, batches = run(work)
-    assert order[-1] == "long"
-    short = [number for number, batch in enumerate(batches) for text in batch if "short" in text]
-    assert max(short) <= 3
+@pytest.mark.parametrize("search", [Search.BEST, Search.ALTERNATIVES])
+def test_a_long_request_does_not_hold_up_short_ones(search: Search) -> None:
+    searches = [search, Search.BEST, Search.BEST, Search.BEST]
+    _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
+    assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
 
 
-def test_sentences_of_like_length_are_together() -> None:
-    async def work(batcher: Batcher) -> None:
-        texts = [" ".join(["one"] * count) for count in (1, 9, 1, 9, 1, 9, 1, 9)]
-        await batcher.find(segments(texts), Search.BEST)
-
-    _, batches = run(work)
-    assert [sorted({len(text.split()) for text in batch}) for batch in batches] == [[1], [9]]
-
-
-def test_full_batches_of_many_requests() -> None:
-    async def work(batcher: Batcher) -> None:
-        await asyncio.gather(*(batcher.find(segments(["one"]), Search.BEST) for _ in range(4 * BATCH)))
-
-    _, batches = run(work)
+def test_batches_are_full_and_of_like_length() -> None:
+    _, batches = ask([[" ".join(["one"] * count) for count in (1, 9) * BATCH]])
+    assert [[len(text.split()) for text in batch] for batch in batches] == [[1] * BATCH, [9] * BATCH]
+    _, batches = ask([["one"]] * 4 * BATCH)
     assert [len(batch) for batch in batches] == [BATCH] * 4
 
 
 def test_kinds_of_search_do_not_mix() -> None:
-    async def work(batcher: Batcher) -> list[int]:
-        found = await asyncio.gather(*(batcher.find(segments(["one"]), search) for search in [*Search] * 3))
-        return [len(each[0].translations) for each in found]
-
-    counts, batches = run(work)
-    assert counts == [1, 1, 2] * 3
+    found, batches = ask([["one"]] * 9, [*Search] * 3)
+    assert [len(each[0].translations) for each in found] == [1, 1, 2] * 3
     assert [len(batch) for batch in batches] == [3, 3, 3]
 
 
 def test_a_sentence_that_fails_fails_its_own_request_alone() -> None:
-    async def work(batcher: Batcher) -> list[Any]:
-        return await asyncio.gather(
-            *(batcher.find(segments([text]), Search.BEST) for text in ("one", "poison", "two")), return_exceptions=True
-        )
-
-    (one, poison, two), _ = run(work)
+    (one, poison, two), _ = ask([["one"], ["poison"], ["two"]])
     assert isinstance(poison, ValueError)
     assert [each[0].translations[0].text for each in (one, two)] == ["de:ONE", "de:TWO"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_stub import LANGUAGES, PAGE, Reply, Stub, running_stub, sentence, tokens_of
+from page_stub import LANGUAGES, PAGE, Reply, running_stub, sentence, tokens_of
 from running_service import SERVE, started
 
 selenium = pytest.importorskip("selenium", reason="needs the package selenium, of the extra dev")
@@ -152,26 +152,20 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield driver
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[Stub]:
-    with running_stub() as stub:
-        yield stub
-
-
 @pytest.fixture
-def page(driver: Chrome, service: Stub) -> Iterator[Page]:
+def page(driver: Chrome) -> Iterator[Page]:
     """The page, freshly loaded; afterwards, no test may have caused a script error or a foreign request."""
-    service.reset()
-    page = Page(driver, service)
-    page.emulate(prefers_color_scheme="light")
-    page.resize(1280, 900)
-    driver.get_log("browser")
-    page.open()
-    yield page
-    page.check()
+    with running_stub() as stub:
+        page = Page(driver, stub)
+        page.emulate(prefers_color_scheme="light")
+        page.resize(1280, 900)
+        driver.get_log("browser")
+        page.open()
+        yield page
+        page.check()
 
 
-def test_typed_text_is_translated_with_the_files_of_the_page_alone(page: Page) -> None:
+def test_typed_text_is_translated_and_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
     assert page.find("#copy").get_property("disabled")
     page.type("im thirsty")
     page.shows("IM THIRSTY")
@@ -186,15 +180,10 @@ def test_typed_text_is_translated_with_the_files_of_the_page_alone(page: Page) -
     )
     page.shows("ONE TWO")
     assert [asked["q"] for asked in page.service.asked] == ["one two"], "key presses without a pause are one request"
-    files = {f"/static/{path.name}" for path in PAGE.iterdir()} - {"/static/index.html"}
-    assert {*page.service.paths, "/static/icon.svg"} == {"/", "/languages", "/frontend/settings", "/details", *files}
-
-
-def test_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
     released = threading.Event()
     page.service.replies += [Reply(released=released), Reply()]
     page.paste("first")
-    page.until(lambda: page.service.asked)
+    page.until(lambda: page.service.asked[1:])
     assert page.find("#target").get_attribute("aria-busy") == "true"
     page.paste("second")
     page.shows("SECOND")
@@ -203,8 +192,10 @@ def test_an_older_answer_never_replaces_a_newer_one(page: Page) -> None:
     page.until(lambda: "first" in page.service.answered)
     page.translate("third")
     assert set(page.recorded("#target")) == {"THIRD"}
-    assert [asked["q"] for asked in page.service.asked] == ["first", "second", "third"]
+    assert [asked["q"] for asked in page.service.asked] == ["one two", "first", "second", "third"]
     assert page.find("#target").get_attribute("aria-busy") == "false"
+    files = {f"/static/{path.name}" for path in PAGE.iterdir()} - {"/static/index.html"}
+    assert {*page.service.paths, "/static/icon.svg"} == {"/", "/languages", "/frontend/settings", "/details", *files}
 
 
 def test_alternatives_are_taken_and_remarks_are_those_of_the_translation_shown(page: Page) -> None:
@@ -292,7 +283,7 @@ def test_marks_on_words_follow_the_attention(page: Page) -> None:
     page.shows("ONE TWO\nTHREE FOUR FIVE")
 
 
-def test_attention_of_words_equals_that_of_a_reference(page: Page) -> None:
+def test_texts_become_words_and_attention_of_words_equals_that_of_a_reference(page: Page) -> None:
     """Texts differ from their tokens in case, accents and punctuation, and some words are unknown."""
     dice = random.Random(1)
     words = ["Für", "im", "thirsty", "Äpfel", "x", "don\u2019t", "naïveté", "42", "日本", "Ωmega", "straße"]
@@ -329,8 +320,6 @@ def test_attention_of_words_equals_that_of_a_reference(page: Page) -> None:
         np.testing.assert_allclose(found[0], expected, atol=1e-12, err_msg=f"{source_tokens} {target_tokens}")
         assert "".join(found[1]) == source.replace(" ", "")
 
-
-def test_words_of_a_text(page: Page) -> None:
     split = (
         "const [text, done] = arguments; import('/static/words.js').then(({ splitWords }) =>"
         " done(splitWords(text).map(({ start, end }) => text.slice(start, end))))"
@@ -546,12 +535,6 @@ def test_long_texts_fit_and_words_of_the_mirror_lie_on_those_of_the_text_area(pa
         "  .map((e) => e.outerHTML.slice(0, 80))"
     )
     assert not outside
-    styles = page.run(
-        "return ['mirror', 'source'].map((id) => { const s = getComputedStyle(document.getElementById(id)); return ["
-        "s.font, s.padding, s.borderWidth, s.whiteSpace, s.overflowWrap, s.letterSpacing, s.wordBreak, s.tabSize,"
-        "s.width, s.unicodeBidi, s.textAlign]; })"
-    )
-    assert styles[0] == styles[1]
     heights = page.run(
         "return ['mirror', 'source'].map((id) => { const e = document.getElementById(id);"
         "e.style.alignSelf = 'start'; e.style.height = id === 'source' ? '0' : 'auto'; return e.scrollHeight; })"

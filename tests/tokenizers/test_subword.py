@@ -106,8 +106,7 @@ def test_samples_are_the_same_in_every_process(fitted: dict, model: str, tmp_pat
         "print(load_tokenizer(pathlib.Path(sys.argv[1])).sample([sys.argv[2]] * 5, 7))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "tokenizer.json"), text]
-    found = {subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(3)}
-    assert found == {str(fitted[model].sample([text] * 5, 7))}
+    assert subprocess.check_output(command, text=True).strip() == str(fitted[model].sample([text] * 5, 7))
 
 
 @pytest.mark.parametrize("text", ["Der kleine Hund", "läuft weil", "gesehen x5x😀 ,", "▁ <0x41>"])

@@ -5,49 +5,49 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import nmt, small_pairs, write_pickle
+from conftest import nmt
+from tiny_runs import prepare_pairs, tiny, train
 
-from nmt.config.schema import Config
-from nmt.data.dataset import Dataset
-from nmt.data.prepare import prepare
+from nmt.data.dataset import Dataset, open_dataset
 from nmt.evaluation.validation_decoder import ValidationDecoder
 from nmt.runs.directory import Run
 from nmt.runs.weights import average_weights, choose_epoch
 from nmt.storage.arrays import read_arrays
 from nmt.storage.file_lock import locked
 from nmt.training.averaging import average
-from nmt.training.console import Console
-from nmt.training.resume import apply_changes, check_changes, start_run
 from nmt.training.trainer import Trainer
 
-MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
+SETTINGS = {
+    "epochs": 8, "average_last": 2, "precision": "bfloat16", "batch_type": "tokens", "batch_size": 400,
+    "decode_validation": 4, "samples": 0,
+}  # fmt: skip
+CONFIG = tiny(**SETTINGS)
 
 
-def settings(**changes: object) -> Config:
-    training = {"epochs": 8, "batch_size": 64, "warmup_steps": 20, "average_last": 2, "samples": 0, **changes}
-    return Config.model_validate({"model": MODEL, "training": training})
-
-
-def train(config: Config, dataset: Dataset) -> Run:
-    run = Run(Path("checkpoints/run"))
-    if run.config_path.exists():
-        check_changes(run, config, dataset)
-        apply_changes(run, config, dataset)
-    else:
-        start_run("run", config, dataset)
-    Trainer(run, config, dataset, ValidationDecoder(config, dataset)).train([Console(8, 1000)])
-    return run
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset and a run that ended with the average of its last two epochs."""
+    folder = tmp_path_factory.mktemp("averaged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        dataset = prepare_pairs()
+        train("run", CONFIG, dataset, decode=ValidationDecoder(CONFIG, dataset))
+    return folder
 
 
 @pytest.fixture
-def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
-    monkeypatch.chdir(tmp_path)
-    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """That run, in a copy of the folder as the working directory."""
+    monkeypatch.chdir(shutil.copytree(trained, tmp_path / "copy"))
+    return Run(Path("checkpoints/run"))
 
 
-def test_it_is_the_average_that_training_ends_with(dataset: Dataset) -> None:
-    config = settings(precision="bfloat16", batch_type="tokens", batch_size=400, decode_validation=4)
-    run = train(config, dataset)
+@pytest.fixture
+def dataset(run: Run) -> Dataset:
+    return open_dataset("pairs")
+
+
+def test_it_is_the_average_that_training_ends_with(run: Run, dataset: Dataset) -> None:
     by_training, content = run.average(), run.weights_path("average").read_bytes()
     assert by_training is not None
     assert by_training.validation_bleu is not None
@@ -58,19 +58,17 @@ def test_it_is_the_average_that_training_ends_with(dataset: Dataset) -> None:
 
 
 @pytest.mark.slow
-def test_an_average_asked_for_stands_until_training_goes_on(dataset: Dataset) -> None:
-    run = train(settings(), dataset)
+def test_an_average_asked_for_stands_until_training_goes_on(run: Run, dataset: Dataset) -> None:
     asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
     assert run.average() == asked_for
-    assert Trainer(run, settings(), dataset).is_finished
-    again = train(settings(epochs=9), dataset).average()
+    assert Trainer(run, CONFIG, dataset).is_finished
+    longer = tiny(**{**SETTINGS, "epochs": 9})
+    again = train("run", longer, dataset, decode=ValidationDecoder(longer, dataset)).run.average()
     assert again is not None
     assert again.epochs == [8, 9]
 
 
-def test_without_its_dataset_a_run_is_averaged_and_has_no_figures(dataset: Dataset) -> None:
-    run = train(settings(epochs=2), dataset)
-    assert choose_epoch(run, None) == run.best()
+def test_without_its_dataset_a_run_is_averaged_and_has_no_figures(run: Run) -> None:
     metrics = average(run, [1, 2], None, ValidationDecoder)
     assert json.loads(run.metrics_path.read_text().splitlines()[-1]) == {
         "kind": "average", "epochs": [1, 2], "step": metrics.step,
@@ -80,8 +78,7 @@ def test_without_its_dataset_a_run_is_averaged_and_has_no_figures(dataset: Datas
     assert all((found[name] == array).all() for name, array in expected.items())
 
 
-def test_after_a_line_that_was_cut_the_average_is_known(dataset: Dataset) -> None:
-    run = train(settings(epochs=2), dataset)
+def test_after_a_line_that_was_cut_the_average_is_known(run: Run) -> None:
     before = run.metrics()
     with run.metrics_path.open("ab") as file:
         file.write(b'{"kind":"average","epochs":[1')
@@ -96,48 +93,19 @@ def test_after_a_line_that_was_cut_the_average_is_known(dataset: Dataset) -> Non
 def test_averaged_weights_are_validated_named_and_translated_with(project: Path) -> None:
     (project / "checkpoints/base/metrics.jsonl").unlink()  # it translates without, and so is averaged without
     asked = nmt("average", "--run", "base", "--last", "2", cwd=project)
-    assert asked.stdout == (
-        "Written to checkpoints/base/weights/average.safetensors; nmt translate --run base uses it now.\n"
-    )
+    assert "checkpoints/base/weights/average.safetensors" in asked.stdout
     last = json.loads((project / "checkpoints/base/metrics.jsonl").read_text().splitlines()[-1])
-    assert asked.stderr == (
-        f"average of epochs 1-2: validation loss {last['validation_loss']:.3f}, accuracy "
-        f"{last['validation_accuracy']:.3f}\n"
-    )
     assert last["epochs"] == [1, 2]
+    assert f"validation loss {last['validation_loss']:.3f}" in asked.stderr
     shutil.rmtree(project / "data")
     gone = nmt("average", "--epochs", "1,2", cwd=project)
-    assert gone.stderr.startswith(
-        "Not validated: Dataset 'english-german-both', which run 'base' was trained on, is not in data/. "
-    )
-    assert gone.stderr.endswith("average of epochs 1-2: not validated\n")
+    assert gone.stderr.startswith("Not validated: Dataset 'english-german-both'")
     assert "not validated; nmt translate uses it" in nmt("info", cwd=project).stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            [],
-            "Epochs come from --last N or --epochs 12-16,20; received neither. Give one of them.",
-        ),
-        (
-            ["--last", "2", "--epochs", "1-2"],
-            "Epochs come from --last N or --epochs 12-16,20; received both. Give one of them.",
-        ),
-        (["--last", "1"], "An average needs at least 2 epochs; received --last 1. Give more epochs."),
-        (["--last", "-1"], "An average needs at least 2 epochs; received --last -1. Give more epochs."),
-        (["--epochs", "2,2"], "An average needs at least 2 epochs; received --epochs 2,2. Give more epochs."),
-        (["--last", "3"], "Run 'base' does not have the weights of the last 3 epochs. "),
-        (["--epochs", "1-x"], "'1-x' names no epochs of run 'base'"),
-        (["--run", "bse", "--last", "2"], "There is no run 'bse' in checkpoints/ (did you mean 'base'?)"),
-    ],
-)
-def test_what_cannot_be_averaged_is_refused_in_words(trained_project: Path, arguments: list[str], message: str) -> None:
-    before = (trained_project / "checkpoints/base/metrics.jsonl").read_bytes()
-    assert message in nmt("average", *arguments, cwd=trained_project, code=2).stderr
-    assert (trained_project / "checkpoints/base/metrics.jsonl").read_bytes() == before
-    assert not (trained_project / "checkpoints/base/weights/average.safetensors").exists()
+@pytest.mark.parametrize("arguments", [["--last", "-1"], ["--epochs", "2,2"]], ids=str)
+def test_fewer_than_two_epochs_are_refused(trained_project: Path, arguments: list[str]) -> None:
+    assert "at least 2 epochs" in nmt("average", *arguments, cwd=trained_project, code=2).stderr
 
 
 def test_a_run_in_training_is_not_averaged(project: Path) -> None:

@@ -20,7 +20,6 @@ from nmt.config.training import TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
-from nmt.plotting import figures as plots
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, WeightsId
 from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, weights_to_delete
@@ -170,16 +169,6 @@ def test_weights_and_optimizer_are_restored_to_the_bit(copy: Run, trained: Train
     assert same(everything(*blank), trained[1][2])
 
 
-def test_a_restored_run_takes_the_step_that_the_saved_one_took(
-    copy: Run, trained: Trained, blank: ModelAndOptimizer
-) -> None:
-    shutil.rmtree(copy.state_path(3))
-    restore(copy, *blank)
-    assert same(everything(*blank), trained[1][1])
-    take_step(*blank)
-    assert same(everything(*blank), trained[1][2])
-
-
 def test_the_newest_two_states_are_kept(copy: Run) -> None:
     assert copy.state_steps == [2, 3]
     assert copy.weights_epochs == [1, 2, 3]
@@ -299,8 +288,11 @@ def test_a_whole_file_of_another_state_is_found(copy: Run, blank: ModelAndOptimi
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(b'"step": 3', b'"step": 7'), (b'"epoch": 3', b'"epoch": 7'), (b'"step": 3', b'"step": "3"')],
-)
+    [
+        (b'"step": 3', b'"step": 7'), (b'"epoch": 3', b'"epoch": 7'), (b'"step": 3', b'"step": "3"'),
+        (b'"format": 2', b'"format": 1'), (b'"files": {', b'"files": {"a": "c", '),
+    ],
+)  # fmt: skip
 def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer, before: bytes, after: bytes) -> None:
     path = copy.state_path(3) / "state.json"
     content = path.read_bytes()
@@ -309,19 +301,14 @@ def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer,
     restored = restore(copy, *blank)
     assert restored is not None
     assert restored.loop == loop_state(2)
+    assert "state.json is damaged" in restored.damaged[0]
 
 
 def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
     damage_file(copy.state_path(2) / "weights.safetensors", flip_a_bit)
     damage_file(copy.state_path(3) / "metrics.jsonl", cut)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"step-00000003/metrics\.jsonl is .*step-00000002/weights\.safetensors is "):
         restore(copy, *blank)
-    assert str(caught.value) == (
-        "Run 'first' cannot go on: checkpoints/first/state/step-00000003/metrics.jsonl is damaged: its SHA-256 is not "
-        "the one recorded when it was saved. checkpoints/first/state/step-00000002/weights.safetensors is damaged: its "
-        "SHA-256 is not the one noted when it was saved. Restore a copy of it. Training resumes from a whole state. "
-        "The run's weights, where they are whole, still translate; to train, start another run with --run NAME."
-    )
 
 
 def test_a_state_of_another_model_is_refused(copy: Run) -> None:
@@ -349,7 +336,7 @@ def test_weights_of_another_model_are_refused(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("damage", [cut, flip_a_bit, lambda _: b"", lambda _: b"x" * 500, None])
+@pytest.mark.parametrize("damage", [*DAMAGE.values(), lambda _: b"x" * 500])
 def test_weights_that_cannot_be_read_are_refused(
     copy: Run, blank: ModelAndOptimizer, damage: Callable[[bytes], bytes] | None
 ) -> None:
@@ -407,16 +394,6 @@ def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
         assert read[name].tobytes() == array.tobytes()
     with pytest.raises(DataError, match="not the file that was saved with those beside it"):
         read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
-
-
-@pytest.mark.parametrize(("key", "value"), [("files", {"a": "c"}), ("loop", {"step": 4}), ("format", 1)], ids=str)
-def test_a_changed_manifest_is_damaged(copy: Run, key: str, value: Any) -> None:
-    path = copy.state_path(3) / "state.json"
-    content = json.loads(path.read_text())
-    content[key] = {**content[key], **value} if isinstance(value, dict) else value
-    path.write_text(json.dumps(content))
-    with pytest.raises(DataError, match=r"state\.json is damaged: "):
-        read_checkpoint(copy.state_path(3), 3)
 
 
 def test_an_unknown_format_is_refused_in_words(copy: Run) -> None:
@@ -504,23 +481,14 @@ def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str |
 
 
 @pytest.mark.parametrize(
-    ("wanted", "hint"), [("5", ""), ("0", ""), ("-1", ""), ("1.0", ""), ("", ""), ("bset", " (did you mean 'best'?)")]
+    ("losses", "wanted", "words"),
+    [([3, 1, 2], wanted, f"no weights of epoch '{wanted}'") for wanted in ("5", "0", "-1", "1.0", "", "bset")]
+    + [([], wanted, "has not finished an epoch yet") for wanted in (None, "best", "last", "1")],
 )
-def test_an_epoch_without_weights_is_told_with_those_there_are(run: Run, wanted: str, hint: str) -> None:
-    pretend_epochs(run, [3, 1, 2])
-    with pytest.raises(NotFoundError) as caught:
+def test_an_epoch_without_weights_is_refused(run: Run, losses: list[float], wanted: str | None, words: str) -> None:
+    pretend_epochs(run, losses)
+    with pytest.raises(NotFoundError, match=words):
         choose_epoch(run, wanted)
-    assert str(caught.value) == (
-        f"Run 'first' has no weights of epoch {wanted!r}{hint}. An epoch is a number, best, last or average. "
-        "Kept: 1, 2, 3."
-    )
-
-
-@pytest.mark.parametrize("wanted", [None, "best", "last", "1"])
-def test_a_run_without_a_finished_epoch_has_nothing_to_choose(run: Run, wanted: str | None) -> None:
-    with pytest.raises(NotFoundError) as caught:
-        choose_epoch(run, wanted)
-    assert str(caught.value) == ("Run 'first' has not finished an epoch yet. Continue with: nmt train --run first")
 
 
 def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
@@ -553,7 +521,7 @@ def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
 
 def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2, 4])
-    with pytest.raises(NotFoundError, match=r"^Run 'first' has no averaged.*training\.average_last.*one of 1, 2, 3, 4"):
+    with pytest.raises(NotFoundError, match="has no averaged"):
         choose_epoch(run, "average")
     run.append_metrics(AverageMetrics(epochs=[3, 4], step=4, validation_loss=0.5, validation_accuracy=0.9))
     assert choose_epoch(run, None) == 2  # its file is missing
@@ -562,17 +530,3 @@ def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     assert choose_epoch(run, "best") == 2
     run.append_metrics(an_epoch(5, 9))
     assert choose_epoch(run, None) == 2
-
-
-# --- learned positions in the figure
-
-
-def test_the_figure_of_learned_positions_shows_those_of_the_encoder(run: Run) -> None:
-    model, _ = build(seed=1, positions="learned", max_positions=12)
-    run.write_config(Config(model=TINY.model_copy(update={"positions": "learned", "max_positions": 12})))
-    save_weights(run, weights_of(model), 1)
-    run.append_metrics(an_epoch(1, 1.0))
-    image = plots.draw("positions", run).axes[0].get_images()[0]
-    learned = [variable.numpy() for variable in model.source_positions.weights]
-    assert len(learned) == 1
-    assert np.array_equal(np.asarray(image.get_array()), learned[0])

@@ -16,7 +16,7 @@ from nmt.training.console import Console
 from nmt.training.listeners import StepEvent, ValidationEvent
 from nmt.training.optimization.accumulators import Sums
 from nmt.training.progress.pace import Pace
-from nmt.training.progress.text import columns_of, fitted, sparkline
+from nmt.training.progress.text import columns_of, fitted
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,
@@ -40,31 +40,32 @@ def run_epoch(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
     return stream.getvalue()
 
 
-def test_a_pipe_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = run_epoch(io.StringIO(), monkeypatch)
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "dumb terminal"])
+def test_without_a_terminal_there_are_plain_lines_with_the_figures(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Screen(150, monkeypatch) if terminal else io.StringIO()
+    monkeypatch.setenv("TERM", "dumb")
+    text = run_epoch(stream, monkeypatch)
     assert "\r" not in text and "\x1b" not in text
-    lines = text.splitlines()
-    assert lines == [
-        "epoch 1/3, step 2/4: loss 3.000, accuracy 0.400, 200 tokens/s, 1 s left",
-        "epoch 1/3, step 4/4: loss 3.000, accuracy 0.400, 200 tokens/s, 0 s left",
-        "epoch 1/3: loss 2.500, accuracy 0.400; validation loss 2.000, accuracy 0.500 (best so far); "
-        "2.0 s, 500 tokens/s",
-        "    im wet  ->  ich bin durstig  (reference: ich bin nass)",
-        "    im thirsty  ->  ich bin durstig",
-    ]
+    half, whole, epoch, wrong, right = text.splitlines()
+    for line, place, left in ((half, "step 2/4", "1 s left"), (whole, "step 4/4", "0 s left")):
+        assert all(figure in line for figure in ("epoch 1/3", place, "3.000", "0.400", "200 tokens/s", left))
+    assert all(figure in epoch for figure in ("epoch 1/3", "2.500", "0.400", "2.000", "0.500", "2.0 s", "500 tokens/s"))
+    assert all(words in wrong for words in ("im wet", "ich bin durstig", "ich bin nass"))
+    assert right.count("ich bin durstig") == 1, "a right translation is its reference"
 
 
-def test_long_samples_are_broken_before_the_translation() -> None:
+def test_scores_and_long_samples_have_lines_of_their_own() -> None:
     stream = io.StringIO()
-    progress = Console(epochs=3, log_every=2, stream=stream)
     metrics = StepValidation(
         epoch=1, step=7, validation_loss=2.0, validation_accuracy=0.5, validation_bleu=12.34, validation_chrf=30.0
     )
     samples = [Sample(source="a " * 30, reference="c", translation="b " * 20)]
-    progress.on_validation(ValidationEvent(metrics, samples, best=False))
+    Console(epochs=3, log_every=2, stream=stream).on_validation(ValidationEvent(metrics, samples, best=False))
     first, *lines = stream.getvalue().splitlines()
-    assert first == "step 7: validation loss 2.000, accuracy 0.500, BLEU 12.3, chrF 30.0"
-    assert [line.strip()[:4] for line in lines] == ["a a ", "->  ", "(ref"]
+    assert all(figure in first for figure in ("step 7", "2.000", "0.500", "BLEU 12.3", "chrF 30.0"))
+    assert ["a a" in lines[0], "b b" in lines[1], "c" in lines[2], len(lines)] == [True, True, True, 3]
 
 
 class Screen(io.StringIO):
@@ -104,44 +105,36 @@ def step(console: Console, loss: float = 3.0, rate: float | None = None) -> None
     console.on_step(StepEvent(Sums(100 * loss * done, 40.0 * done, 100.0 * done), 0.5 * done, metrics or None))
 
 
-def test_a_terminal_shows_figures_time_left_and_memory_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_figures_and_time_left_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(100, monkeypatch)
     console = Console(epochs=3, log_every=2, stream=screen)
     console.on_epoch_start(1, steps=100, done=0)
     for number in range(40):
         step(console, loss=3 - number / 100, rate=1e-3)
-    first, second = screen.lines
-    assert re.fullmatch(r"epoch 1/3  ━+─+  40/100  0:30 left  run 2:10", first)
-    assert re.fullmatch(r"loss \d\.\d{3}  [▁▂▃▄▅▆▇█]{12}  accuracy 0.400  200 tokens/s  lr 1.0e-03  \d+\.\d GB", second)
-    assert max(map(len, screen.lines)) < 100
+    assert len(screen.lines) == 2
+    shown = " ".join(screen.lines)
+    assert all(part in shown for part in ("1/3", "40/100", "0:30", "2:10", "0.400", "200 tokens/s", "1.0e-03", " GB"))
 
 
-def test_validation_shows_its_progress_and_leaves_a_line_and_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_shows_its_progress_and_leaves_its_figures_and_samples_once(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(100, monkeypatch)
     console = Console(epochs=3, log_every=2, stream=screen)
     console.on_epoch_start(1, steps=4, done=0)
     step(console)
     console.on_validation_start(3)
-    seen = []
-    for _ in range(4):
+    for done in (1, 2, 3):
         console.refreshed -= 1
         console.on_validation_batch()
-        seen.append(screen.lines[0])
-    assert [re.sub("[ ━─]+", " ", line) for line in seen] == [
-        *(f"epoch 1/3 validating {done}/3" for done in (1, 2, 3)),
-        "epoch 1/3 translating validation sentences, batch 1",
-    ]
+        assert f"{done}/3" in screen.lines[0]
     console.on_epoch(ValidationEvent(METRICS, SAMPLES[:1], best=True))
     console.on_epoch_start(2, steps=4, done=0)
     step(console)
-    assert screen.lines[0].startswith("epoch 1/3: loss 2.500, accuracy 0.400; validation loss 2.000")
-    *_, position, figures, sample = screen.lines
-    assert (position[:9], figures[:10], sample) == ("epoch 2/3", "loss 3.000", "im wet  →  ich bin durstig")
+    assert screen.lines[0].startswith("epoch 1/3: loss 2.500")
+    assert any(line.startswith("epoch 2/3") for line in screen.lines)
     console.on_end(None)
     console.close()
-    assert screen.lines[-1] == "    im wet  ->  ich bin durstig  (reference: ich bin nass)"
-    assert sum("im wet" in line for line in screen.lines) == 1, "nothing twice"
-    assert sum("epoch 1/3:" in line for line in screen.lines) == 1
+    assert "im wet" in screen.lines[-1] and "ich bin nass" in screen.lines[-1]
+    assert sum("im wet" in line for line in screen.lines) == sum("epoch 1/3" in line for line in screen.lines) == 1
     assert not screen.screen.cursor.hidden and screen.screen.cursor.x == 0
 
 
@@ -208,19 +201,12 @@ def test_a_terminal_without_unicode_gets_ascii_and_one_that_refuses_colours_none
     step(console)
     step(console)
     assert screen.getvalue().isascii()
-    assert "#-" in re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     monkeypatch.setenv("NO_COLOR", "1")
     plain = Screen(80, monkeypatch)
     console = Console(epochs=3, log_every=2, stream=plain)
     console.on_epoch_start(1, steps=10, done=0)
     step(console)
     assert not re.search(r"\x1b\[[0-9;]*m", plain.getvalue())
-
-
-def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen(80, monkeypatch)
-    monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b" not in run_epoch(screen, monkeypatch)
 
 
 def test_time_left_counts_validation_and_the_epochs_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,15 +227,6 @@ def test_time_left_counts_validation_and_the_epochs_to_come(monkeypatch: pytest.
     assert pace.left() == (5.0, 5.0 + 10.0 + 2 * 7.0)
 
 
-@given(st.lists(st.floats(0, 1e6), min_size=2, max_size=600), st.integers(2, 50))
-def test_a_sparkline_goes_from_its_lowest_to_its_highest_value(values: list[float], columns: int) -> None:
-    line = sparkline(values, columns)
-    assert len(line) == min(columns, len(values))
-    assert set(line) <= set("▁▂▃▄▅▆▇█") and "▁" in line
-    if len(values) <= columns and max(values) > min(values):
-        assert line[values.index(max(values))] == "█" and line[values.index(min(values))] == "▁"
-
-
 @given(st.text(), st.integers(0, 30))
 def test_fitted_text_fits_and_is_whole_where_it_can_be(text: str, columns: int) -> None:
     assert columns_of(fitted(text, columns)) <= columns
@@ -267,11 +244,10 @@ def test_figures_are_read_only_when_they_will_be_shown() -> None:
 
 
 def test_a_sample_is_shown_when_its_translation_is_new() -> None:
-    stream = io.StringIO()
+    stream, lines = io.StringIO(), []
     progress = Console(epochs=3, log_every=2, stream=stream)
     changed = [SAMPLES[0].model_copy(update={"translation": "ich bin nass"}), SAMPLES[1]]
     for samples in (SAMPLES, SAMPLES, changed, SAMPLES):
         progress.on_epoch(ValidationEvent(METRICS, samples, best=False))
-    shown = [line.strip() for line in stream.getvalue().splitlines() if line.startswith("    ")]
-    wrong, right = "im wet  ->  ich bin durstig  (reference: ich bin nass)", "im thirsty  ->  ich bin durstig"
-    assert shown == [wrong, right, "im wet  ->  ich bin nass", wrong]
+        lines.append(stream.getvalue().count("\n    "))
+    assert lines == [2, 2, 3, 4]

@@ -4,28 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import small_pairs, write_pickle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
+from tiny_runs import prepare_pairs, tiny
 
-from nmt.cli.commands.train import run_training
-from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.data.prepare import prepare
 from nmt.data.token_arrays import Sequences, Split
 from nmt.models.build import build_model
 from nmt.models.weights import weights_of
-from nmt.storage.arrays import read_arrays
 from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.training.initial_weights import cooccurrence
 from nmt.training.initial_weights.cooccurrence import cooccurrence_vectors
-from nmt.training.initial_weights.setting import set_initial_weights, set_word_vectors
-from nmt.training.resume import start_run
-from nmt.training.trainer import Trainer
-
-TRANSFORMER = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 16, "d_ff": 32, "heads": 2}
-RECURRENT = {"architecture": "recurrent", "layers": 1, "width": 16}
+from nmt.training.initial_weights.setting import set_word_vectors
 
 
 def split_of(pairs: list[tuple[list[int], list[int]]], vocabulary: int) -> Split:
@@ -119,13 +110,13 @@ def test_of_a_large_corpus_pairs_at_even_distances_are_read(monkeypatch: pytest.
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     monkeypatch.chdir(tmp_path)
-    return prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), Config().data, "pairs")
+    return prepare_pairs()
 
 
-@pytest.mark.parametrize("model", [TRANSFORMER, RECURRENT])
+@pytest.mark.parametrize("model", [{}, {"architecture": "recurrent", "layers": 1, "width": 16}], ids=str)
 def test_embeddings_are_replaced_and_nothing_else(dataset: Dataset, model: dict) -> None:
     vocabulary = dataset.manifest.vocabulary
-    built = build_model(Config.model_validate({"model": model}).model, *vocabulary.values())
+    built = build_model(tiny(model).model, *vocabulary.values())
     before = weights_of(built)
     set_word_vectors(built, dataset, seed=1)
     changed = {name for name, array in weights_of(built).items() if not np.array_equal(array, before[name])}
@@ -145,12 +136,8 @@ def test_embeddings_are_replaced_and_nothing_else(dataset: Dataset, model: dict)
 
 def test_one_matrix_has_the_words_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    data = Config.model_validate({"data": {"joint_vocabulary": True}}).data
-    dataset = prepare(write_pickle(tmp_path / "pairs.pkl", small_pairs(150)), data, "pairs")
-    model = build_model(
-        Config.model_validate({"model": {**TRANSFORMER, "tie_embeddings": "all"}}).model,
-        *dataset.manifest.vocabulary.values(),
-    )
+    dataset = prepare_pairs(joint_vocabulary=True)
+    model = build_model(tiny({"tie_embeddings": "all"}).model, *dataset.manifest.vocabulary.values())
     set_word_vectors(model, dataset, seed=1)
     assert model.source_embedding is model.target_embedding
     matrix = np.asarray(model.source_embedding.matrix)
@@ -158,32 +145,3 @@ def test_one_matrix_has_the_words_of_both_sides(tmp_path: Path, monkeypatch: pyt
     rows = expected.any(axis=1)
     directions = matrix[rows] / np.linalg.norm(matrix[rows], axis=1, keepdims=True)
     assert np.allclose(directions, expected[rows], atol=1e-5)
-
-
-def run_config(**training: object) -> Config:
-    training = {"epochs": 1, "batch_size": 32, "initial_embeddings": "cooccurrence", "precision": "float32", **training}
-    return Config.model_validate({"model": TRANSFORMER, "training": training})
-
-
-def test_a_run_keeps_the_vectors_that_it_began_with(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_training("whole", run_config(), "pairs")
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "_train_epoch", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            run_training("broken", run_config(), "pairs")
-        # Another machine may compute other last bits: the vectors are not computed again.
-        patched.undo()
-        patched.setattr("nmt.training.initial_weights.setting.cooccurrence_vectors", lambda *_: pytest.fail("again"))
-        run_training("broken", run_config(), "pairs")
-    paths = (Path(f"checkpoints/{name}/weights/epoch-0001.safetensors") for name in ("whole", "broken"))
-    whole, broken = map(read_arrays, paths)
-    assert all(np.array_equal(whole[name], broken[name]) for name in whole)
-
-
-def test_weights_of_another_run_come_before_vectors(dataset: Dataset) -> None:
-    run_training("first", run_config(), "pairs")
-    config = run_config(start_from="first")
-    started = Trainer(start_run("second", config, dataset), config, dataset).state.model
-    first = weights_of(started)
-    set_initial_weights(started, config, dataset)
-    assert all(np.array_equal(array, first[name]) for name, array in weights_of(started).items())

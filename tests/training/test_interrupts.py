@@ -45,15 +45,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(folder: Path, *arguments: str, config: str = "small.yaml") -> subprocess.Popen[str]:
     """Start training as a user does, in a process of its own."""
-    command = [
-        sys.executable,
-        "-c",
-        "from nmt.cli.app import main; main()",
-        "train",
-        "--config",
-        config,
-        *arguments,
-    ]
+    command = [sys.executable, "-m", "nmt", "train", "--config", config, *arguments]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

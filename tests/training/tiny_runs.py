@@ -1,7 +1,6 @@
 """Runs of tiny models that die, are told to leave, and are compared."""
 
 import hashlib
-import io
 import itertools
 import json
 import signal
@@ -14,9 +13,8 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.prepare import prepare
 from nmt.runs.directory import Run
-from nmt.training.console import Console
 from nmt.training.interrupts import StopRequested, never_stop
-from nmt.training.listeners import StepEvent
+from nmt.training.listeners import Listener, StepEvent
 from nmt.training.resume import apply_changes, check_changes, start_run
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Decode
@@ -37,18 +35,17 @@ def prepare_pairs(name: str = "pairs", count: int = 150, **data: object) -> Data
     return prepare(write_pickle(Path(f"{name}.pkl"), small_pairs(count)), config.data, name)
 
 
-class Silent(Console):
-    """Progress that is told to nobody, and can die after some steps, as if the process were killed there."""
+class Killer(Listener):
+    """Ends training after some steps, as if the process were killed there."""
 
-    def __init__(self, epochs: int, break_after: int | None = None) -> None:
-        super().__init__(epochs, log_every=1, stream=io.StringIO())
-        self.break_after = break_after
-        self.steps_seen = 0
+    def __init__(self, steps: int | None) -> None:
+        self.steps = steps
 
     def on_step(self, event: StepEvent) -> None:
-        self.steps_seen += 1
-        if self.steps_seen == self.break_after:
-            raise KeyboardInterrupt
+        if self.steps is not None:
+            self.steps -= 1
+            if not self.steps:
+                raise KeyboardInterrupt
 
 
 def leave_after(checks: int | None) -> Callable[[], None]:
@@ -84,7 +81,7 @@ def train(
     else:
         start_run(name, config, dataset)
     trainer = Trainer(run, config, dataset, decode)
-    trainer.train([Silent(config.training.epochs, break_after)], leave_after(leave))
+    trainer.train([Killer(break_after)], leave_after(leave))
     return trainer
 
 
@@ -99,6 +96,6 @@ def digest(trainer: Trainer) -> str:
 
 
 def comparable(run: Run) -> list[dict]:
-    """Return the lines of the metrics file without the time and energy they took."""
+    """Return the lines of the metrics file without the time they took."""
     records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    return [{key: record[key] for key in record.keys() - {"seconds", "energy_joules"}} for record in records]
+    return [{key: record[key] for key in record.keys() - {"seconds"}} for record in records]

@@ -20,7 +20,6 @@ from nmt.cli.options import (
     JsonOption,
     LengthPenaltyOption,
     PrecisionOption,
-    WorkersOption,
     option_name,
     refuse_idle_beam_options,
 )
@@ -166,7 +165,6 @@ def evaluate(
             rich_help_panel=RUN,
         ),
     ] = None,
-    workers: WorkersOption = None,
 ) -> None:
     """Score translations of a test set with BLEU, chrF and TER.
 
@@ -194,11 +192,11 @@ def evaluate(
         "batch_size": batch_size, "precision": precision,
     }  # fmt: skip
     _check_options([*runs, *(export or [])], hypotheses, output, epoch, decoding)
-    if (backend == "ctranslate2" or export) and (precision or workers):
-        option = f"--precision {precision}" if precision else f"--workers {workers}"
+    if (backend == "ctranslate2" or export) and precision:
         raise NmtError(
-            f"{option} is for TensorFlow; received it with {'--export' if export else '--backend ctranslate2'}. An "
-            "export has the number format that it was written in, and uses all cores. Leave it out."
+            f"--precision {precision} is for TensorFlow; received it with "
+            f"{'--export' if export else '--backend ctranslate2'}. An export has the number format that it was written "
+            "in. Leave it out."
         )
     if report is not None:  # the only use of the library for templates
         from nmt.evaluation.reports.page import check_report_format, render_report
@@ -210,8 +208,7 @@ def evaluate(
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
-            by_length=by_length, progress=progress, workers=workers or 1,
-            backend=backend or "tensorflow", exports=export or [],
+            by_length=by_length, progress=progress, backend=backend or "tensorflow", exports=export or [],
         )  # fmt: skip
     record = evaluation.record
     width = shutil.get_terminal_size().columns

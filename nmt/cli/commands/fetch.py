@@ -16,19 +16,10 @@ def fetch(
         nmt fetch english-german-both
         nmt prepare english-german-both.pkl
     """
-    from tqdm import tqdm
-
     from nmt.data.dataset import DATASETS
-    from nmt.data.sources import download
-    from nmt.data.sources.public import public_file
+    from nmt.data.sources import public
 
-    file = public_file(name)
-    with tqdm(desc=file.name, unit="B", unit_scale=True, disable=None, leave=False) as bar:
-
-        def report(done: int, total: int) -> None:
-            bar.total = total or None
-            bar.update(done - bar.n)
-
-        path = download.fetch(file, DATASETS, report)
-    typer.echo(f"{path}: {file.credit}.\n{download.verification(file, path)}", err=True)
+    file = public.public_file(name)
+    path = public.fetch(file, DATASETS)
+    typer.echo(f"{path}: {file.credit}.\nIts SHA-256 is the published one, {file.sha256}.", err=True)
     typer.echo(path)

@@ -1,7 +1,7 @@
 """``nmt train``: training of a run, new or resumed, from its estimate to its last line."""
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from nmt.data.dataset import Dataset
     from nmt.recipes.selection import Selection
     from nmt.runs.directory import Run
+    from nmt.training.console import Console
+    from nmt.training.listeners import Listener
     from nmt.training.session import TrainingSession
+
+VIEWER = "tensorboard --logdir checkpoints"
 
 
 def train(
@@ -151,9 +155,7 @@ def train(
 
 
 def _with_tensorboard(selection: "Selection") -> "Selection":
-    training = selection.config.training
-    trackers = list(dict.fromkeys([*training.trackers, "tensorboard"]))
-    changed = training.model_copy(update={"trackers": trackers})
+    changed = selection.config.training.model_copy(update={"trackers": ["tensorboard"]})
     return selection._replace(config=selection.config.model_copy(update={"training": changed}))
 
 
@@ -173,12 +175,13 @@ def run_training(
     """
     from nmt.cli.endings import nothing_to_do
     from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.tracking.registry import check_trackers
+    from nmt.extras import require
     from nmt.training.session import TrainingSession
 
-    if team is None or team.is_chief:
-        check_trackers(config.training.trackers)
-    say = _say if team is None or team.is_chief else _say_nothing
+    is_chief = team is None or team.is_chief
+    if is_chief and "tensorboard" in config.training.trackers:
+        require("tensorboard", "tensorboard")
+    say = _say if is_chief else _say_nothing
     with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team, recipe=recipe) as session:
         _note_settings_not_in_force(config, session.dataset, say)
         changes = session.open(ValidationDecoder, allow_changes=allow_changes)
@@ -186,8 +189,8 @@ def run_training(
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
             say(nothing_to_do(session.trainer))
-            if session.team.is_chief and not dry_run:
-                _record_finished(session.run, config.training.trackers, say)
+            if session.team.is_chief and not dry_run and "tensorboard" in config.training.trackers:
+                _record_finished(session.run, say)
             return session.run
         for change in changes:
             say(f"Changed, as allowed: {change}")
@@ -207,15 +210,14 @@ def _say_aside(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def _record_finished(run: "Run", trackers: Sequence[str], say: Callable[[str], None]) -> None:
+def _record_finished(run: "Run", say: Callable[[str], None]) -> None:
     """Record a run that is trained already."""
-    from nmt.tracking.registry import tracking, viewers
+    from nmt.tracking.tensorboard import TensorBoard
 
-    if trackers:
-        listener = tracking(run, trackers, _say_aside)
-        listener.on_start()
-        listener.close()
-        say(f"Recorded for {' and '.join(trackers)}. To watch: {' or '.join(viewers(trackers))}")
+    listener = TensorBoard(run, _say_aside)
+    listener.on_start()
+    listener.close()
+    say(f"Recorded for TensorBoard. To watch: {VIEWER}")
 
 
 def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: bool) -> None:
@@ -223,7 +225,6 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     from nmt import runtime
     from nmt.cli import endings
     from nmt.cluster.workers import WorkerLostError, check_together
-    from nmt.tracking.registry import tracking
     from nmt.training.console import Console
     from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -246,8 +247,6 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     if shared and config.training.reduction == "fastest":
         say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
-    trackers = config.training.trackers if session.team.is_chief else []
-    listeners = [*([console] if console else []), *([tracking(run, trackers, _say_aside)] if trackers else [])]
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice, console.announce if console else None) as shutdown:
         try:
@@ -262,7 +261,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                     return
                 session.begin()
                 _say_beginning(session, say)
-                trainer.train(listeners, shutdown.check)
+                trainer.train(_listeners(session, console), shutdown.check)
         except StopRequested:
             if console:
                 console.close()
@@ -277,16 +276,27 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
         say(endings.finished(trainer))
 
 
-def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
-    from nmt.tracking.registry import viewers
+def _listeners(session: "TrainingSession", console: "Console | None") -> "list[Listener]":
+    """Return the observers of training: none but on worker 0, which has the console."""
+    if console is None:
+        return []
+    if "tensorboard" not in session.config.training.trackers:
+        return [console]
+    from nmt.tracking.tensorboard import TensorBoard
 
+    return [console, TensorBoard(session.run, _say_aside)]
+
+
+def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
     if not session.resumed:
         say(f"New run {session.run.name} in {session.run.folder}, on dataset {session.dataset.name}")
-    if trackers := session.config.training.trackers:
-        say(f"To watch: {' or '.join(viewers(trackers))}")
+    if "tensorboard" in session.config.training.trackers:
+        say(f"To watch: {VIEWER}")
 
 
 def _note_settings_not_in_force(config: "Config", dataset: "Dataset", say: Callable[[str], None]) -> None:
+    if "trackio" in config.training.trackers:
+        say("Note: training.trackers names trackio, which nmt no longer records for. --tensorboard writes event files.")
     prepared = dataset.manifest.settings
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"

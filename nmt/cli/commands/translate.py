@@ -21,7 +21,6 @@ from nmt.cli.options import (
     LengthPenaltyOption,
     PrecisionOption,
     RunOption,
-    WorkersOption,
     option_name,
     refuse_idle_beam_options,
     translates_with_export,
@@ -117,7 +116,6 @@ def translate(
     precision: PrecisionOption = None,
     backend: BackendOption = None,
     export: ExportOption = None,
-    workers: WorkersOption = None,
 ) -> None:
     """Translate sentences, one translation a line.
 
@@ -131,7 +129,6 @@ def translate(
         nmt translate --run letters --input letters.en > letters.out
         nmt translate --beam 5 --n-best 3 "im thirsty"
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
-        nmt translate --input letters.en --workers 2
         nmt translate --backend ctranslate2 "im thirsty"
         paste letters.en letters.out | nmt translate --score
     """
@@ -146,15 +143,10 @@ def translate(
         "precision": precision,
     }  # fmt: skip
     _refuse_contradictions(settings, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
-    if workers and (score or not input_):
-        raise NmtError(
-            f"--workers {workers} shares the lines of a file to translate; received it "
-            f"{'with --score' if score else 'without --input'}. Leave it out{'' if score else ', or give --input'}."
-        )
     texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
     if translates_with_export(backend, export, precision):
-        translator = load_export(run, epoch, settings, export, workers or 1)
+        translator = load_export(run, epoch, settings, export)
         if n_best is not None:
             check_n_best(n_best, translator.translator.config.decoding)
     else:
@@ -164,7 +156,7 @@ def translate(
         decoding = change_decoding(chosen.config().decoding, settings)
         if n_best is not None:
             check_n_best(n_best, decoding)
-        translator = load(chosen, epoch, decoding=decoding, workers=workers or 1)
+        translator = load(chosen, epoch, decoding=decoding)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")

@@ -1,50 +1,40 @@
-"""Public corpora: their addresses, sizes and checksums."""
+"""Public corpora: their addresses and checksums, and their download."""
 
+import logging
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from nmt.errors import NotFoundError
+import pooch
+
+from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.storage.atomic import sha256, sync_file
 from nmt.storage.names import did_you_mean
 
-UNKNOWN_SIZE_LIMIT = 64 * 2**20  # largest download of a file without a published size, in bytes
+RETRIES = 2
 
 
 @dataclass(frozen=True)
 class PublicFile:
-    """A file for public download. Size and checksum are None where nobody has published them."""
+    """A file for public download."""
 
     name: str
     address: str
     credit: str
     """Origin and licence, as printed after the download."""
-    size: int | None
-    """Number of bytes."""
-    sha256: str | None
-
-    @property
-    def size_limit(self) -> int:
-        """Largest number of bytes that a download may have."""
-        return UNKNOWN_SIZE_LIMIT if self.size is None else self.size
+    sha256: str
 
 
-_TATOEBA = "sentences of Tatoeba (tatoeba.org, CC BY 2.0 FR), paired by manythings.org/anki, cleaned and pickled in "
 CORPORA = {
-    # Size and checksum are those of the Git LFS pointer that stands for the file at this commit.
+    # The checksum is that of the Git LFS pointer that stands for the file at this commit.
     "english-german-both": PublicFile(
         name="english-german-both.pkl",
         address="https://media.githubusercontent.com/media/LSRAO/transformer-model-from-scratch/"
         "777d22a9496feeab1002f7a95d23daedde6d975d/english-german-both.pkl",
-        credit=f"{_TATOEBA}github.com/LSRAO/transformer-model-from-scratch",
-        size=29_600_159,
+        credit="sentences of Tatoeba (tatoeba.org, CC BY 2.0 FR), paired by manythings.org/anki, cleaned and pickled "
+        "in github.com/LSRAO/transformer-model-from-scratch",
         sha256="52944901e83d6f7ec010ad6cfc20eaeeebbe841dd805595b444230104195bbca",
-    ),
-    # The copy that the lesson links to. Nobody has published its checksum.
-    "english-german-lesson": PublicFile(
-        name="english-german-lesson.pkl",
-        address="https://raw.githubusercontent.com/Rishav09/Neural-Machine-Translation-System/master/"
-        "english-german-both.pkl",
-        credit=f"{_TATOEBA}github.com/Rishav09/Neural-Machine-Translation-System",
-        size=None,
-        sha256=None,
     ),
 }
 """Public corpora, by the name that ``nmt fetch`` takes."""
@@ -61,3 +51,45 @@ def public_file(name: str) -> PublicFile:
             f"There is no public corpus {name!r}{did_you_mean(name, CORPORA)}. Known: {', '.join(sorted(CORPORA))}."
         )
     return CORPORA[name]
+
+
+def fetch(file: PublicFile, folder: Path) -> Path:
+    """Return the path of ``file`` in ``folder``, after downloading it unless it is there already.
+
+    Raises:
+        ConflictError: if another file has that name; it is left unchanged.
+        DataError: if the download fails or has another checksum; nothing of it is kept.
+    """
+    path = folder / file.name
+    if path.exists():  # pooch would replace another file
+        if not path.is_file() or sha256(path) != file.sha256:
+            raise ConflictError(
+                f"{path} exists already and is not the public file, whose SHA-256 is {file.sha256}. It was left as it "
+                "is. Move it away, and run the same command again."
+            )
+        return path
+    pooch.get_logger().setLevel(logging.WARNING)
+    store = pooch.Pooch(
+        folder, base_url="", registry={file.name: file.sha256}, urls={file.name: file.address}, retry_if_failed=RETRIES
+    )
+    try:
+        store.fetch(file.name, downloader=_download)
+    except (OSError, ValueError) as error:  # of network and disk; of a wrong checksum
+        raise DataError(
+            f"{path} could not be downloaded from {file.address}: {_root_cause(error)}. A file is kept only whole, "
+            f"with the SHA-256 {file.sha256}. Run the same command again, or copy the file there."
+        ) from error
+    return path
+
+
+def _download(address: str, temporary: str, *_: Any) -> None:
+    Path(temporary).unlink()  # pooch's is private to this user; created anew, it has the permissions of any other file
+    pooch.HTTPDownloader(progressbar=sys.stderr.isatty())(address, temporary, None)
+    sync_file(Path(temporary))
+
+
+def _root_cause(error: BaseException) -> str:
+    """Return the innermost error in words: requests wraps that of urllib3, which wraps that of the socket."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")

@@ -55,10 +55,13 @@ class Unpadding(NamedTuple):
         return _exchange(tokens, self.tokens, self.indices)
 
 
-def gather_or_zero(x: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-    """Gather vectors of x, [..., D], at flat indices int32 [...], zeros one past the end."""
-    rows = tf.reshape(x, [-1, x.shape[-1]])
-    return tf.gather(tf.concat([rows, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0), indices)
+def gather_or_zero(x: tf.Tensor, indices: tf.Tensor, width: int) -> tf.Tensor:
+    """Gather vectors of x, [..., D], at flat indices int32 [...], zeros one past the end.
+
+    ``width`` is D, which the static shape of a gradient may lack.
+    """
+    rows = tf.reshape(x, [-1, width])
+    return tf.gather(tf.concat([rows, tf.zeros([1, width], x.dtype)], axis=0), indices)
 
 
 def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor:
@@ -69,7 +72,8 @@ def _exchange(x: tf.Tensor, indices: tf.Tensor, inverse: tf.Tensor) -> tf.Tensor
 
     @tf.custom_gradient
     def exchanged(x: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        return gather_or_zero(x, indices), lambda upstream: gather_or_zero(upstream, inverse)
+        width = x.shape[-1]
+        return gather_or_zero(x, indices, width), lambda upstream: gather_or_zero(upstream, inverse, width)
 
     return exchanged(x)
 

@@ -38,7 +38,7 @@ class TimeMajor(NamedTuple):
 
         @tf.custom_gradient
         def steps(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            return tf.gather(x, tokens), self._at_places
+            return tf.gather(x, tokens), lambda upstream: self._at_places(upstream, x.shape[-1])
 
         return steps(x)
 
@@ -47,12 +47,13 @@ class TimeMajor(NamedTuple):
 
         @tf.custom_gradient
         def real_tokens(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-            return self._at_places(x), lambda upstream: gather_or_zero(upstream, self.tokens)
+            width = x.shape[-1]
+            return self._at_places(x, width), lambda upstream: gather_or_zero(upstream, self.tokens, width)
 
         return real_tokens(x)
 
-    def _at_places(self, x: tf.Tensor) -> tf.Tensor:
-        return tf.gather(tf.reshape(x, [-1, x.shape[-1]]), self.places)
+    def _at_places(self, x: tf.Tensor, width: int) -> tf.Tensor:
+        return tf.gather(tf.reshape(x, [-1, width]), self.places)
 
 
 class Words(NamedTuple):

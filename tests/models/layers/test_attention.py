@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras_twins import copy_attention
 
-from nmt import runtime
 from nmt.models.layers.attention import (
     MASKED_SCORE,
     KeysValues,
@@ -49,10 +48,6 @@ def test_look_ahead_mask_lets_through_positions_up_to_the_query() -> None:
     assert mask.dtype == tf.bool
     assert mask[0, 0].numpy().astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0]]
     assert mask.shape == (1, 1, 3, 4)
-
-
-def test_look_ahead_mask_with_an_offset_starts_at_that_position() -> None:
-    assert causal_mask(2, 5, 2)[0, 0].numpy().astype(int).tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]]
 
 
 @pytest.mark.parametrize("offset", range(4))
@@ -101,26 +96,6 @@ def test_attention_of_the_lessons_four_words() -> None:
         [0.99560386, 1.90407309, 0.90846923],
     ]
     np.testing.assert_allclose(context[0, 0], expected, rtol=0, atol=1e-6)
-
-
-def test_attention_without_a_mask_looks_everywhere() -> None:
-    query, key, value = (normal(seed, 2, 2, 3, 4) for seed in range(3))
-    everywhere = np.ones((1, 1, 1, 3), bool)
-    for without, with_one in zip(
-        scaled_dot_product_attention(query, key, value, None, 0.5),
-        scaled_dot_product_attention(query, key, value, everywhere, 0.5),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(without, with_one)
-
-
-def test_what_is_masked_has_no_influence_however_large_it_is() -> None:
-    query, key, value = (normal(seed, 1, 2, 3, 4) for seed in range(3))
-    mask = np.array([True, False, True])[None, None, None, :]
-    before, _ = scaled_dot_product_attention(query, key, value, mask, 1.0)
-    key[:, :, 1], value[:, :, 1] = 1e6 * key[:, :, 1], 1e6
-    after, _ = scaled_dot_product_attention(query, key, value, mask, 1.0)
-    np.testing.assert_array_equal(before, after)
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
@@ -204,54 +179,6 @@ def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
     np.testing.assert_array_equal(unpadding.flatten(unpacked), tokens)
 
 
-def test_gradients_of_packing_and_unpacking_are_those_of_picking_and_placing() -> None:
-    unpadding, rows = Unpadding.of(IDS), tf.constant(normal(1, *IDS.shape, 3))
-    tokens, counts = unpadding.flatten(rows), (IDS != 0)[..., tf.newaxis]
-    at_tokens, at_rows = tf.constant(normal(2, *tokens.shape)), tf.constant(normal(3, *rows.shape))
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch([rows, tokens])
-        packed, unpacked = unpadding.flatten(rows) * at_tokens, unpadding.restore(tokens) * at_rows
-    np.testing.assert_array_equal(tape.gradient(packed, rows), unpadding.restore(at_tokens))
-    np.testing.assert_array_equal(tape.gradient(unpacked, tokens), unpadding.flatten(tf.where(counts, at_rows, 0)))
-
-
-def test_packed_attention_is_that_of_rows_at_the_tokens_that_count() -> None:
-    layer, _ = pair_of_attentions(2, 3, 8, 8)
-    x, unpadding = tf.constant(normal(1, *IDS.shape, 8)), Unpadding.of(IDS)
-    mask = padding_mask(IDS) & causal_mask(4, 4)
-    rows, row_weights = layer(x, layer.keys_values(x), mask)
-    tokens = unpadding.flatten(x)
-    packed, packed_weights = layer(tokens, layer.keys_values(tokens, unpadding), mask, unpadding)
-    assert packed.shape == (len(PLACES), 8)
-    np.testing.assert_allclose(packed, unpadding.flatten(rows), **CLOSE)
-    for row, column in PLACES:
-        np.testing.assert_allclose(packed_weights[row, :, column], row_weights[row, :, column], **CLOSE)
-
-
-def test_shapes_are_those_of_the_docstrings() -> None:
-    b, t, k, d_model, h, d = 2, 3, 5, 8, 4, 6
-    layer = MultiHeadAttention(h, d, d_model)
-    keys_values = layer.keys_values(normal(1, b, k, d_model))
-    assert keys_values.keys.shape == keys_values.values.shape == (b, h, k, d)
-    output, weights = layer(normal(2, b, t, d_model), keys_values)
-    assert output.shape == (b, t, d_model)
-    assert weights.shape == (b, h, t, k)
-
-
-def test_scores_are_multiplied_by_the_scale_given_or_by_the_root_of_the_head_size() -> None:
-    runtime.start(1)
-    given_one, default = MultiHeadAttention(2, 4, 8, scale=0.25), MultiHeadAttention(2, 4, 8)
-    assert default.scale == 0.5
-    x = normal(1, 2, 3, 8)
-    for layer in (default, given_one):
-        layer(x, layer.keys_values(x))
-    given_one.set_weights(default.get_weights())
-    halved, _ = given_one(x, given_one.keys_values(x))
-    default.query.kernel.assign(default.query.kernel / 2)
-    default.query.bias.assign(default.query.bias / 2)
-    np.testing.assert_allclose(default(x, default.keys_values(x))[0], halved, **CLOSE)
-
-
 # --- what a cache is made of
 
 
@@ -281,18 +208,3 @@ def test_dropout_hides_a_share_of_the_weights_from_the_values_and_returns_them_w
     kept = used.numpy() != 0
     np.testing.assert_allclose(used, np.where(kept, plain / 0.75, 0), **CLOSE)
     assert np.mean(kept) == pytest.approx(0.75, abs=0.02)
-
-
-def test_an_attention_block_drops_weights_by_its_seed_and_none_without() -> None:
-    blocks = [MultiHeadAttention(2, 4, 8, dropout=dropout) for dropout in (Dropout(0.5, "weights"), None)]
-    x, seeds = tf.constant(normal(1, 3, 5, 8)), [tf.constant([1, number], tf.int64) for number in (1, 2)]
-    for block in blocks:
-        block(x, block.keys_values(x))
-    blocks[1].set_weights(blocks[0].get_weights())
-    keys_values = blocks[0].keys_values(x)
-    plain = blocks[1](x, keys_values)[0]
-    np.testing.assert_array_equal(blocks[0](x, keys_values)[0], plain)
-    dropped = [blocks[0](x, keys_values, dropout_seed=seed)[0] for seed in (*seeds, seeds[0])]
-    np.testing.assert_array_equal(dropped[0], dropped[2])
-    assert not np.allclose(dropped[0], dropped[1], atol=1e-3)
-    assert not np.allclose(dropped[0], plain, atol=1e-3)

@@ -1,7 +1,5 @@
 """Layers against NumPy, and the layers of encoder and decoder against keras_hub's with the same weights."""
 
-from collections.abc import Callable
-
 import keras_hub
 import numpy as np
 import pytest
@@ -12,12 +10,10 @@ from keras_twins import copy_attention
 from nmt import runtime
 from nmt.config.model import TransformerConfig
 from nmt.models.build import build_model
-from nmt.models.layers.attention import MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
     FeedForward,
     LayerNormalization,
-    LearnedPositions,
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
     SublayerConnection,
@@ -86,17 +82,6 @@ def test_sinusoidal_embedding_of_id_i_is_the_encoding_of_position_i_without_weig
     assert layer.weights == []
 
 
-def test_embedding_with_learned_positions_equals_keras_hub() -> None:
-    embedding, positions = TokenEmbedding(11, 6, scaled=False), LearnedPositions(5, 6)
-    ids = tf.constant([[1, 10, 3], [0, 4, 4]])
-    ours = positions(embedding(ids), tf.range(3))
-    hub = keras_hub.layers.TokenAndPositionEmbedding(11, 5, 6)
-    hub.build(ids.shape)
-    hub.token_embedding.embeddings.assign(embedding.matrix)
-    hub.position_embedding.position_embeddings.assign(positions.matrix)
-    np.testing.assert_allclose(ours, hub(ids), **CLOSE)
-
-
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 5), st.integers(1, 6), st.floats(10, 1e5), st.integers(0, 50))
 def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, start: int) -> None:
@@ -129,33 +114,6 @@ def test_a_fixed_word_at_a_fixed_position_is_the_row_of_the_lesson() -> None:
     np.testing.assert_allclose(row, expected, rtol=0, atol=1e-6)
 
 
-def test_feed_forward_equals_numpy() -> None:
-    layer, x = FeedForward(D_MODEL, D_FF), normal(1, 2, 3, D_MODEL)
-    layer(x)
-    randomise(layer)
-    w1, b1, w2, b2 = (np.array(weight) for weight in layer.get_weights())
-    assert (w1.shape, w2.shape) == ((D_MODEL, D_FF), (D_FF, D_MODEL))
-    np.testing.assert_allclose(layer(x), np.maximum(np.array(x) @ w1 + b1, 0) @ w2 + b2, **CLOSE)
-
-
-def normalized(x: np.ndarray, epsilon: float) -> np.ndarray:
-    return (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
-
-
-def test_a_post_norm_connection_normalises_the_sum() -> None:
-    connection = SublayerConnection(LayerNormalization(0.1), Dropout(0.5, "block"), "post")
-    x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
-    np.testing.assert_array_equal(connection.before(x), x)
-    np.testing.assert_allclose(connection(x, output), normalized(np.array(x + output), 0.1), **CLOSE)
-
-
-def test_a_pre_norm_connection_normalises_what_the_block_reads() -> None:
-    connection = SublayerConnection(LayerNormalization(0.1), Dropout(0.5, "block"), "pre")
-    x, output = normal(1, 2, 3, D_MODEL), normal(2, 2, 3, D_MODEL)
-    np.testing.assert_allclose(connection.before(x), normalized(np.array(x), 0.1), **CLOSE)
-    np.testing.assert_array_equal(connection(x, output), x + output)
-
-
 def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
     connection = SublayerConnection(LayerNormalization(1e-6), Dropout(0.75, "block"), "pre")
     x, output = tf.fill([1, 20, D_MODEL], 10.0), tf.ones([1, 20, D_MODEL])
@@ -167,15 +125,7 @@ def test_dropout_acts_on_the_block_alone_and_in_training_alone() -> None:
     np.testing.assert_array_equal(connection(x, output), x + output)
 
 
-# --- encoder and decoder layers against keras_hub
-
-
-def attention(name: str) -> MultiHeadAttention:
-    return MultiHeadAttention(HEADS, D_MODEL // HEADS, D_MODEL, name=name)
-
-
-def connections(count: int, placement: str) -> list[SublayerConnection]:
-    return [SublayerConnection(LayerNormalization(1e-4), Dropout(0.1, f"block_{n}"), placement) for n in range(count)]
+# --- the whole model against a stack of keras_hub's layers
 
 
 def copy_feed_forward(ours: FeedForward, theirs: keras.layers.Layer) -> None:
@@ -219,76 +169,6 @@ def hub_decoder(ours: DecoderLayer) -> keras_hub.layers.TransformerDecoder:
     return hub
 
 
-def gradients(call: Callable[..., tf.Tensor], inputs: list[tf.Tensor], where: tf.Tensor) -> list[tf.Tensor]:
-    """Return the gradients of some weighted sum of the output, taken over the positions where no padding is."""
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        output = call(*inputs)
-        total = tf.reduce_sum(output * normal(99, *output.shape) * tf.cast(where, tf.float32)[..., tf.newaxis])
-    return tape.gradient(total, inputs)
-
-
-@PLACEMENTS
-def test_encoder_layer_equals_keras_hub(placement: str) -> None:
-    ours = EncoderLayer(attention("attention"), FeedForward(D_MODEL, D_FF), connections(2, placement))
-    x = normal(1, *SOURCE.shape, D_MODEL)
-
-    def own(x: tf.Tensor) -> tf.Tensor:
-        return ours(x, padding_mask(SOURCE))[0]
-
-    own(x)
-    randomise(ours)
-    hub = hub_encoder(ours)
-
-    def theirs(x: tf.Tensor) -> tf.Tensor:
-        return hub(x, padding_mask=SOURCE != 0)
-
-    np.testing.assert_allclose(own(x), theirs(x), **CLOSE)
-    np.testing.assert_allclose(*(gradients(call, [x], SOURCE != 0)[0] for call in (own, theirs)), **CLOSE)
-
-
-@PLACEMENTS
-def test_decoder_layer_equals_keras_hub_at_all_tokens_but_padding(placement: str) -> None:
-    ours = DecoderLayer(
-        attention("self_attention"), attention("cross_attention"), FeedForward(D_MODEL, D_FF), connections(3, placement)
-    )
-    x, source = normal(1, *TARGET.shape, D_MODEL), normal(2, *SOURCE.shape, D_MODEL)
-
-    def own(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
-        memory, length = ours.cross_attention.keys_values(source), TARGET.shape[1]
-        return ours(x, memory, padding_mask(SOURCE), causal_mask(length, length))[0]
-
-    own(x, source)
-    randomise(ours)
-    hub = hub_decoder(ours)
-
-    def theirs(x: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
-        return hub(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
-
-    tokens = TARGET != 0
-    np.testing.assert_allclose(own(x, source)[tokens], theirs(x, source)[tokens], **CLOSE)
-    for one, other in zip(*(gradients(call, [x, source], tokens) for call in (own, theirs)), strict=True):
-        np.testing.assert_allclose(one, other, **CLOSE)
-
-
-def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source() -> None:
-    ours = DecoderLayer(attention("a"), attention("b"), FeedForward(D_MODEL, D_FF), connections(3, "pre"))
-    b, t, s = len(TARGET), TARGET.shape[1], SOURCE.shape[1]
-    x, source = normal(1, b, t, D_MODEL), normal(2, b, s, D_MODEL)
-    memory = ours.cross_attention.keys_values(source)
-    output, keys_values, own, alignment = ours(x, memory, padding_mask(SOURCE), causal_mask(t, t))
-    assert output.shape == (b, t, D_MODEL)
-    assert keys_values.keys.shape == keys_values.values.shape == (b, HEADS, t, D_MODEL // HEADS)
-    assert own.shape == (b, HEADS, t, t) and not np.triu(own, 1).any()
-    assert alignment.shape == (b, HEADS, t, s)
-    np.testing.assert_allclose(tf.reduce_sum(alignment, axis=-1), np.ones((b, HEADS, t)), **CLOSE)
-    at_padding = np.broadcast_to(~padding_mask(SOURCE).numpy(), alignment.shape)
-    assert not alignment.numpy()[at_padding].any()
-
-
-# --- the whole model against a stack of keras_hub's layers
-
-
 @pytest.mark.parametrize(
     ("placement", "tie_embeddings", "positions"),
     [
@@ -298,16 +178,21 @@ def test_decoder_layer_returns_keys_and_values_and_where_it_looked_in_the_source
         ("pre", "output", "learned"),
     ],
 )
-def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embeddings: str, positions: str) -> None:
+def test_transformer_and_its_gradients_equal_a_stack_of_keras_hub_layers(
+    placement: str, tie_embeddings: str, positions: str
+) -> None:
     config = TransformerConfig(
         encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
         layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
     )  # fmt: skip
     model = build_model(config, 9, 9)
     randomise(model)
+    matrices, tokens = [model.source_embedding.matrix.value, model.target_embedding.matrix.value], TARGET != 0
+    if tie_embeddings == "none":
+        matrices += [weight.value for weight in model.output_layer.weights]
 
-    def embedded(ids: tf.Tensor, embedding: TokenEmbedding, added: keras.Layer) -> tf.Tensor:
-        x = tf.gather(tf.constant(embedding.matrix.numpy()), ids) * D_MODEL**0.5
+    def embedded(ids: tf.Tensor, matrix: tf.Variable, added: keras.Layer) -> tf.Tensor:
+        x = tf.gather(matrix, ids) * D_MODEL**0.5
         if positions == "sinusoidal":
             return x + keras_hub.layers.SinePositionEncoding()(x)
         hub = keras_hub.layers.PositionEmbedding(config.max_positions)
@@ -315,24 +200,28 @@ def test_transformer_equals_a_stack_of_keras_hub_layers(placement: str, tie_embe
         hub.position_embeddings.assign(added.matrix)
         return x + hub(x)
 
-    source = embedded(SOURCE, model.source_embedding, model.source_positions)
-    for layer in model.encoder_layers:
-        source = hub_encoder(layer)(source, padding_mask=SOURCE != 0)
-    if placement == "pre":
-        source = model.encoder_norm(source)
-    x = embedded(TARGET, model.target_embedding, model.target_positions)
-    for layer in model.decoder_layers:
-        x = hub_decoder(layer)(x, source, decoder_padding_mask=TARGET != 0, encoder_padding_mask=SOURCE != 0)
-    if placement == "pre":
-        x = model.decoder_norm(x)
-    if tie_embeddings == "none":
-        kernel, bias = (np.array(weight) for weight in model.output_layer.get_weights())
-    else:
-        kernel, bias = model.target_embedding.matrix.numpy().T, 0
-    expected = np.array(x) @ kernel + bias
+    def stack() -> tf.Tensor:
+        source = embedded(SOURCE, matrices[0], model.source_positions)
+        for layer in model.encoder_layers:
+            source = hub_encoder(layer)(source, padding_mask=SOURCE != 0)
+        if placement == "pre":
+            source = model.encoder_norm(source)
+        x = embedded(TARGET, matrices[1], model.target_positions)
+        for layer in model.decoder_layers:
+            x = hub_decoder(layer)(x, source, decoder_padding_mask=tokens, encoder_padding_mask=SOURCE != 0)
+        if placement == "pre":
+            x = model.decoder_norm(x)
+        kernel, bias = matrices[2:] or (tf.transpose(matrices[1]), 0.0)
+        return x @ kernel + bias
 
-    tokens = TARGET != 0
-    np.testing.assert_allclose(model(SOURCE, TARGET)[tokens], expected[tokens], **CLOSE)
+    found = []
+    for call in (lambda: model(SOURCE, TARGET), stack):
+        with tf.GradientTape() as tape:
+            logits = call()[tokens]
+            total = tf.reduce_sum(logits * normal(99, *logits.shape))
+        found.append([logits, *map(tf.convert_to_tensor, tape.gradient(total, matrices))])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
 def test_word_dropout_turns_its_share_of_words_into_unk_and_leaves_the_special_ids() -> None:

@@ -56,12 +56,6 @@ def test_even_columns_are_sines_and_odd_columns_cosines_of_the_formula(d_model: 
         np.testing.assert_allclose(encoding[:, 2 * i + 1], np.cos(angle), **CLOSE)
 
 
-@WIDTHS
-def test_sine_and_cosine_of_a_pair_lie_on_the_unit_circle(d_model: int) -> None:
-    pairs = sinusoidal_encoding(200, d_model).reshape(200, -1, 2)
-    np.testing.assert_allclose((pairs**2).sum(axis=-1), np.ones((200, d_model // 2)), **CLOSE)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30), st.sampled_from([2, 6, 16, 64]))
 def test_a_shift_by_k_rotates_every_pair_by_k_times_its_rate(position: int, k: int, d_model: int) -> None:
@@ -70,11 +64,6 @@ def test_a_shift_by_k_rotates_every_pair_by_k_times_its_rate(position: int, k: i
     sines, cosines = encoding[position].T
     np.testing.assert_allclose(encoding[position + k, :, 0], sines * np.cos(angles) + cosines * np.sin(angles), **CLOSE)
     np.testing.assert_allclose(encoding[position + k, :, 1], cosines * np.cos(angles) - sines * np.sin(angles), **CLOSE)
-
-
-def test_rates_fall_from_one_radian_a_position_in_equal_ratios() -> None:
-    rates = angle_rates(8)
-    np.testing.assert_allclose(rates, [1, 0.1, 0.01, 0.001], rtol=1e-6)
 
 
 # --- the layers
@@ -117,12 +106,3 @@ def test_packed_rows_get_what_they_would_get_as_rows(layer: SinusoidalPositions 
     rows = layer(x, tf.range(10))
     order = [3, 0, 9, 3]
     np.testing.assert_allclose(layer(x[1, order], tf.constant(order, tf.int64)), rows.numpy()[1, order], **CLOSE)
-
-
-def test_weights_of_positions() -> None:
-    sinusoidal, learned = SinusoidalPositions(), LearnedPositions(10, 6)
-    for layer in (sinusoidal, learned):
-        layer(embedded(3, 6), tf.range(3))
-    assert sinusoidal.weights == []
-    assert [tuple(weight.shape) for weight in learned.trainable_weights] == [(10, 6)]
-    assert np.isfinite(sinusoidal(embedded(2000, 6), tf.range(2000))).all()  # sentences of any length

@@ -1,4 +1,4 @@
-"""Cells: against the Keras layers with the same weights."""
+"""Cells, read in either direction: against the Keras layers with the same weights."""
 
 from typing import Any
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from nmt.models.layers.unpadding import Unpadding
-from nmt.models.recurrent.cells import Cell, make_cell, run_cell
+from nmt.models.recurrent.cells import Cell, make_cell
 from nmt.models.recurrent.encoder import Direction
-from nmt.models.recurrent.layout import TimeMajor
 from nmt.runtime import keras, tf
 
 B, T, M, N = 3, 6, 5, 4
@@ -43,18 +42,6 @@ def twin(cell: Cell, kind: str, reset_after: bool, **options: Any) -> keras.laye
 
 
 @pytest.mark.parametrize(("kind", "reset_after"), KINDS)
-def test_a_cell_is_the_keras_layer_with_its_weights(kind: str, reset_after: bool) -> None:
-    cell = build(kind, reset_after)
-    x = tf.random.stateless_normal([B, T, M], [1, 2])
-    state = tuple(tf.random.stateless_normal([B, N], [seed, 3]) for seed in range(len(cell.state_types)))
-    ours = run_cell(cell, tf.transpose(cell(x), [1, 0, 2]), state)
-    theirs, *last = twin(cell, kind, reset_after)(x, initial_state=list(state))
-    np.testing.assert_allclose(tf.transpose(ours[0], [1, 0, 2]), theirs, rtol=1e-5, atol=1e-6)
-    for part, final in zip(ours, last, strict=True):
-        np.testing.assert_allclose(part[-1], final, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "reset_after"), KINDS)
 @pytest.mark.parametrize("backward", [False, True])
 def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_after: bool, backward: bool) -> None:
     cell = build(kind, reset_after)
@@ -65,32 +52,9 @@ def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_af
     theirs, *final = twin(cell, kind, reset_after, go_backwards=backward)(x, mask=tf.constant(mask))
     if backward:  # Keras gives the outputs in the order of its steps, those of padding first
         theirs = theirs[:, ::-1]
-    np.testing.assert_allclose(unpadding.restore(read.outputs) * mask[..., None], theirs * mask[..., None], atol=1e-5)
+    np.testing.assert_allclose(unpadding.restore(read.outputs) * mask[..., None], theirs * mask[..., None], atol=1e-6)
     for ours, part in zip(read.final, final, strict=True):
-        np.testing.assert_allclose(ours, part, rtol=1e-4, atol=1e-5)
-
-
-def test_two_directions_are_keras_bidirectional() -> None:
-    cells = [build("lstm", False, seed) for seed in (1, 2)]
-    both = keras.layers.Bidirectional(keras.layers.LSTM(N, return_sequences=True))
-    both.build((None, None, M))
-    both.set_weights([weight.numpy() for cell in cells for weight in cell.weights])
-    x = tf.random.stateless_normal([B, T, M], [1, 2])
-    unpadding = Unpadding.of(tf.ones([B, T], tf.int32))
-    rows = [
-        unpadding.restore(Direction(cell, backward=backward)(unpadding.flatten(x), unpadding, tf.fill([B], T)).outputs)
-        for cell, backward in zip(cells, (False, True), strict=True)
-    ]
-    np.testing.assert_allclose(tf.concat(rows, axis=-1), both(x), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "reset_after", "weights"), [
-    ("gru", True, 660), ("gru", False, 630), ("lstm", False, 840), ("simple", False, 210),
-])  # fmt: skip
-def test_the_weights_of_ten_inputs_and_ten_units(kind: str, reset_after: bool, weights: int) -> None:
-    cell = make_cell(kind, 10, reset_after=reset_after, name="cell")
-    cell.build((None, 10))
-    assert cell.count_params() == weights
+        np.testing.assert_allclose(ours, part, rtol=1e-5, atol=1e-6)
 
 
 def test_the_forget_gate_starts_open_and_state_kernels_orthogonal() -> None:
@@ -98,15 +62,3 @@ def test_the_forget_gate_starts_open_and_state_kernels_orthogonal() -> None:
     cell.build((None, M))
     np.testing.assert_array_equal(cell.bias, [0] * N + [1] * N + [0] * 2 * N)
     np.testing.assert_allclose(cell.recurrent_kernel @ tf.transpose(cell.recurrent_kernel), np.eye(N), atol=1e-6)
-
-
-@pytest.mark.parametrize("backward", [False, True])
-def test_time_steps_hold_the_tokens_from_either_end(backward: bool) -> None:
-    ids = tf.constant([[4, 5, 6], [7, 0, 0], [8, 9, 0]])
-    unpadding = Unpadding.of(ids)
-    layout = TimeMajor.of(unpadding, tf.constant([3, 1, 2]), backward=backward)
-    steps = layout.to_steps(tf.constant([[4.0], [5], [6], [7], [8], [9]]))
-    columns = [[6, 5, 4], [7], [9, 8]] if backward else [[4, 5, 6], [7], [8, 9]]
-    for sentence, column in enumerate(columns):
-        assert steps[: len(column), sentence, 0].numpy().tolist() == column
-    np.testing.assert_array_equal(layout.to_tokens(steps)[:, 0], [4, 5, 6, 7, 8, 9])

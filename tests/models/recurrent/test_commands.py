@@ -1,4 +1,4 @@
-"""A recurrent model behind every command: trained, resumed, searched, scored, averaged, measured, shown."""
+"""Recurrent models behind the commands: trained, searched, scored, evaluated, measured, shown."""
 
 import json
 from pathlib import Path
@@ -50,20 +50,11 @@ def test_it_learns_to_translate(project: str) -> None:
     assert nmt.evaluate(["whole"]).record.scores.systems["whole"]
 
 
-def test_halves_end_in_the_bits_of_the_whole(project: str) -> None:
-    nmt.train("recurrent.yaml", run="halves", set={"training.epochs": 12, "training.seed": 3})
-    nmt.train("recurrent.yaml", run="quarters", set={"training.seed": 3, "training.save_every": 7})
-    whole, parts = find_run("halves"), find_run("quarters")
-    assert parts.weights_path(12).read_bytes() == whole.weights_path(12).read_bytes()
-
-
 def test_every_search_and_its_scores(project: str) -> None:
     translator = nmt.load("whole")
-    greedy = translator.translate([SENTENCE])
-    assert nmt.load("whole", decoding={"beam_size": 1}).translate([SENTENCE]) == greedy
     beam = nmt.load("whole", decoding={"beam_size": 4}).translate_n_best([SENTENCE], 3)[0]
-    assert len(beam) == 3
-    assert [found.score for found in beam] == sorted((found.score for found in beam), reverse=True)
+    scores = [found.score for found in beam]
+    assert len(beam) == 3 and scores == sorted(scores, reverse=True)
     details = translator.translate_details([SENTENCE])[0]
     np.testing.assert_allclose(translator.score([SENTENCE], [details.text]), [details.score], rtol=1e-4, atol=1e-4)
     assert translator.translate([SENTENCE], sample=True)
@@ -73,16 +64,11 @@ def test_every_search_and_its_scores(project: str) -> None:
 
 def test_the_commands(project: str) -> None:
     folder = Path.cwd()
-    translated = command(
-        "translate", "--prefix", "ich bin", "--beam", "3", "--n-best", "2", SENTENCE, cwd=folder
-    ).stdout
-    assert all("ich bin" in line for line in translated.splitlines())
+    prefixed = command("translate", "--prefix", "ich bin", "--beam", "3", "--n-best", "2", SENTENCE, cwd=folder).stdout
+    assert all("ich bin" in line for line in prefixed.splitlines())
     aligned = command("translate", "--alignment", SENTENCE, cwd=folder, code=2 if project == "lstm" else 0)
     assert ("has no attention" in aligned.stderr) == (project == "lstm")
     info = command("info", "--run", "whole", cwd=folder).stdout
     assert "decoder_1" in info and "architecture: recurrent" in info and ("attention  " in info) == (project != "lstm")
-    command("average", "--run", "whole", "--last", "3", cwd=folder)
-    command("plot", "losses", "--run", "whole", cwd=folder)
     bench = ["bench", "--config", "recurrent.yaml", "--generated", "--vocabulary", "50", "--seconds", "0", "--json"]
-    report = json.loads(command(*bench, cwd=folder).stdout)
-    assert report["training"]["useful_flops_per_second"] > 0
+    assert json.loads(command(*bench, cwd=folder).stdout)["training"]["useful_flops_per_second"] > 0

@@ -12,7 +12,7 @@ from nmt.config.model import RecurrentConfig
 from nmt.models.accounting import count_weights, summary
 from nmt.models.build import build_model
 from nmt.models.recurrent.accounting import flops, parts
-from nmt.runtime import keras, tf
+from nmt.runtime import tf
 
 
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)
@@ -59,16 +59,12 @@ def test_the_lessons_lstm_has_the_weights_that_it_prints() -> None:
 
 
 @pytest.mark.parametrize(("bidirectional", "weights"), [(False, 660), (True, 1320)])
-def test_a_gru_of_ten_units_has_the_weights_of_keras(bidirectional: bool, weights: int) -> None:
+def test_a_gru_of_ten_units_has_the_weights_that_the_lesson_prints(bidirectional: bool, weights: int) -> None:
     config = RecurrentConfig(
         cell="gru", reset_after=True, width=10, bidirectional=bidirectional, first_state="linear", attention="general"
     )
-    layer: Any = keras.layers.GRU(10)
-    if bidirectional:
-        layer = keras.layers.Bidirectional(layer)
-    layer.build((None, None, 10))
     cells = [row.weights for row in parts(config, 5, 5) if row.name in ("forward_1", "backward_1")]
-    assert sum(cells) == weights == layer.count_params()
+    assert sum(cells) == weights
 
 
 @pytest.mark.parametrize("settings", VARIANTS.values(), ids=VARIANTS)

@@ -1,17 +1,15 @@
 """The recurrent model: the contract of ``Seq2SeqModel``, and the paper's equations where a part has no Keras twin."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from learning import training_step
 from pydantic import ValidationError
 from test_scan import unrolled
 
-from nmt.config.loading import load_config
 from nmt.config.model import ModelConfig, RecurrentConfig
-from nmt.errors import ConfigError
+from nmt.config.schema import Config
+from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
@@ -21,7 +19,9 @@ from nmt.models.recurrent.model import Recurrent
 from nmt.models.weights import weight_name
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
+from nmt.training.optimization.accumulators import Sums
 from nmt.training.optimization.losses import cross_entropy
+from nmt.training.state import TrainState
 
 SOURCE = tf.constant([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0], [5, 3, 0, 0, 0]])
 TARGET = tf.constant([[2, 5, 6, 7, 8, 9, 3], [2, 9, 4, 3, 0, 0, 0], [2, 3, 4, 5, 3, 0, 0]])
@@ -88,23 +88,6 @@ def test_steps_with_state_give_the_logits_of_teacher_forcing(model: Recurrent) -
     assert (weights is None) == (model.config.attention == "none")
 
 
-def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_past(model: Recurrent) -> None:
-    encoded = model.encode(SOURCE)
-    state = model.initial_state(encoded, 2)
-    first = tf.constant([[2, 2], [2, 2], [2, 2]])
-    second, parents = tf.constant([[5, 6], [9, 4], [3, 7]]), tf.constant([[1, 0], [0, 0], [1, 1]])
-    third, rows = tf.constant([[7, 8], [4, 4]]), tf.constant([0, 2])
-    state = model.step(first, encoded, state).state
-    state = model.step(second, encoded, state).state.reorder(parents)
-    output = model.step(third, encoded.select(rows), state.select(rows))
-    found = BeamLayout.of(third).restore(output.logits)
-    for row, sentence in enumerate(rows.numpy()):
-        for beam in range(2):
-            past = [2, int(second[sentence, int(parents[sentence, beam])]), int(third[row, beam])]
-            alone = logits(model, SOURCE[sentence : sentence + 1], tf.constant([past]))
-            np.testing.assert_allclose(found[row, beam], alone[0, -1], atol=1e-5)
-
-
 def test_padding_and_batch_mates_change_nothing(model: Recurrent) -> None:
     whole = logits(model, SOURCE, TARGET)
     for row, (source, target) in enumerate([(5, 7), (3, 4), (2, 5)]):
@@ -143,14 +126,6 @@ def test_gradients_are_those_of_a_loop_that_tensorflow_differentiates(
     for weight, part, expected in zip(model.trainable_variables, ours, gradients(), strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-3, atol=2e-5, err_msg=weight_name(weight))
         assert np.any(expected), weight_name(weight)
-
-
-def test_reset_before_and_after_differ_and_both_are_used() -> None:
-    assert weight_names(build("bahdanau")) != weight_names(build("bahdanau", reset_after=True))
-
-
-def weight_names(model: Recurrent) -> list[str]:
-    return [weight_name(weight) for weight in model.weights]
 
 
 def test_a_step_of_bahdanau_is_the_papers_equations() -> None:
@@ -213,16 +188,6 @@ def test_the_decoder_starts_from_what_first_state_names(first_state: str) -> Non
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
-def test_a_reversed_source_is_read_from_its_end() -> None:
-    turned, straight = build("reversed", layers=1), build("reversed", layers=1, reverse_source=False)
-    for ours, other in zip(turned.weights, straight.weights, strict=True):
-        other.assign(ours)
-    backwards = tf.constant([[3, 7, 6, 5, 4]])
-    np.testing.assert_allclose(
-        logits(turned, SOURCE[:1], TARGET[:1]), logits(straight, backwards, TARGET[:1]), atol=1e-6
-    )
-
-
 def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Recurrent) -> None:
     def states(*seed: int) -> np.ndarray:
         return model.teacher_forcing(
@@ -266,6 +231,10 @@ def test_initial_values_can_be_uniform() -> None:
         ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is 'bahdanau'"),
         ({"bidirectional": True}, "width is 512 and annotations are 1024 wide, 512 in each direction"),
         ({"first_state": "backward"}, "There is no backward direction"),
+        (
+            {"bidirectional": True, "first_state": "backward", "attention": "none"},
+            "Nothing would read the last layer's forward direction",
+        ),
         ({"first_state": "zero", "attention": "none"}, "would know nothing of the source"),
         ({"bidirectional": True, "first_state": "linear", "reverse_source": True}, "in both directions already"),
         ({"reset_after": True}, "Only a GRU has a reset gate"),
@@ -275,13 +244,6 @@ def test_initial_values_can_be_uniform() -> None:
 def test_what_contradicts_is_refused_in_words(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ModelConfig.model_validate({"architecture": "recurrent", **settings})
-
-
-def test_xla_is_refused_in_words(tmp_path: Path) -> None:
-    path = tmp_path / "xla.yaml"
-    path.write_text("model: {architecture: recurrent}\ntraining: {xla: true, remove_padding: false}\n")
-    with pytest.raises(ConfigError, match=r"training\.xla is True, but model\.architecture is 'recurrent', whose"):
-        load_config(path)
 
 
 def test_shared_embeddings_need_one_vocabulary() -> None:
@@ -295,11 +257,13 @@ def test_shared_embeddings_need_one_vocabulary() -> None:
 @pytest.mark.slow
 def test_random_pairs_teach_nothing_beyond_the_size_of_the_vocabulary() -> None:
     """The lesson's LSTM on random ids: its loss stays at ln 100 = 4.605 (the lesson prints 4.6054 and 4.6041)."""
-    config = RecurrentConfig(width=32, embedding_width=10, tie_embeddings="shared", attention="none", dropout=0)
-    keras.utils.set_random_seed(1)
-    model = build_model(config, 100, 100)
-    step, random, losses = training_step(model, 0.001), np.random.default_rng(1), []
-    for _ in range(60):
+    model = RecurrentConfig(width=32, embedding_width=10, tie_embeddings="shared", attention="none", dropout=0)
+    training = TrainingConfig(label_smoothing=0, precision="float32")
+    state = TrainState(Config(model=model, training=training), {"source": 100, "target": 100})
+    random = np.random.default_rng(1)
+    for step in range(60):
+        if step == 30:
+            state.totals.set(Sums())
         source, target = (random.integers(1, 100, [32, length]).astype(np.int32) for length in (10, 16))
-        losses.append(float(step(tf.constant(source), tf.constant(target))[0]))
-    assert abs(np.mean(losses[-30:]) - np.log(99)) < 0.03
+        state.step([(tf.constant(source), tf.constant(target))], 0.001)
+    assert abs(state.totals.read().means[0] - np.log(99)) < 0.03

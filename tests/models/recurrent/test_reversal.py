@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learning import training_step
 
 from nmt.config.model import RecurrentConfig
-from nmt.models.build import build_model
-from nmt.runtime import keras, tf
+from nmt.config.schema import Config
+from nmt.config.training import TrainingConfig
+from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD
+from nmt.training.optimization.accumulators import Sums
+from nmt.training.state import TrainState
 
 WORDS, LENGTH, STEPS = 10, 6, 250
 ATTENTIONS: dict[str, dict[str, Any]] = {
@@ -28,11 +30,14 @@ def batch(random: np.random.Generator, count: int) -> tuple[tf.Tensor, tf.Tensor
 
 @pytest.mark.parametrize("settings", ATTENTIONS.values(), ids=ATTENTIONS)
 def test_a_reversal_is_learnt_along_the_anti_diagonal(settings: dict[str, Any]) -> None:
-    keras.utils.set_random_seed(1)
-    model = build_model(RecurrentConfig(width=48, dropout=0, **settings), FIRST_WORD + WORDS, FIRST_WORD + WORDS)
-    step, random = training_step(model, 0.005), np.random.default_rng(1)
-    accuracy = [float(step(*batch(random, 64))[1]) for _ in range(STEPS)]
-    assert np.mean(accuracy[-10:]) > 0.95
+    model, training = RecurrentConfig(width=48, dropout=0, **settings), TrainingConfig(label_smoothing=0)
+    state = TrainState(Config(model=model, training=training), dict.fromkeys(["source", "target"], FIRST_WORD + WORDS))
+    random = np.random.default_rng(1)
+    for step in range(STEPS):
+        if step == STEPS - 10:
+            state.totals.set(Sums())
+        state.step([batch(random, 64)], 0.005)
+    assert state.totals.read().means[1] > 0.95
     source, target = batch(random, 50)
-    weights = tf.reduce_mean(model.cross_attention(source, target[:, :-1])[0, 0], axis=0).numpy()
+    weights = tf.reduce_mean(state.model.cross_attention(source, target[:, :-1])[0, 0], axis=0).numpy()
     assert weights[:LENGTH, :LENGTH].argmax(axis=1).tolist() == list(range(LENGTH - 1, -1, -1))

@@ -44,10 +44,11 @@ def arguments() -> tuple[list[tf.Tensor], Any, Tensors, Tensors]:
     return [tensor(T, B, F), tensor(T, B, D)], (tensor(B, D), (tensor(B, D),)), matrices, {"bias": tensor(F)}
 
 
-@pytest.mark.parametrize("traced", [False, True])
-def test_outputs_and_gradients_are_those_of_an_unrolled_loop(traced: bool) -> None:
+@pytest.mark.parametrize(("steps", "traced"), [(T, False), (T, True), (1, False)])
+def test_outputs_and_gradients_are_those_of_an_unrolled_loop(steps: int, traced: bool) -> None:
     inputs, state, matrices, shared = arguments()
-    weights = [tf.constant(np.random.default_rng(2).normal(size=(T, B, width))) for width in (D, S)]
+    inputs = [part[:steps] for part in inputs]
+    weights = [tf.constant(np.random.default_rng(2).normal(size=(steps, B, width))) for width in (D, S)]
 
     def run(loop: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
         flat = tf.nest.flatten([inputs, state, matrices, shared])
@@ -61,26 +62,3 @@ def test_outputs_and_gradients_are_those_of_an_unrolled_loop(traced: bool) -> No
     found = tf.function(run, autograph=False)(scan) if traced else run(scan)
     for ours, theirs in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
-
-
-def test_one_step_is_a_scan() -> None:
-    inputs, state, matrices, shared = arguments()
-    inputs = [part[:1] for part in inputs]
-    for ours, theirs in zip(
-        scan(step, inputs, state, matrices, shared), unrolled(step, inputs, state, matrices, shared), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-
-
-def test_a_second_product_with_a_matrix_is_a_mistake_of_the_step() -> None:
-    inputs, state, matrices, _ = arguments()
-
-    def twice(ops: StepOps, t: tf.Tensor, now: Any, h: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        h = ops.product("narrow", now[0]) + ops.product("narrow", 2 * now[0])
-        return h, [h]
-
-    with tf.GradientTape() as tape:
-        tape.watch(matrices)
-        outputs = scan(twice, inputs[:1], state[0], {"narrow": matrices["narrow"]})
-    with pytest.raises(ValueError, match="multiplies twice by matrix 'narrow'"):
-        tape.gradient(outputs, matrices["narrow"])

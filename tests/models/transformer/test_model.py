@@ -17,12 +17,10 @@ from nmt.config.model import TransformerConfig
 from nmt.errors import ConfigError
 from nmt.models.accounting import Part, count_weights, summary
 from nmt.models.build import build_model
-from nmt.models.layers.attention import MultiHeadAttention, causal_mask, padding_mask
 from nmt.models.layers.basic import Dropout, LayerNormalization
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.registry import ARCHITECTURES, Architecture, parts_of
-from nmt.models.transformer import model as transformer_module
 from nmt.models.transformer.cache import TransformerState
 from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
 from nmt.models.weights import weights_of
@@ -100,10 +98,6 @@ def take_step(
     return BeamLayout.of(tokens).restore(output.logits), output.state
 
 
-def tensors(cache: TransformerState) -> list[np.ndarray]:
-    return [tensor.numpy() for tensor in tf.nest.flatten(cache)]
-
-
 # --- shapes
 
 
@@ -125,30 +119,15 @@ def test_shapes_follow_the_letters_of_the_docstrings(model: Transformer) -> None
         assert (one.length.numpy(), one.length.dtype, one.length.shape) == (length, tf.int32, ())
 
 
-def test_sides_may_differ_in_vocabulary_and_length() -> None:
-    model = build_model(small(**SHALLOW), 30, 11)
-    assert model(tf.constant([[29, 3]]), tf.constant([[10, 9, 8, 7]])).shape == (1, 4, 11)
-
-
-def test_call_is_decode_after_encode(model: Transformer) -> None:
-    np.testing.assert_array_equal(model(SOURCE, TARGET), decode(model, TARGET, model.encode(SOURCE)))
-
-
-def test_dropout_differs_from_step_to_step_and_run_to_run_and_is_off_without_a_seed(model: Transformer) -> None:
+def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Transformer) -> None:
     np.testing.assert_array_equal(model(SOURCE, TARGET), model(SOURCE, TARGET))
     memory = model.encode(SOURCE)
-    seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1])]
+    seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1], [2**32 - 1, 10**9])]
     encoded = [memory.layers[0].keys, *(model.encode(SOURCE, dropout_seed=seed).layers[0].keys for seed in seeds)]
     decoded = [decode(model, TARGET, memory, dropout_seed=seed) for seed in (None, *seeds)]
     for results in (encoded, decoded):
         assert not any(np.allclose(*pair, atol=1e-2) for pair in combinations(results, 2))
-
-
-def test_dropout_is_a_function_of_seed_and_step(model: Transformer) -> None:
-    for numbers in ([1, 1], [2**32 - 1, 10**9]):
-        seed = tf.constant(numbers, tf.int64)
-        first, second = (model.encode(SOURCE, dropout_seed=seed).layers[0].keys for _ in range(2))
-        np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(model.encode(SOURCE, dropout_seed=seeds[-1]).layers[0].keys, encoded[-1])
 
 
 def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
@@ -189,6 +168,7 @@ def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_p
             kept = np.arange(B) if step == 0 else np.array([0, 2])
             past, left = past[kept], left[kept]
             cache, memory = cache.select(tf.constant(kept, tf.int32)), memory.select(tf.constant(kept))
+            assert cache.visible.shape[2] == cache.visible.numpy().any(axis=1).sum(axis=-1).max(initial=0)
         tokens = random.integers(4, VOCABULARY, [len(left), beams, 1])
         past = np.concatenate([past, tokens], axis=2)
         logits, cache = take_step(model, tf.constant(tokens[..., 0], tf.int32), memory, cache)
@@ -218,25 +198,6 @@ def test_beams_that_have_ended_change_no_logits_of_the_live(model: Transformer) 
         np.testing.assert_array_equal(cache_of_live.visible, after.visible)
 
 
-def test_select_keeps_the_columns_that_a_beam_sees_in_their_order(model: Transformer) -> None:
-    memory, beams = model.encode(SOURCE), 2
-    cache = model.initial_state(memory, beams)
-    for _ in range(3):
-        cache = take_step(model, tf.fill([B, beams], 5), memory, cache)[1]
-        cache = cache.reorder(tf.constant([[0, 0], [0, 1], [1, 1]]))
-    rows = [1, 2]
-    selected = cache.select(tf.constant(rows))
-    assert selected.visible.shape == (len(rows), beams, 6)  # beams of the second sentence share no column
-    for row, sentence in enumerate(rows):
-        seen = cache.visible[sentence].numpy().any(axis=0)
-        count = seen.sum()
-        np.testing.assert_array_equal(selected.visible[row, :, :count], cache.visible[sentence].numpy()[:, seen])
-        assert not selected.visible[row, :, count:].numpy().any()
-        for new, old in zip(tf.nest.flatten(selected.layers), tf.nest.flatten(cache.layers), strict=True):
-            np.testing.assert_array_equal(new[row, :, :count], old[sentence].numpy()[:, seen])
-    assert cache.select(tf.constant([2])).visible.shape == (1, beams, 3)
-
-
 def test_attention_of_a_step_is_that_of_the_whole_target(model: Transformer) -> None:
     memory = model.encode(SOURCE)
     cache, whole = model.initial_state(memory, 1), model.cross_attention(SOURCE, TARGET)
@@ -251,20 +212,6 @@ def test_attention_of_a_step_is_that_of_the_whole_target(model: Transformer) -> 
         assert output.attention.shape == (B, 1, S)
         real = TARGET[:, place].numpy() != PAD
         np.testing.assert_allclose(output.attention[:, 0][real], expected[:, place][real], **CLOSE)
-
-
-def test_two_continuations_of_one_cache_do_not_disturb_each_other(model: Transformer) -> None:
-    memory = model.encode(SOURCE)
-    _, cache = take_step(model, TARGET[:, :1], memory, model.initial_state(memory, 1))
-    before = [array.copy() for array in tensors(cache)]
-    continuations = [tf.constant([[id_, id_ + 1]] * B) for id_ in (5, 7)]
-    steps = [take_step(model, tokens[:, :1], memory, cache) for tokens in continuations]
-    for tokens, (_, one) in zip(continuations, steps, strict=True):
-        logits, _ = take_step(model, tokens[:, 1:], memory, one)
-        whole = decode(model, tf.concat([TARGET[:, :1], tokens], axis=1), memory)
-        np.testing.assert_allclose(logits[:, 0], whole[:, 2], **CLOSE)
-    for array, copy in zip(tensors(cache), before, strict=True):
-        np.testing.assert_array_equal(array, copy)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -311,20 +258,6 @@ def test_every_source_token_changes_all_logits_of_its_sentence_alone(model: Tran
         difference = np.abs(model(tf.constant(changed), TARGET).numpy() - before).max(axis=-1)
         assert (difference[0] > 1e-4).all()
         assert not difference[1:].any()
-
-
-def test_a_mask_for_target_padding_would_change_nothing_that_counts(
-    model: Transformer, monkeypatch: MonkeyPatch
-) -> None:
-    without = model(SOURCE, TARGET).numpy()
-
-    def look_ahead_and_padding(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-        return causal_mask(queries, keys) & padding_mask(TARGET)
-
-    monkeypatch.setattr(transformer_module, "causal_mask", look_ahead_and_padding)
-    with_mask, tokens = model(SOURCE, TARGET).numpy(), TARGET.numpy() != 0
-    np.testing.assert_allclose(with_mask[tokens], without[tokens], **CLOSE)
-    assert not np.allclose(with_mask[~tokens], without[~tokens], atol=1e-3)  # the mask was in use
 
 
 # --- computing nothing for padding
@@ -406,24 +339,6 @@ def pair(key: str, one: Any, other: Any, **changes: Any) -> tuple[Transformer, T
     return first, second
 
 
-def attentions(model: Transformer) -> list[MultiHeadAttention]:
-    found = [layer.attention for layer in model.encoder_layers]
-    for layer in model.decoder_layers:
-        found += [layer.self_attention, layer.cross_attention]
-    return found
-
-
-def test_attention_scores_are_divided_by_the_root_of_a_head_or_of_all() -> None:
-    projection, head = pair("attention_scale", "projection", "head", head_size=3)
-    assert [attention.scale for attention in attentions(head)] == pytest.approx([3**-0.5] * 3)
-    assert [attention.scale for attention in attentions(projection)] == pytest.approx([(2 * 3) ** -0.5] * 3)
-    assert not np.allclose(projection(SOURCE, TARGET), head(SOURCE, TARGET), atol=1e-3)
-    for attention in attentions(head):
-        for weight in attention.query.weights:
-            weight.assign(weight / 2**0.5)
-    np.testing.assert_allclose(projection(SOURCE, TARGET), head(SOURCE, TARGET), **CLOSE)
-
-
 def test_a_shared_decoder_norm_is_one_for_both_attention_blocks() -> None:
     shared, separate = pair("share_decoder_norm", True, False)
     for layer in shared.decoder_layers:
@@ -431,28 +346,13 @@ def test_a_shared_decoder_norm_is_one_for_both_attention_blocks() -> None:
         assert layer.feed_forward_connection.norm is not layer.self_attention_connection.norm
     assert shared.count_params() == separate.count_params() - 2 * SMALL["d_model"]
 
-    for part in ("source_embedding", "target_embedding"):
-        getattr(separate, part).set_weights(getattr(shared, part).get_weights())
-    separate.encoder_layers[0].set_weights(shared.encoder_layers[0].get_weights())
-    one, other = shared.decoder_layers[0], separate.decoder_layers[0]
-    for block in ("self_attention", "cross_attention", "feed_forward"):
-        getattr(other, block).set_weights(getattr(one, block).get_weights())
-        getattr(other, f"{block}_connection").norm.set_weights(getattr(one, f"{block}_connection").norm.get_weights())
-    np.testing.assert_allclose(shared(SOURCE, TARGET), separate(SOURCE, TARGET), **CLOSE)
 
-
-def test_sinusoidal_word_embeddings_have_no_weights_and_encode_the_id() -> None:
-    model, ids = variant("book"), [4, 0, 8]
-    for embedding in (model.source_embedding, model.target_embedding):
-        assert embedding.weights == []
-        np.testing.assert_allclose(embedding(tf.constant([ids]))[0], sinusoidal_encoding(9, 8)[ids], **CLOSE)
-
-
-def test_position_base_is_that_of_words_and_positions() -> None:
+def test_sinusoidal_words_have_no_weights_and_the_base_of_positions() -> None:
     model, ids = built(small(**BOOK, position_base=100.0)), tf.constant([4, 0, 8])
     encoding = sinusoidal_encoding(9, 8, base=100)
     for side in ("source", "target"):
         embedding, positions = getattr(model, f"{side}_embedding"), getattr(model, f"{side}_positions")
+        assert embedding.weights == []
         np.testing.assert_allclose(embedding(ids), encoding[ids.numpy()], **CLOSE)
         np.testing.assert_allclose(positions(tf.zeros([3, 8]), ids), encoding[ids.numpy()], **CLOSE)
 
@@ -463,11 +363,6 @@ def test_scaled_embeddings_are_unscaled_ones_with_larger_matrices() -> None:
     for embedding in (plain.source_embedding, plain.target_embedding):
         embedding.matrix.assign(embedding.matrix * 8**0.5)
     np.testing.assert_allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), **CLOSE)
-
-
-def test_source_bos_is_no_part_of_the_model() -> None:
-    with_bos, without = pair("source_bos", True, False)
-    np.testing.assert_array_equal(with_bos(SOURCE, TARGET), without(SOURCE, TARGET))
 
 
 @pytest.mark.parametrize(("norm", "count"), [("post", 2 + 3), ("pre", 2 + 3 + 2)])
@@ -563,75 +458,36 @@ def parameters(config: TransformerConfig, source: int, target: int) -> int:
     return layers + last_norms + embeddings + output + positions
 
 
-CONFIGS = [
-    small(**SHALLOW, norm=norm, positions=positions, **words)
-    for norm, positions, words in product(
-        ["post", "pre"],
-        ["sinusoidal", "learned"],
-        [
-            {"tie_embeddings": "none"},
-            {"tie_embeddings": "output"},
-            {"tie_embeddings": "all"},
-            {"tie_embeddings": "none", "word_embedding": "sinusoidal", "head_size": 3},
-        ],
-    )
-] + [
-    small(share_decoder_norm=True, encoder_layers=2),
-    small(norm="pre", encoder_layers=3, decoder_layers=1),
-    small(norm="pre", encoder_norm=False),
-    small(encoder_residual=False, encoder_feed_forward=False),
-    small(positions="rotary", head_size=6),
+UNTIED = {"tie_embeddings": "none"}
+CONFIGS: list[dict[str, Any]] = [
+    {"norm": "post", "positions": "sinusoidal", "tie_embeddings": "output"},
+    {"norm": "post", "positions": "learned", **UNTIED},
+    {"norm": "pre", "positions": "learned", "tie_embeddings": "all", "decoder_layers": 1},
+    {"norm": "pre", **UNTIED, "word_embedding": "sinusoidal", "head_size": 3},
+    {"norm": "pre", "encoder_norm": False, "encoder_layers": 3},
+    {"share_decoder_norm": True, "encoder_layers": 2},
+    {"encoder_residual": False, "encoder_feed_forward": False},
+    {"positions": "rotary", "head_size": 6},
 ]
 
 
-def in_words(config: TransformerConfig) -> str:
-    shared = "-shared norm" if config.share_decoder_norm else ""
-    layers = f"{config.encoder_layers}+{config.decoder_layers}"
-    ablated = "".join(f"-no {words}" for words in config.ablations.values())
-    words = f"{config.word_embedding}-{config.tie_embeddings}"
-    return f"{config.norm}-{config.positions}-{words}{shared}{ablated}-{layers}"
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=in_words)
-def test_parameters_are_those_of_the_equations_and_add_up_in_the_summary(config: TransformerConfig) -> None:
-    source = target = 1234
-    if config.tie_embeddings != "all":
-        source = 57
+@pytest.mark.parametrize("changes", CONFIGS, ids=str)
+def test_parameters_are_those_of_the_equations_and_of_the_account(changes: dict[str, Any]) -> None:
+    config, target = small(**changes), 1234
+    source = target if config.tie_embeddings == "all" else 57
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = build_model(config, source, target)
     parts = parts_of(config, {"source": source, "target": target})
-    heading, *lines, last = summary(parts).splitlines()
-    assert heading.split()[:4] == ["part", "output", "parameters", "reads"]
-    pattern = re.compile(r"((?:  )?\w+) +(\[B, [ST], \d+\]) +([\d,]+)  (\w+(?:, \w+)*)  +\S.*")
-    table = [pattern.fullmatch(line).groups() for line in lines]
-    names, shapes, counts, _ = zip(*(row for row in table if not row[0].startswith(" ")), strict=True)
-    counts = [int(count.replace(",", "")) for count in counts]
-    assert sum(counts) == model.count_params() == parameters(config, source, target)
-    assert count_weights(parts) == model.count_params()
-    assert last.split()[:2] == ["all", f"{model.count_params():,}"]
-    assert last.endswith(f"{model.count_params() * 4 / 2**20:.1f} MiB in float32")
-
-    pre = config.norm == "pre"
+    assert count_weights(parts) == model.count_params() == parameters(config, source, target)
+    assert f"{model.count_params():,}" in summary(parts)
+    pre, added = config.norm == "pre", config.positions != "rotary"
+    outputs = Counter(part.shape for part in parts)
     last_norm = pre and config.encoder_norm
-    added = config.positions != "rotary"  # what positions add to the words
-    shared = config.tie_embeddings == "all"
-    assert list(names) == [
-        "embedding" if shared else "source_embedding", *["source_positions"] * added,
-        *(f"encoder_{n + 1}" for n in range(config.encoder_layers)), *["encoder_norm"] * last_norm,
-        "embedding" if shared else "target_embedding", *["target_positions"] * added,
-        *(f"decoder_{n + 1}" for n in range(config.decoder_layers)), *["decoder_norm"] * pre,
-        "output_layer",
-    ]  # fmt: skip
-    sides = ["[B, S, 8]"] * (1 + added + config.encoder_layers + last_norm)
-    sides += ["[B, T, 8]"] * (1 + added + config.decoder_layers + pre)
-    assert list(shapes) == [*sides, "[B, T, 1234]"]
+    assert outputs["[B, S, 8]"] == 1 + added + config.encoder_layers + last_norm
+    assert outputs["[B, T, 8]"] == 1 + added + config.decoder_layers + pre
+    assert parts[-1].shape == "[B, T, 1234]"
     check_sublayers(model, parts)
-    # The sublayers of the first of several equal layers are listed.
-    inside = [row[0].strip() for row in table if row[0].startswith(" ")]
-    assert inside == [
-        inner.name for part in parts if part.name in ("encoder_1", "decoder_1") for inner in part.sublayers
-    ]
 
 
 def check_sublayers(model: Transformer, parts: list[Part]) -> None:
@@ -677,31 +533,7 @@ def test_a_giant_model_is_described_without_being_built() -> None:
     giant = small(d_model=65_536, d_ff=2**20, heads=1024, encoder_layers=1000, decoder_layers=1000)
     parts = parts_of(giant, {"source": 1_000_000, "target": 1_000_000})
     assert count_weights(parts) > 10**14
-    sublayers = len(parts[2].sublayers) + len(parts[-2].sublayers)
-    assert len(summary(parts).splitlines()) == 2 * 1000 + 7 + sublayers
-
-
-@pytest.mark.parametrize(("tie", "matrices"), [("none", 2), ("output", 2), ("all", 1)])
-def test_tying_makes_matrices_one(tie: str, matrices: int) -> None:
-    model = built(small(**SHALLOW, tie_embeddings=tie))
-    assert sum(tuple(weight.shape) == (VOCABULARY, 8) for weight in model.weights) == matrices
-    assert (model.source_embedding is model.target_embedding) == (tie == "all")
-    assert hasattr(model, "output_layer") == (tie == "none")
-
-
-def test_one_seed_gives_one_set_of_weights_and_another_seed_another() -> None:
-    config, weights = small(**SHALLOW, tie_embeddings="none", positions="learned"), []
-    for seed in (1, 1, 2):
-        runtime.start(seed)
-        weights.append(built(config).get_weights())
-    first, again, other = weights
-    for one, two in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, two)
-    drawn = [number for number, weight in enumerate(first) if weight.ndim == 2]  # not biases and norms
-    assert len(drawn) == 5 + 3 * 4 + 2 * 2
-    assert not any(np.array_equal(first[number], other[number]) for number in drawn)
-    for one, two in combinations(drawn, 2):
-        assert not np.array_equal(first[one], first[two])  # no two parts start alike
+    assert len(summary(parts).splitlines()) > 2000
 
 
 FIRST_VALUES = {
@@ -717,12 +549,21 @@ FIRST_VALUES = {
 }  # fmt: skip
 
 
-def test_a_seed_gives_the_weights_that_it_gave_in_earlier_versions() -> None:
-    runtime.start(1)
-    config = TransformerConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=16, heads=2)
+def first_values(seed: int, **changes: Any) -> dict[str, float]:
+    """Return the first value of each matrix that a seed draws."""
+    runtime.start(seed)
+    config = TransformerConfig(encoder_layers=1, decoder_layers=1, d_model=8, d_ff=16, heads=2, **changes)
     weights = weights_of(build_model(config, 20, 30, "float32"))
-    drawn = {name: float(matrix.flat[0]) for name, matrix in weights.items() if matrix.ndim > 1}
-    assert drawn == {name: pytest.approx(value, abs=6e-5) for name, value in FIRST_VALUES.items()}
+    return {name: float(matrix.flat[0]) for name, matrix in weights.items() if matrix.ndim > 1}
+
+
+def test_a_seed_gives_the_weights_that_it_gave_in_earlier_versions() -> None:
+    assert first_values(1) == {name: pytest.approx(value, abs=6e-5) for name, value in FIRST_VALUES.items()}
+
+
+def test_no_two_parts_and_no_two_seeds_start_alike() -> None:
+    values = [v for seed in (1, 2) for v in first_values(seed, tie_embeddings="none", positions="learned").values()]
+    assert len({*values}) == len(values) == 2 * (len(FIRST_VALUES) + 3)
 
 
 @pytest.mark.parametrize("name", ["learned", "pre-norm", "book"])

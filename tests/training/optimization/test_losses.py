@@ -64,6 +64,7 @@ def test_sums_equal_numpy(loss: Loss, smoothing: float, seed: int, batch: int, l
     assert objective == pytest.approx(smoothed, rel=1e-5, abs=1e-5)
     assert right == sum(np.argmax(logits[at]) == targets[at] for at in places)
     assert tokens == len(places)
+    assert summed(loss, logits, 0 * targets, smoothing) == [0, 0, 0, 0]  # padding alone
 
 
 @LOSSES
@@ -78,32 +79,6 @@ def test_the_objective_is_that_of_keras(loss: Loss, smoothing: float) -> None:
         ours = loss(watched, tf.constant(targets), smoothing).objective
     assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
     np.testing.assert_allclose(tape.gradient(ours, watched), tape.gradient(theirs, watched), rtol=0, atol=1e-6)
-
-
-@LOSSES
-def test_equal_logits_cost_the_log_of_the_vocabulary_a_token(loss: Loss) -> None:
-    cost = 3 * np.log(VOCABULARY)
-    for smoothing in (0.0, 0.3):
-        objective, plain, _, tokens = summed(
-            loss, np.zeros([2, 3, VOCABULARY], np.float32), [[4, 2, 0], [1, 0, 0]], smoothing
-        )
-        assert [objective, plain, tokens] == pytest.approx([cost, cost, 3])
-
-
-@LOSSES
-def test_accuracy_counts_hits_outside_of_padding(loss: Loss) -> None:
-    predicted = [4, 5, 3, 0, 4]  # right, wrong, right, and two at padding: one that looks right and one that does not
-    assert summed(loss, tf.one_hot([predicted], VOCABULARY), [[4, 2, 3, 0, 0]])[2:] == [2, 3]
-
-
-@LOSSES
-@SMOOTHING
-def test_sums_over_the_parts_of_a_batch_add_up_to_those_of_the_whole(loss: Loss, smoothing: float) -> None:
-    logits, targets = example(1, batch=9)
-    whole = summed(loss, logits, targets, smoothing)
-    for starts in ([4], [1, 8], [3, 6]):
-        parts = zip(np.split(logits, starts), np.split(targets, starts), strict=True)
-        np.testing.assert_allclose(np.sum([summed(loss, *part, smoothing) for part in parts], axis=0), whole, rtol=1e-6)
 
 
 @LOSSES
@@ -141,21 +116,6 @@ def test_huge_logits_give_a_finite_loss_and_gradient(loss: Loss, magnitude: floa
 
 
 @LOSSES
-@SMOOTHING
-def test_padding_alone_counts_nothing(loss: Loss, smoothing: float) -> None:
-    logits, _ = example(4)
-    assert summed(loss, logits, np.zeros(logits.shape[:2], np.int32), smoothing) == [0, 0, 0, 0]
-
-
-@LOSSES
-@SMOOTHING
-def test_packed_tokens_give_the_sums_of_their_rows(loss: Loss, smoothing: float) -> None:
-    logits, targets = example(5)
-    rows = summed(loss, logits, targets, smoothing)
-    assert summed(loss, logits[targets != 0], targets[targets != 0], smoothing) == pytest.approx(rows, rel=1e-6)
-
-
-@LOSSES
 @pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
 def test_sums_of_rounded_logits_are_made_in_float32(loss: Loss, dtype: tf.DType) -> None:
     # The probability that the loss starts from is rounded to bfloat16, 8 bits, at random up or down for each token;
@@ -168,27 +128,36 @@ def test_sums_of_rounded_logits_are_made_in_float32(loss: Loss, dtype: tf.DType)
     assert rounded[2:] == exact[2:]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1, 0.7]),
-    transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
-)  # fmt: skip
-def test_a_projection_has_the_sums_and_gradients_of_its_logits(
-    seed: int, batch: int, length: int, smoothing: float, transposed: bool, biased: bool, packed: bool
-) -> None:
+@st.composite
+def problems(draw: st.DrawFn, passes: int) -> tuple[list[tf.Tensor], Projection, tf.Tensor]:
+    """Draw the states of each pass, a projection, and targets with padding."""
+    seed, batch, length = draw(st.integers(0, 10_000)), draw(SIZES), draw(SIZES)
+    transposed, biased, packed = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     random = np.random.default_rng(seed)
 
     def normal(*shape: int) -> tf.Tensor:
         return tf.constant(random.standard_normal(shape), tf.float32)
 
-    states, matrix = normal(batch, length, 4), normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
+    states = [normal(batch, length, 4) for _ in range(passes)]
+    matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
     targets = tf.constant(example(seed, batch, length)[1])
     if packed:
-        states, targets = tf.reshape(states, [-1, 4]), tf.reshape(targets, [-1])
-    watched = [states, matrix, *([normal(VOCABULARY)] if biased else [])]
+        states, targets = [tf.reshape(one, [-1, 4]) for one in states], tf.reshape(targets, [-1])
+    return states, Projection(matrix, normal(VOCABULARY) if biased else None, transposed), targets
+
+
+def watched_by(tape: tf.GradientTape, states: list[tf.Tensor], projection: Projection) -> list[tf.Tensor]:
+    watched = [*states, *(one for one in projection[:2] if one is not None)]
+    tape.watch(watched)
+    return watched
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(1), smoothing=st.sampled_from([0.0, 0.1, 0.7]))
+def test_a_projection_has_the_sums_and_gradients_of_its_logits(problem: tuple, smoothing: float) -> None:
+    (states,), projection, targets = problem
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch(watched)
-        projection = Projection(matrix, watched[2] if biased else None, transposed)
+        watched = watched_by(tape, [states], projection)
         ours = fused_linear_cross_entropy(states, projection, targets, smoothing)
         plain = cross_entropy(projection.logits(states), targets, smoothing)
         objectives = [3 * ours.objective, 3 * plain.objective]
@@ -199,28 +168,12 @@ def test_a_projection_has_the_sums_and_gradients_of_its_logits(
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    seed=st.integers(0, 10_000), batch=SIZES, length=SIZES, smoothing=st.sampled_from([0.0, 0.1]),
-    weight=st.sampled_from([0.5, 5.0]), transposed=st.booleans(), biased=st.booleans(), packed=st.booleans(),
-)  # fmt: skip
-def test_r_drop_has_the_sums_and_gradients_of_its_equation(
-    seed: int, batch: int, length: int, smoothing: float, weight: float, transposed: bool, biased: bool, packed: bool
-) -> None:
+@given(problem=problems(2), smoothing=st.sampled_from([0.0, 0.1]), weight=st.sampled_from([0.5, 5.0]))
+def test_r_drop_has_the_sums_and_gradients_of_its_equation(problem: tuple, smoothing: float, weight: float) -> None:
     """Half of equation 4 of Liang et al. 2021, from log_softmax, which keeps the smallest probabilities exact."""
-    random = np.random.default_rng(seed)
-
-    def normal(*shape: int) -> tf.Tensor:
-        return tf.constant(random.standard_normal(shape), tf.float32)
-
-    passes = [normal(batch, length, 4) for _ in range(2)]
-    matrix = normal(*((VOCABULARY, 4) if transposed else (4, VOCABULARY)))
-    targets = tf.constant(example(seed, batch, length)[1])
-    if packed:
-        passes, targets = [tf.reshape(states, [-1, 4]) for states in passes], tf.reshape(targets, [-1])
-    watched = [*passes, matrix, *([normal(VOCABULARY)] if biased else [])]
+    passes, projection, targets = problem
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch(watched)
-        projection = Projection(matrix, watched[3] if biased else None, transposed)
+        watched = watched_by(tape, passes, projection)
         both = tf.concat(passes, axis=0), tf.concat([targets, targets], axis=0)
         ours = fused_linear_cross_entropy(both[0], projection, both[1], smoothing, weight)
         plain = [cross_entropy(projection.logits(states), targets, smoothing) for states in passes]

@@ -1,4 +1,4 @@
-"""Muon against Keras and the singular value decomposition, and a state that a run can go on from to the bit."""
+"""Muon against Keras and the singular value decomposition."""
 
 import numpy as np
 import pytest
@@ -28,11 +28,6 @@ def gradients(step: int) -> list[tf.Tensor]:
 
 def make(values: list[tf.Variable], **settings: float) -> Muon:
     return Muon(values, WHOLE, TrainingConfig(**settings), "float32")  # type: ignore[arg-type]
-
-
-def train(optimizer: Muon, steps: range) -> None:
-    for step in steps:
-        optimizer.apply(gradients(step), tf.constant(0.05 / (1 + step % 5)))
 
 
 def test_it_equals_that_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,31 +120,6 @@ def test_weight_decay_shrinks_each_matrix_by_rate_times_decay() -> None:
     for number, start in enumerate(variables()):
         share = 0.03 if len(SHAPES[number]) == 2 else 0.0
         np.testing.assert_allclose(decayed[number], plain[number] - share * start, rtol=1e-4, atol=1e-5)
-
-
-def test_a_traced_step_equals_an_eager_one() -> None:
-    eager, traced = variables(), variables()
-    train(make(eager), range(4))
-    optimizer = make(traced)
-    step_once = tf.function(optimizer.apply)
-    for step in range(4):
-        step_once(gradients(step), tf.constant(0.05 / (1 + step % 5)))
-    for one, other in zip(eager, traced, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-
-
-def test_restored_state_goes_on_to_the_bit() -> None:
-    through, broken_off = variables(), variables()
-    train(make(through), range(9))
-    first = make(broken_off)
-    train(first, range(5))
-    state = {name: array.copy() for name, array in first.state().items()}
-    resumed = make(broken_off)
-    resumed.restore(state)
-    train(resumed, range(5, 9))
-    for one, other in zip(through, broken_off, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert resumed.steps.numpy() == 9
 
 
 def test_restore_refuses_the_state_of_another_model() -> None:

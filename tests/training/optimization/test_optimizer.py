@@ -40,6 +40,13 @@ def train(problem: Problem, adam: Adam, steps: range) -> None:
         adam.apply(problem.gradients(), tf.constant(rate(step)))
 
 
+def take_keras_step(optimizer: keras.optimizers.Optimizer, problem: Problem, step: int) -> None:
+    """Take a step with dense gradients: of an embedding's slices Keras squares each, not the sum of those of a row."""
+    optimizer.learning_rate = rate(step)
+    dense = [tf.convert_to_tensor(gradient) for gradient in problem.gradients()]
+    optimizer.apply_gradients(zip(dense, problem.variables, strict=True))
+
+
 SETTINGS = [TrainingConfig(), TrainingConfig(adam_beta_1=0.8, adam_beta_2=0.999, adam_epsilon=0.1)]
 
 
@@ -52,11 +59,8 @@ def test_adam_equals_that_of_keras(config: TrainingConfig) -> None:
         beta_1=config.adam_beta_1, beta_2=config.adam_beta_2, epsilon=config.adam_epsilon
     )
     for step in range(20):
-        adam.apply(ours.gradients(), tf.constant(rate(step)))
-        keras_adam.learning_rate = rate(step)
-        # Dense ones: of an embedding's slices Keras squares each, not the sum of those of one row.
-        dense = [tf.convert_to_tensor(gradient) for gradient in theirs.gradients()]
-        keras_adam.apply_gradients(zip(dense, theirs.variables, strict=True))
+        train(ours, adam, range(step, step + 1))
+        take_keras_step(keras_adam, theirs, step)
         for one, other in zip(ours.values(), theirs.values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
     assert adam.steps.numpy() == 20
@@ -70,13 +74,11 @@ def test_weight_decay_is_that_of_keras_on_matrices_and_leaves_vectors_alone() ->
     plain, without = Problem(), TrainingConfig()
     plain_adam = Adam(plain.variables, without)
     for step in range(20):
-        adam.apply(ours.gradients(), tf.constant(rate(step)))
-        plain_adam.apply(plain.gradients(), tf.constant(rate(step)))
-        keras_adam.learning_rate = rate(step)
-        dense = [tf.convert_to_tensor(gradient) for gradient in theirs.gradients()]
-        keras_adam.apply_gradients(zip(dense, theirs.variables, strict=True))
+        train(ours, adam, range(step, step + 1))
+        take_keras_step(keras_adam, theirs, step)
         for one, other in zip(ours.values(), theirs.values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    train(plain, plain_adam, range(20))
     assert np.abs(ours.kernel - plain.kernel).max() > 0.01
     untouched = 2  # a row of the embedding that no gradient reaches decays too
     decayed = np.prod([1 - 0.3 * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
@@ -100,38 +102,12 @@ def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
             assert not np.allclose(average, variable, atol=1e-4)
 
 
-def test_a_traced_step_equals_an_eager_one() -> None:
-    eager, traced = Problem(), Problem()
-    train(eager, Adam(eager.variables, SETTINGS[0]), range(5))
-    adam = Adam(traced.variables, SETTINGS[0])
-    step_once = tf.function(lambda learning_rate: adam.apply(traced.gradients(), learning_rate))
-    for step in range(5):
-        step_once(tf.constant(rate(step)))
-    for one, other in zip(eager.values(), traced.values(), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-
-
 def test_rows_that_no_gradient_reaches_stay_as_they_are() -> None:
     problem = Problem()
     before = problem.values()[0]
     train(problem, Adam(problem.variables, SETTINGS[0]), range(3))
     after = problem.values()[0]
     np.testing.assert_array_equal((before == after).all(axis=1), [False, False, True, False, True, False])
-
-
-def test_restored_state_goes_on_to_the_bit() -> None:
-    through, broken_off = Problem(), Problem()
-    train(through, Adam(through.variables, SETTINGS[0]), range(12))
-
-    adam = Adam(broken_off.variables, SETTINGS[0])
-    train(broken_off, adam, range(7))
-    state = {name: array.copy() for name, array in adam.state().items()}
-    resumed = Adam(broken_off.variables, SETTINGS[0])
-    resumed.restore(state)
-    train(broken_off, resumed, range(7, 12))
-    for one, other in zip(through.values(), broken_off.values(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert resumed.steps.numpy() == 12
 
 
 def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_steps() -> None:
@@ -152,29 +128,21 @@ def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_step
         assert not np.array_equal(array, adam.state()[name])
 
 
-def test_restore_refuses_a_state_with_other_shapes() -> None:
+def test_restore_refuses_a_state_with_other_shapes_or_a_hole() -> None:
     problem = Problem()
     state = Adam(problem.variables, SETTINGS[0]).state()
-    state["square_1"] = np.zeros((5, 3), np.float32)
-    with pytest.raises(ValueError, match="shape"):
-        Adam(problem.variables, SETTINGS[0]).restore(state)
+    for changes, error in (({"square_1": np.zeros((5, 3), np.float32)}, ValueError), ({"steps": None}, KeyError)):
+        changed = {name: array for name, array in (state | changes).items() if array is not None}
+        with pytest.raises(error, match=r"shape|steps"):
+            Adam(problem.variables, SETTINGS[0]).restore(changed)
 
 
 @pytest.mark.parametrize(("stored", "own"), [(2, 3), (3, 2)], ids=["fewer", "more"])
 def test_restore_refuses_the_state_of_a_model_with_fewer_or_more_variables(stored: int, own: int) -> None:
     problem = Problem()
     state = Adam(problem.variables[:stored], SETTINGS[0]).state()
-    with pytest.raises(ValueError, match=rf"of {stored} variables, the model has {own}$"):
+    with pytest.raises(ValueError, match=rf"of {stored} variables, the model has {own}"):
         Adam(problem.variables[:own], SETTINGS[0]).restore(state)
-
-
-@pytest.mark.parametrize("missing", ["steps", "square_2"])
-def test_restore_refuses_a_state_with_a_hole(missing: str) -> None:
-    problem = Problem()
-    state = Adam(problem.variables, SETTINGS[0]).state()
-    del state[missing]
-    with pytest.raises(KeyError, match=missing):
-        Adam(problem.variables, SETTINGS[0]).restore(state)
 
 
 def test_a_gradient_too_few_is_refused() -> None:

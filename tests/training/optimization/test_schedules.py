@@ -24,24 +24,6 @@ def test_rates_equal_the_formula_in_numpy(d_model: int, warmup_steps: int, scale
     np.testing.assert_allclose(rates, expected, rtol=1e-12)
 
 
-def test_the_peak_of_the_base_model() -> None:
-    assert noam_rate(4000, d_model=512, warmup_steps=4000) == pytest.approx(6.98771e-4, rel=1e-6)
-
-
-@SETTINGS
-def test_the_rate_rises_in_a_straight_line_to_its_peak_and_then_falls(
-    d_model: int, warmup_steps: int, scale: float
-) -> None:
-    first = noam_rate(1, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
-    rates = [
-        noam_rate(step, d_model=d_model, warmup_steps=warmup_steps, scale=scale)
-        for step in range(1, 2 * warmup_steps + 2)
-    ]
-    assert int(np.argmax(rates)) + 1 == warmup_steps
-    np.testing.assert_allclose(rates[:warmup_steps], first * np.arange(1, warmup_steps + 1), rtol=1e-12)
-    assert (np.diff(rates[warmup_steps - 1 :]) < 0).all()
-
-
 @given(st.integers(1, 10**6), st.integers(1, 10**5))
 def test_the_rate_never_jumps(step: int, warmup_steps: int) -> None:
     this, following = (noam_rate(at, d_model=512, warmup_steps=warmup_steps) for at in (step, step + 1))
@@ -49,23 +31,12 @@ def test_the_rate_never_jumps(step: int, warmup_steps: int) -> None:
     assert abs(following - this) <= first * (1 + 1e-9)  # no step changes it by more than the steps of the rise
 
 
-@given(st.integers(1, 10**6), st.floats(1e-3, 1e3))
-def test_scale_multiplies_the_whole_schedule(step: int, scale: float) -> None:
-    plain = noam_rate(step, d_model=256, warmup_steps=100)
-    assert noam_rate(step, d_model=256, warmup_steps=100, scale=scale) == pytest.approx(scale * plain, rel=1e-12)
-
-
-@pytest.mark.parametrize("step", [0, -1, -4000])
-def test_steps_below_one_are_refused_with_the_step(step: int) -> None:
-    with pytest.raises(ValueError, match=rf"count from 1; received {step}$"):
-        noam_rate(step, d_model=512, warmup_steps=4000)
-
-
 # --- the schedules that take their peak
 
 
 def settings(schedule: str, **changes: Any) -> TrainingConfig:
-    return TrainingConfig(schedule=schedule, peak_learning_rate=2e-3, warmup_steps=10, **changes)
+    peak = None if schedule == "noam" else 2e-3
+    return TrainingConfig(schedule=schedule, peak_learning_rate=peak, warmup_steps=10, **changes)
 
 
 STEPS = [1, 2, 9, 10, 11, 25, 49, 50, 51, 200]
@@ -76,20 +47,14 @@ def rates(training: TrainingConfig, total_steps: int | None = None, steps: list[
 
 
 @pytest.mark.parametrize("final", [0.0, 5e-4])
-def test_cosine_is_that_of_keras(final: float) -> None:
-    theirs = keras.optimizers.schedules.CosineDecay(
-        0.0, decay_steps=40, alpha=final / 2e-3, warmup_target=2e-3, warmup_steps=10
-    )
-    expected = [float(theirs(step)) for step in STEPS]
-    ours = rates(settings("cosine", decay_steps=40, final_learning_rate=final))
-    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-9)
-
-
-@pytest.mark.parametrize("final", [0.0, 5e-4])
-def test_linear_is_that_of_keras_after_the_rise(final: float) -> None:
-    theirs = keras.optimizers.schedules.PolynomialDecay(2e-3, decay_steps=40, end_learning_rate=final, power=1.0)
+@pytest.mark.parametrize("schedule", ["cosine", "linear"])
+def test_falls_are_those_of_keras(schedule: str, final: float) -> None:
+    theirs = {
+        "cosine": keras.optimizers.schedules.CosineDecay(2e-3, decay_steps=40, alpha=final / 2e-3),
+        "linear": keras.optimizers.schedules.PolynomialDecay(2e-3, 40, end_learning_rate=final, power=1.0),
+    }[schedule]
     expected = [2e-3 * step / 10 if step < 10 else float(theirs(step - 10)) for step in STEPS]
-    ours = rates(settings("linear", decay_steps=40, final_learning_rate=final))
+    ours = rates(settings(schedule, decay_steps=40, final_learning_rate=final))
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-9)
 
 
@@ -117,17 +82,15 @@ def test_without_decay_steps_the_fall_ends_with_the_run(schedule: str) -> None:
         learning_rate(1, 512, training)
 
 
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
+@pytest.mark.parametrize("schedule", ["noam", "inverse_sqrt", "cosine", "linear"])
 def test_every_schedule_rises_straight_to_its_peak_and_falls_from_there(schedule: str) -> None:
     whole = rates(settings(schedule), 300, list(range(1, 301)))
-    np.testing.assert_allclose(whole[:10], 2e-4 * np.arange(1, 11), rtol=1e-12)
+    np.testing.assert_allclose(whole[:10], whole[0] * np.arange(1, 11), rtol=1e-12)
     assert (np.diff(whole[9:]) < 0).all()
-
-
-@pytest.mark.parametrize("schedule", ["inverse_sqrt", "cosine", "linear"])
-def test_steps_below_one_are_refused_by_every_schedule(schedule: str) -> None:
-    with pytest.raises(ValueError, match=r"count from 1; received 0$"):
-        learning_rate(0, 512, settings(schedule), 100)
+    assert schedule == "noam" or whole[9] == pytest.approx(2e-3, rel=1e-12)
+    for step in (0, -4000):
+        with pytest.raises(ValueError, match=rf"count from 1; received {step}$"):
+            learning_rate(step, 512, settings(schedule), 100)
 
 
 def test_which_schedules_other_epochs_would_change() -> None:

@@ -212,19 +212,8 @@ def test_averages_follow_the_weights_in_their_order() -> None:
         np.testing.assert_allclose(average, 2 / 11 * old + 9 / 11 * weight, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("settings", [{}, ON, ON | {"micro_batches": 2}], ids=str)
-def test_a_restored_step_goes_on_to_the_bit(settings: dict) -> None:
-    through = Lesson(**settings).learn((1, GOOD)).learn((2, GOOD)).learn((3, NO_NUMBER))
-    state = {name: array.copy() for name, array in through.step.state().items()}
-    resumed = Lesson(**settings)
-    for weight, other in zip(resumed.model.trainable_variables, through.model.trainable_variables, strict=True):
-        weight.assign(other)
-    resumed.totals.sums.assign(through.totals.sums)
-    resumed.step.restore(state)
-    assert resumed.step.nonfinite_report() == through.step.nonfinite_report()
-    assert_same(resumed.learn((4, GOOD)).everything(), through.learn((4, GOOD)).everything())
-    names = {name for name in state if name.startswith("average_")}
-    assert names == ({f"average_{number}" for number in range(3)} if settings else set())
-    for missing in {"first_bad_batch", *names}:
+def test_a_state_that_lacks_an_array_is_not_restored() -> None:
+    state = Lesson(**ON).step.state()
+    for missing in ("first_bad_batch", "average_0", "average_2"):
         with pytest.raises(KeyError, match=missing):
-            Lesson(**settings).step.restore({name: array for name, array in state.items() if name != missing})
+            Lesson(**ON).step.restore({name: array for name, array in state.items() if name != missing})

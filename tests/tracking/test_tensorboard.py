@@ -1,6 +1,5 @@
-"""Trackers: what they get, in which order, after a resume, and when they fail."""
+"""TensorBoard: what event files hold, after a resume too; when they fail; what TensorBoard's own server shows."""
 
-import importlib.util
 import json
 import re
 import shutil
@@ -10,68 +9,27 @@ import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from conftest import nmt, nmt_process, outcome
+from conftest import nmt, outcome
 
 from nmt.config.schema import Config
-from nmt.errors import NotFoundError
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import (
     AverageMetrics,
     EpochMetrics,
     Sample,
-    SampleAttention,
     SampleMetrics,
     StepMetrics,
     StepValidation,
 )
-from nmt.tracking import attention
-from nmt.tracking.attention import kept
-from nmt.tracking.base import Tracker, Value
-from nmt.tracking.listener import Tracking
-from nmt.tracking.registry import TRACKERS, check_trackers, tracking
-from nmt.tracking.series import Series, hyperparameters, samples_as_markdown
+from nmt.tracking.tensorboard import Series, TensorBoard, hyperparameters, samples_as_markdown
 from nmt.training.listeners import StepEvent, ValidationEvent
 
 SAMPLE = Sample(source="im wet", reference="ich bin nass", translation="ich bin *nass* | <b>")
-ATTENTION = SampleAttention(["im", "wet", "</s>"], ["ich", "</s>"], np.eye(2, 3, dtype=np.float32))
-
-
-class Memory(Tracker):
-    """Tracker that remembers its calls."""
-
-    def __init__(self, run: Run, calls: list[tuple[Any, ...]], fails_at: str = "") -> None:
-        self.calls, self.fails_at = calls, fails_at
-        self._take("open", run.name)
-
-    def _take(self, name: str, *values: Any) -> None:
-        if name == self.fails_at:
-            raise OSError(28, "No space left on device")
-        self.calls.append((name, *values))
-
-    def hyperparameters(self, values: Mapping[str, Value]) -> None:
-        self._take("hyperparameters", values["training.seed"])
-
-    def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        self._take("scalars", step, sorted(values))
-
-    def text(self, step: int, name: str, markdown: str) -> None:
-        self._take("text", step, name)
-
-    def image(self, step: int, name: str, png: bytes) -> None:
-        assert png.startswith(b"\x89PNG")
-        self._take("image", step, name)
-
-    def flush(self) -> None:
-        self._take("flush")
-
-    def close(self) -> None:
-        self._take("close")
 
 
 def steps(step: int, epoch: int = 1, tokens: int = 100, seconds: float = 2.0) -> StepMetrics:
@@ -93,13 +51,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return create_run("first", Config(), [])
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pictures be the same few bytes, for tests that do not look at them."""
-    monkeypatch.setattr(attention, "draw", lambda sample, heading, details: b"\x89PNG")
-
-
-def follow(run: Run, numbers: range, listener: Tracking) -> None:
+def follow(run: Run, numbers: range, listener: TensorBoard) -> None:
     """Train epochs of 10 steps, as the loop and the metrics file do."""
     listener.on_start()
     for number in numbers:
@@ -110,7 +62,7 @@ def follow(run: Run, numbers: range, listener: Tracking) -> None:
         done = epoch(number)
         run.append_metrics(done)
         run.append_metrics(SampleMetrics(epoch=number, step=done.step, samples=[SAMPLE]))
-        listener.on_epoch(ValidationEvent(done, [SAMPLE], True, [ATTENTION]))
+        listener.on_epoch(ValidationEvent(done, [SAMPLE], True))
 
 
 def test_series_of_each_record() -> None:
@@ -150,84 +102,11 @@ def test_hyperparameters_are_plain_values() -> None:
     assert all(isinstance(value, bool | int | float | str) for value in values.values())
 
 
-def test_a_tracker_gets_everything_in_order(run: Run) -> None:
-    calls: list[tuple[Any, ...]] = []
-    listener = Tracking(run, {"memory": lambda run: Memory(run, calls)}, pytest.fail)
-    follow(run, range(1, 2), listener)
-    average = AverageMetrics(epochs=[1], step=10, validation_loss=0.5, validation_accuracy=0.75)
-    listener.on_end(average)
-    listener.close()
-    listener.close()
-    kinds = [call[0] for call in calls]
-    assert kinds == [
-        "open", "hyperparameters", "flush", "scalars", "scalars", "text", "image", "flush", "scalars", "close",
-    ]  # fmt: skip
-    assert [call[1:] for call in calls if call[0] == "image"] == [(10, "attention/1")]
-    assert calls[-2] == ("scalars", 10, ["average/accuracy", "average/loss"])
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_after_a_kill_the_record_is_that_of_the_metrics_file(run: Run) -> None:
-    first: list[tuple[Any, ...]] = []
-    listener = Tracking(run, {"memory": lambda run: Memory(run, first)}, pytest.fail)
-    follow(run, range(1, 3), listener)
-    checkpoint = run.metrics_path.read_bytes()
-    follow(run, range(3, 4), Tracking(run, {"memory": lambda run: Memory(run, [])}, pytest.fail))
-    listener.close()
-    run.restore_metrics(checkpoint)  # as a resume does: epoch 3 is trained again
-
-    again: list[tuple[Any, ...]] = []
-    listener = Tracking(run, {"memory": lambda run: Memory(run, again)}, pytest.fail)
-    follow(run, range(3, 4), listener)
-    listener.close()
-
-    whole: list[tuple[Any, ...]] = []
-    listener = Tracking(run, {"memory": lambda run: Memory(run, whole)}, pytest.fail)
-    listener.on_start()
-    listener.close()
-    shown = {"scalars", "text", "image"}
-    assert sorted(call for call in again if call[0] in shown) == sorted(call for call in whole if call[0] in shown)
-    assert sorted(call for call in again if call[0] == "image") == [
-        ("image", step, "attention/1") for step in (10, 20, 30)
-    ]
-    assert [step for step, _, _ in kept(run)] == [10, 20, 30]
-
-
-@pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("fails_at", ["open", "hyperparameters", "scalars", "image", "flush", "close"])
-def test_a_tracker_that_fails_is_switched_off_with_one_warning(fails_at: str, run: Run) -> None:
-    good: list[tuple[Any, ...]] = []
-    bad: list[tuple[Any, ...]] = []
-    warnings: list[str] = []
-    openers: dict[str, Callable[[Run], Tracker]] = {
-        "bad": lambda run: Memory(run, bad, fails_at), "good": lambda run: Memory(run, good),
-    }  # fmt: skip
-    listener = Tracking(run, openers, warnings.append)
-    follow(run, range(1, 4), listener)
-    listener.on_end(None)
-    listener.close()
-    assert len(warnings) == 1
-    assert "Tracker bad is switched off: [Errno 28] No space left on device. Training goes on." in warnings[0]
-    assert [call[0] for call in good].count("scalars") == 6 and good[-1] == ("close",)
-    assert bad == good[: len(bad)]
-
-
-def test_a_missing_package_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for name in TRACKERS:
-        with pytest.raises(NotFoundError, match=rf"pip install 'nmt\[{name}\]'"):
-            check_trackers([name])
-    check_trackers([])
-
-
-# --- TensorBoard
-
-
 def events(run: Run) -> Any:
     """Return TensorBoard's reader of the event files of a run."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    everything = {"tensors": 0, "scalars": 0, "images": 0}
+    everything = {"tensors": 0, "scalars": 0}
     return EventAccumulator(str(run.events_path), everything).Reload()
 
 
@@ -239,29 +118,35 @@ def scalar_steps(run: Run, tag: str) -> list[tuple[int, float]]:
 
 def test_event_files_hold_each_step_once_however_often_they_are_written(run: Run) -> None:
     for numbers in (range(1, 3), range(3, 4), range(0)):
-        listener = tracking(run, ["tensorboard"], pytest.fail)
+        listener = TensorBoard(run, pytest.fail)
         follow(run, numbers, listener)
         listener.close()
     assert len([*run.events_path.iterdir()]) == 1
     assert scalar_steps(run, "train/loss") == [(5, 2.0), (15, 2.0), (25, 2.0)]
     assert [step for step, _ in scalar_steps(run, "validation/accuracy")] == [10, 20, 30]
     tags = events(run).Tags()["tensors"]
-    assert {"attention/1", "samples", "best/accuracy", "_hparams_/session_start_info"} <= set(tags)
+    assert {"samples", "best/accuracy", "_hparams_/session_start_info"} <= set(tags)
 
 
 def test_tensorboard_notices_files_that_no_longer_grow(run: Run) -> None:
     warnings: list[str] = []
-    listener = tracking(run, ["tensorboard"], warnings.append)
+    listener = TensorBoard(run, warnings.append)
     listener.on_start()
     listener.on_validation(ValidationEvent(epoch(1), [], True))
-    while not events(run).Tags()["tensors"]:
-        time.sleep(0.01)
+    assert events(run).Tags()["tensors"]
     shutil.rmtree(run.events_path)
     listener.on_validation(ValidationEvent(epoch(2), [], True))
     listener.on_validation(ValidationEvent(epoch(3), [], True))
     listener.close()
     [warning] = warnings
-    assert "Tracker tensorboard is switched off: checkpoints/first/events does not grow any more" in warning
+    assert "The record for TensorBoard is switched off: checkpoints/first/events does not grow any more" in warning
+
+
+def test_an_error_switches_the_record_off_with_one_warning(run: Run) -> None:
+    warnings: list[str] = []
+    run.events_path.write_text("in the way")
+    follow(run, range(1, 3), TensorBoard(run, warnings.append))
+    assert len(warnings) == 1 and "Training goes on." in warnings[0]
 
 
 TRACKED = ("--set", "training.trackers=[tensorboard]", "--set", "training.decode_validation=8")
@@ -289,8 +174,6 @@ def test_a_killed_run_ends_in_the_same_bits_and_the_same_events(project: Path, m
         (record.step, pytest.approx(record.loss, rel=1e-6)) for record in records if isinstance(record, StepMetrics)
     ]
     epochs = [record.step for record in killed.epochs()]
-    pictures = [event.step for event in events(killed).Tensors("attention/1")]
-    assert pictures == sorted(set(pictures)) and set(epochs[3:]) <= set(pictures) <= set(epochs), "drawn in a thread"
     assert [event.step for event in events(killed).Tensors("samples")] == epochs
     [mean] = killed.averages()
     assert scalar_steps(killed, "average/bleu") == [(mean.step, pytest.approx(mean.validation_bleu, rel=1e-6))]
@@ -336,12 +219,6 @@ def test_tensorboard_shows_all_of_a_run(server: Callable[..., Any], project: Pat
     assert server("/data/plugin/text/tags") == {name: ["samples"]}
     texts = server("/data/plugin/text/text?" + urllib.parse.urlencode({"run": name, "tag": "samples"}))
     assert run.samples()[-1].samples[0].source in texts[-1]["text"] and "<td>" in texts[-1]["text"]
-    assert set(server("/data/plugin/images/tags")[name]) == {f"attention/{number}" for number in (1, 2, 3)}
-    query = urllib.parse.urlencode({"run": name, "tag": "attention/1", "sample": 0})
-    pictures = server(f"/data/plugin/images/images?{query}")
-    assert [picture["step"] for picture in pictures] == [record.step for record in run.epochs()][2:]  # since tracking
-    png = server("/data/plugin/images/individualImage?" + pictures[-1]["query"])
-    assert png.startswith(b"\x89PNG")
     statuses = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
     asked = {"allowedStatuses": statuses, "colParams": [], "startIndex": 0, "sliceSize": 10}
     [group] = server("/data/plugin/hparams/session_groups", asked)["sessionGroups"]
@@ -350,29 +227,3 @@ def test_tensorboard_shows_all_of_a_run(server: Callable[..., Any], project: Pat
     scores = {metric["name"]["tag"]: metric["value"] for metric in group["metricValues"]}
     best = max(record.validation_accuracy for record in run.epochs())
     assert scores["best/accuracy"] == pytest.approx(best, rel=1e-6)
-
-
-# --- Trackio
-
-
-@pytest.mark.slow
-def test_trackio_gets_the_same_once(project: Path) -> None:
-    if importlib.util.find_spec("trackio") is None:
-        pytest.skip("needs the extra trackio")
-    command = ("train", "--run", "base", "--set", "training.trackers=[trackio]", "--set", "training.epochs=3")
-    nmt_process(*command, cwd=project)  # Trackio keeps to the folder in which it was loaded
-    said = nmt_process(*command[:-2], cwd=project).stdout
-    assert "Recorded for trackio." in said
-    code = (
-        "import json, nmt.tracking.trackio, trackio; from trackio.sqlite_storage import SQLiteStorage as S; "
-        "print(json.dumps([[r.name for r in trackio.Api().runs('nmt')], S.get_logs('nmt', 'base')]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=project, env=None, capture_output=True, text=True, check=True
-    )
-    names, logs = json.loads(done.stdout)
-    assert names == ["base"]
-    run = Run(project / "checkpoints" / "base")
-    recorded = [entry["step"] for entry in logs if "train/loss" in entry]
-    assert recorded == [record.step for record in run.metrics() if isinstance(record, StepMetrics)]
-    assert sum("attention/1" in entry for entry in logs) == 1 and sum("samples" in entry for entry in logs) == 3
