@@ -122,7 +122,7 @@ def training_configs(draw: st.DrawFn) -> TrainingConfig:
     falls = schedule in {"cosine", "linear"}
     return TrainingConfig(
         epochs=draw(COUNTS),
-        batch_size=draw(st.just("auto") | st.integers(1, 2**24)),
+        batch_size=draw(st.integers(1, 2**24)),
         reshuffle=draw(st.booleans()),
         seed=draw(SEEDS),
         schedule=schedule,
