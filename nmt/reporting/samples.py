@@ -1,22 +1,21 @@
 """Translations of the sample sentences over training, with the words that changed."""
 
 import difflib
+from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from nmt.reporting.facts import EN_DASH, RunFacts
+from nmt.reporting.facts import RunFacts
 from nmt.runs.epoch_ranges import in_ranges
-from nmt.runs.metrics import EpochMetrics, SampleMetrics
-
-KEPT, ADDED, REMOVED = "kept", "added", "removed"
+from nmt.runs.metrics import SampleMetrics
 
 
 class Piece(NamedTuple):
     """Part of a translation."""
 
     text: str
-    change: str
-    """``KEPT``, ``ADDED``, or ``REMOVED`` since the translation before."""
+    change: Literal["kept", "added", "removed"]
+    """Change since the translation before."""
 
 
 class Stage(NamedTuple):
@@ -34,15 +33,15 @@ class SampleHistory(NamedTuple):
 
     source: str
     reference: str
-    by_run: list[tuple[int, list[Stage]]]
-    """Index of the run, and its stages in order."""
+    by_run: dict[str, list[Stage]]
+    """Stages in order, by name of the run."""
 
 
-def sample_histories(runs: list[RunFacts]) -> list[SampleHistory]:
+def sample_histories(runs: Sequence[RunFacts]) -> list[SampleHistory]:
     """Return the sample sentences of all runs; runs with the same sentence share an entry."""
-    found: dict[tuple[str, str], list[tuple[int, list[Stage]]]] = {}
-    for number, facts in enumerate(runs):
-        ends = {record.step for record in facts.records if isinstance(record, EpochMetrics)}
+    found: dict[tuple[str, str], dict[str, list[Stage]]] = {}
+    for facts in runs:
+        ends = {record.step for record in facts.epochs}
         # Key: source and reference. Value: translations with their times, an epoch or "step 1,500".
         history: dict[tuple[str, str], list[tuple[int | str, str]]] = {}
         for record in facts.records:
@@ -51,7 +50,7 @@ def sample_histories(runs: list[RunFacts]) -> list[SampleHistory]:
                 for sample in record.samples:
                     history.setdefault((sample.source, sample.reference), []).append((time, sample.translation))
         for sentence, translations in history.items():
-            found.setdefault(sentence, []).append((number, _stages(translations, sentence[1])))
+            found.setdefault(sentence, {})[facts.name] = _stages(translations, sentence[1])
     return [SampleHistory(*sentence, by_run) for sentence, by_run in found.items()]
 
 
@@ -69,7 +68,7 @@ def _stages(translations: list[tuple[int | str, str]], reference: str) -> list[S
 def _when(times: list[int | str]) -> str:
     epochs = [time for time in times if isinstance(time, int)]
     if len(epochs) == len(times):
-        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", EN_DASH)
+        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", "\N{EN DASH}")
     first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
     return first if len(times) == 1 else f"{first} to {last}"
 
@@ -80,16 +79,15 @@ def changes(before: str | None, after: str) -> list[Piece]:
     The pieces are words. A text without spaces, Chinese for example, is compared by characters.
     """
     if before is None:
-        return [Piece(after, KEPT)] if after else []
+        return [Piece(after, "kept")] if after else []
     by_words = " " in before or " " in after
     old, new = (text.split(" ") if by_words else [*text] for text in (before, after))
     glue = " " if by_words else ""
-    pieces = []
+    pieces = list[Piece]()
     for change, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
         None, old, new, autojunk=False
     ).get_opcodes():
-        if change == "delete":
-            pieces.append(Piece(glue.join(old[old_start:old_end]), REMOVED))
-        else:
-            pieces.append(Piece(glue.join(new[new_start:new_end]), KEPT if change == "equal" else ADDED))
-    return [Piece(f"{glue if index else ''}{piece.text}", piece.change) for index, piece in enumerate(pieces)]
+        words = old[old_start:old_end] if change == "delete" else new[new_start:new_end]
+        text = f"{glue if pieces else ''}{glue.join(words)}"
+        pieces.append(Piece(text, "removed" if change == "delete" else "kept" if change == "equal" else "added"))
+    return pieces
