@@ -1,41 +1,33 @@
 """Attention of translations to their sources."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from nmt.errors import DataError, NmtError
 from nmt.reporting.charts import attention_figure
-from nmt.reporting.facts import RunFacts
+from nmt.runs.directory import Run
 
 DEFAULT_SENTENCES = 3
 
 
 class AttentionMap(NamedTuple):
-    """Attention of a translation to its source."""
+    """Attention of a translation to its source, the mean over the heads of the last layer."""
 
     run: str
     sentence: str
     translation: str
     figure: Markup
-    """Mean over the heads of the last layer."""
-
-
-class AttentionReport(NamedTuple):
-    """Maps of all runs, and what has none."""
-
-    maps: list[AttentionMap]
-    """Maps of the first sentence by all runs, then of the second ..."""
-    notes: list[str]
-    """Runs without maps, each with the reason in words."""
 
 
 class SentenceError(DataError):
     """Sentence that a run cannot translate."""
 
 
-def draw_attention(runs: Sequence[RunFacts], sentences: Sequence[str], warn: Callable[[str], None]) -> AttentionReport:
+def draw_attention(
+    runs: Sequence[Run], sentences: Sequence[str], warn: Callable[[str], None]
+) -> tuple[list[AttentionMap], list[str]]:
     """Translate sentences with each run, and return its attention; a run without weights does not stop the report.
 
     Args:
@@ -43,49 +35,44 @@ def draw_attention(runs: Sequence[RunFacts], sentences: Sequence[str], warn: Cal
         sentences: raw sentences; none for the first sample sentences of each run.
         warn: called with each problem.
 
+    Returns:
+        Maps of the first sentence by all runs, then of the second ...; runs without maps, each with the reason.
+
     Raises:
         SentenceError: for a sentence without words.
     """
     maps: list[AttentionMap] = []
     notes: list[str] = []
-    for facts in runs:
-        samples = facts.run.samples()[-1:]
+    for run in runs:
+        samples = run.samples()[-1:]
         texts = [*sentences] or [sample.source for last in samples for sample in last.samples[:DEFAULT_SENTENCES]]
         if not texts:
-            notes.append(f"{facts.name} has no sample sentences. --sentence TEXT names others.")
+            notes.append(f"{run.name} has no sample sentences. --sentence TEXT names others.")
             continue
         try:
-            maps += _maps_of_run(facts, texts)
+            maps += _maps(run, texts)
         except SentenceError:
             raise
         except NmtError as error:
-            notes.append(f"{facts.name}: {error}")
+            notes.append(f"{run.name}: {error}")
             warn(f"No attention of {notes[-1]}")
     order = [*dict.fromkeys(found.sentence for found in maps)]
-    return AttentionReport(sorted(maps, key=lambda found: order.index(found.sentence)), notes)
+    return sorted(maps, key=lambda found: order.index(found.sentence)), notes
 
 
-def _maps_of_run(facts: RunFacts, texts: list[str]) -> list[AttentionMap]:
+def _maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
     from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
 
-    translator = Translator.load(facts.run)
+    translator = Translator.load(run)
     for text in texts:
         if not translator.source.encode(text):
             raise SentenceError(
-                f"Sentence {text[:60]!r} has no words after the normalization of run {facts.name}. A map of attention "
+                f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. A map of attention "
                 "needs a word at least. Give another sentence."
             )
     translations = translator.translate(texts, [repr(text[:60]) for text in texts])
-    return [
-        AttentionMap(
-            facts.name, text, translation.text,
-            attention_figure(
-                attention.weights[-1].mean(axis=0),
-                translator.source.pieces(attention.source),
-                translator.target.pieces(attention.target),
-            ),
-        )
-        for text, translation, attention in zip(
-            texts, translations, translator.attention(texts, translations), strict=True
-        )
-    ]  # fmt: skip
+    attentions = translator.attention(texts, translations)
+    for text, translation, attention in zip(texts, translations, attentions, strict=True):
+        source, target = translator.source.pieces(attention.source), translator.target.pieces(attention.target)
+        figure = attention_figure(attention.weights[-1].mean(axis=0), source, target)
+        yield AttentionMap(run.name, text, translation.text, figure)

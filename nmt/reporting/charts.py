@@ -1,5 +1,6 @@
 """Figures of the page: those of ``nmt plot``, small, as SVG in the colours and the font of the page."""
 
+import contextlib
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from nmt.errors import NotFoundError
 from nmt.evaluation.by_length import LengthBucket
 from nmt.plotting.attention import Tokens, draw_matrix
 from nmt.plotting.by_length import draw_by_length
-from nmt.plotting.comparison import METRICS, draw_comparison, values_of
+from nmt.plotting.comparison import METRICS, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses
 from nmt.plotting.figures import empty_figure
 from nmt.plotting.schedule import draw_schedule
@@ -23,7 +24,7 @@ from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_box
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
-WIDTH, HEIGHT = 4.8, 3.9  # inches, at which the text of a figure is about as large as that of the page; with a title
+WIDTH, HEIGHT = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
 NAME = 0.075  # inches of a character beside the curves
 # Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
 VARIABLES = {
@@ -43,9 +44,11 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
     draws: list[Callable[[Figure], None]] = []
     if several or in_epochs or len(run.epochs()) < 2:
         for name, metric in METRICS.items():
-            measured = [one for one in runs if _has_points(partial(values_of, one, metric, "steps"))]
-            if measured:
-                draws.append(partial(draw_comparison, runs=measured, metric=name, by="steps"))
+            column = metric.of_steps or metric.of_epochs or ""
+            measured = [
+                one for one in runs if any(getattr(record, column, None) is not None for record in one.metrics())
+            ]
+            draws += [partial(draw_comparison, runs=measured, metric=name, by="steps")] if measured else []
     else:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
     if not several:
@@ -53,29 +56,21 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
     longest = min(34, max(len(one.name) for one in runs)) if several else 0
     for draw in draws:
         figure = _small_figure(WIDTH + NAME * longest)
-        if _has_points(partial(draw, figure)):
+        with contextlib.suppress(NotFoundError):  # no points yet
+            draw(figure)
             title = figure.texts[0].get_text().replace("\n", " ")
             yield title, as_svg(figure, f"{title}: {', '.join(one.name for one in runs)}")
-
-
-def _has_points(read: Callable[[], object]) -> bool:
-    """Return whether something that reads the points of a curve finds any."""
-    try:
-        read()
-    except NotFoundError:
-        return False
-    return True
 
 
 def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Markup]]:
     """Yield title and figure of each metric by source length."""
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
-        systems = {
-            name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in buckets[0].scores.systems
-        }
+        names = buckets[0].scores.systems
+        systems = {name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in names}
         figure = _small_figure(WIDTH)
         lengths, counts = [bucket.lengths for bucket in buckets], [bucket.scores.sentences for bucket in buckets]
         draw_by_length(figure, "", lengths, counts, {metric: systems})
+        figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
         yield f"{metric} by source length", as_svg(figure, f"{metric} by source length: {', '.join(systems)}")
 
 
@@ -131,5 +126,5 @@ def _in_colours_of_page(tag: str) -> str:
         tag,
     )  # fmt: skip
     return re.sub(
-        "#[0-9a-f]{6}(?=\")", lambda color: f"var({VARIABLES[color[0]]})" if color[0] in VARIABLES else color[0], tag
+        '#[0-9a-f]{6}(?=")', lambda color: f"var({VARIABLES[color[0]]})" if color[0] in VARIABLES else color[0], tag
     )

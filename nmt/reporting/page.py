@@ -4,9 +4,9 @@ A page is light or dark as the reader's system is, fits a telephone, and has no 
 """
 
 import base64
-import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,39 +14,20 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from nmt.config.schema import Config
+from nmt.data.manifest import SIDES, Manifest
 from nmt.errors import NmtError
 from nmt.evaluation import text as words
 from nmt.evaluation.result import Evaluation, EvaluationRecord
-from nmt.reporting import tables
-from nmt.reporting.attention import AttentionReport
+from nmt.reporting.attention import AttentionMap
 from nmt.reporting.charts import curve_figures, length_figures
-from nmt.reporting.facts import Fact, RunFacts, duration
+from nmt.reporting.facts import RunFacts, duration
 from nmt.reporting.samples import sample_histories
-from nmt.reporting.verdict import verdict
 from nmt.version import version
 
 GENERATOR = "nmt report"
 """Value of the meta element by which a page is known as a report."""
-
-
-class ScoreReport(NamedTuple):
-    """Results of evaluations, and what could not be scored."""
-
-    records: list[EvaluationRecord]
-    """Results; runs with the same test split share one."""
-    problems: list[str]
-    """Runs without scores, each with the reason in words."""
-
-
-class SentenceRow(NamedTuple):
-    """A sentence in the table of all translations."""
-
-    number: str
-    """Line number, from 1, and a dagger if the sentence is in a training split."""
-    texts: list[str]
-    """Source, if known, and R references."""
-    translations: list[tuple[str, float]]
-    """Translation by each system, and its chrF."""
+ABSENT = "\N{EN DASH}"
 
 
 def check_page(path: Path) -> None:
@@ -60,88 +41,119 @@ def check_page(path: Path) -> None:
 
 
 def run_page(
-    runs: Sequence[RunFacts], scores: ScoreReport, attention: AttentionReport, machine: dict[str, str]
+    runs: Sequence[RunFacts],
+    records: Sequence[EvaluationRecord] = (),
+    problems: Sequence[str] = (),
+    maps: Sequence[AttentionMap] = (),
+    notes: Sequence[str] = (),
+    machine: dict[str, str] | None = None,
 ) -> str:
     """Return the page of a run, or of several compared.
 
     Args:
         runs: the runs.
-        scores: their scores.
-        attention: their attention.
-        machine: versions and processor of this machine, empty where nothing was computed.
+        records: evaluations of them.
+        problems: runs that could not be scored, each with the reason.
+        maps: attention of some sentences.
+        notes: runs without maps, each with the reason.
+        machine: versions and processor of this machine; None where nothing was computed.
     """
     manifests = {facts.manifest.model_dump_json(): facts.manifest for facts in runs}
     return _render(
         "run.html",
         title=", ".join(facts.name for facts in runs),
         runs=runs,
-        verdict=verdict(runs, scores.records),
-        scores=scores,
+        records=records,
+        problems=problems,
         charts=list(curve_figures([facts.run for facts in runs])),
         samples=sample_histories(runs),
-        attention=attention,
-        differences=tables.differences([facts.config for facts in runs]),
-        manifests=list(manifests.values()),
-        machines=[list(_machine(facts)) for facts in runs],
-        machine=machine,
+        maps=maps,
+        notes=notes,
+        settings=settings_table(runs),
+        datasets=[(manifest, split_table(manifest)) for manifest in manifests.values()],
+        machine=machine or {},
     )
 
 
-def _machine(facts: RunFacts) -> Iterator[Fact]:
-    tokens, seconds = (sum(getattr(epoch, key) for epoch in facts.epochs) for key in ("target_tokens", "seconds"))
-    speed = f", {tokens / seconds:,.0f} target tokens/s" if seconds else ""
-    yield Fact("training steps", f"{duration(seconds)} for {tokens:,} target tokens{speed}")
-    for name, value in facts.environment.items():
-        yield Fact(name, value)
+class Table(NamedTuple):
+    """Headings and rows of text."""
+
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def settings_table(runs: Sequence[RunFacts]) -> Table:
+    """Return the keys whose values differ between the configurations of runs; of one run, from their defaults."""
+    if len(runs) > 1:
+        return Table(["key", *(facts.name for facts in runs)], _differences([facts.config for facts in runs]))
+    config = runs[0].config
+    defaults = config.model_copy(update={name: type(section)() for name, section in config})
+    changed = [row for row in _differences([config, defaults]) if row[2] != "auto"]  # that it was resolved is no change
+    return Table(["key", "value", "default"], changed)
+
+
+def _differences(configs: Sequence[Config]) -> list[list[str]]:
+    """Return each key whose values differ, followed by the value in each configuration, as the file has it."""
+    flat = [
+        {
+            f"{section}.{key}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for section, values in config.model_dump().items()
+            for key, value in values.items()
+        }
+        for config in configs
+    ]
+    rows = {key: [values.get(key, ABSENT) for values in flat] for of_run in flat for key in of_run}
+    return [[key, *values] for key, values in rows.items() if len(set(values)) > 1]
+
+
+def split_table(manifest: Manifest) -> Table:
+    """Return the statistics of the splits of a dataset, a column for each."""
+    splits, unit = list(manifest.splits.values()), manifest.unit
+    rows = [["pairs", *(f"{split.pairs:,}" for split in splits)]]
+    for side in SIDES:
+        rows.append([f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)])
+        if all(split.percentiles for split in splits):
+            percents = " / ".join(f"{percent}%" for percent in splits[0].percentiles[side])
+            values = [" / ".join(map(str, split.percentiles[side].values())) for split in splits]
+            rows.append([f"{side} length at {percents}", *values])
+        rows.append([f"longest {side}", *(f"{split.longest[side]:,}" for split in splits)])
+        shares = [f"{split.unknown[side] / max(1, split.tokens[side]):.2%}" for split in splits]
+        rows.append([f"unknown {side} {unit}", *shares])
+    rows.append(["source is in training", ABSENT, *(f"{split.sources_in_training:,}" for split in splits[1:])])
+    return Table(["", *manifest.splits], rows)
 
 
 def evaluation_page(evaluation: Evaluation) -> str:
     """Return the page of an evaluation: scores, settings, and every translation."""
-    record, texts = evaluation.record, evaluation.texts
-    count = len(texts.references)
-    references = ["reference"] if count == 1 else [f"reference {number}" for number in range(1, count + 1)]
+    texts, count = evaluation.texts, len(evaluation.texts.references)
+    names = ["reference"] if count == 1 else [f"reference {number}" for number in range(1, count + 1)]
     return _render(
         "evaluation.html",
-        title="Evaluation of " + ", ".join(system.name for system in record.systems),
-        record=record,
-        columns=[*([] if texts.sources is None else ["source"]), *references],
-        sentences=list(_sentence_rows(evaluation)),
+        title="Evaluation of " + ", ".join(system.name for system in evaluation.record.systems),
+        record=evaluation.record,
+        given=dict(zip(["source", *names], [texts.sources, *texts.references], strict=True)),
+        texts=texts,
+        trained_on=set(evaluation.record.overlap.numbers),
     )
-
-
-def _sentence_rows(evaluation: Evaluation) -> Iterator[SentenceRow]:
-    texts, trained_on = evaluation.texts, set(evaluation.record.overlap.numbers)
-    lines = [*([] if texts.sources is None else [texts.sources]), *texts.references]
-    for index in range(evaluation.record.test_set.sentences):
-        translations = [(of_system[index], texts.chrf[name][index]) for name, of_system in texts.translations.items()]
-        dagger = "†" if index + 1 in trained_on else ""
-        yield SentenceRow(f"{index + 1}{dagger}", [of_text[index] for of_text in lines], translations)
 
 
 def _render(template: str, **content: Any) -> str:
     style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
     # The source expression that allows an inline element of this text alone (CSP 3, section 2.3.1).
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return html_environment().get_template(template).render(
-        generator=GENERATOR,
-        nmt=version(),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
-        style=Markup(style),  # a file of the package
-        written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        **content,
-    )  # fmt: skip
-
-
-@functools.cache
-def html_environment() -> Environment:
-    """Return the environment of the templates, with the words and tables that they show."""
     environment = Environment(
         loader=PackageLoader("nmt.reporting"),
         autoescape=True,
         undefined=StrictUndefined,  # a misspelled name is an error, not an empty cell
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
-    environment.globals |= {"words": words, "tables": tables, "length_figures": length_figures}
-    return environment
+    environment.globals |= {"words": words, "length_figures": length_figures, "duration": duration}
+    return environment.get_template(template).render(
+        generator=GENERATOR,
+        nmt=version(),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        style=Markup(style),  # a file of the package
+        written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        **content,
+    )

@@ -8,9 +8,9 @@ from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.progress import EvaluationProgress
 from nmt.evaluation.result import EvaluationRecord
 from nmt.evaluation.test_set import TEST_TEXTS
-from nmt.reporting.attention import AttentionReport, draw_attention
-from nmt.reporting.facts import RunFacts, read_facts
-from nmt.reporting.page import GENERATOR, ScoreReport, check_page, run_page
+from nmt.reporting.attention import draw_attention
+from nmt.reporting.facts import RunFacts
+from nmt.reporting.page import GENERATOR, check_page, run_page
 from nmt.runs.directory import Run
 from nmt.storage.atomic import write_text
 
@@ -69,19 +69,21 @@ def write_report(
         NmtError: for another file in place of the report, and if a file of a run is damaged.
     """
     check_path(path)
-    facts = [read_facts(run) for run in runs]
+    facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and (fact.run.weights_epochs or fact.run.step_weights)]
-    scores = score_runs(trained, progress or EvaluationProgress(), warn)
-    maps = draw_attention(facts, sentences, warn) if attention else AttentionReport([], [])
+    records, problems = score_runs(trained, progress or EvaluationProgress(), warn)
+    maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
-    if scores.records or maps.maps:
+    if records or maps:
         from nmt.runtime import environment  # noqa: PLC0415 - it loads TensorFlow, which has computed by now
 
         machine = environment()
-    write_text(path, run_page(facts, scores, maps, machine))
+    write_text(path, run_page(facts, records, problems, maps, notes, machine))
 
 
-def score_runs(runs: Sequence[RunFacts], progress: EvaluationProgress, warn: Callable[[str], None]) -> ScoreReport:
+def score_runs(
+    runs: Sequence[RunFacts], progress: EvaluationProgress, warn: Callable[[str], None]
+) -> tuple[list[EvaluationRecord], list[str]]:
     """Translate the test split of each run with its settings of decoding, and score the translations.
 
     Runs with the same test split are compared: the first of them is the baseline. A run that cannot be scored, because
@@ -91,6 +93,9 @@ def score_runs(runs: Sequence[RunFacts], progress: EvaluationProgress, warn: Cal
         runs: the runs.
         progress: observer of each evaluation.
         warn: called with each problem.
+
+    Returns:
+        Results, of which runs with the same test split share one; runs without scores, each with the reason.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for facts in runs:
@@ -103,4 +108,4 @@ def score_runs(runs: Sequence[RunFacts], progress: EvaluationProgress, warn: Cal
         except NmtError as error:
             problems.append(f"{', '.join(names)}: {error}")
             warn(f"No scores of {problems[-1]}")
-    return ScoreReport(records, problems)
+    return records, problems

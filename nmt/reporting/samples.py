@@ -1,21 +1,19 @@
 """Translations of the sample sentences over training, with the words that changed."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
 from nmt.reporting.facts import RunFacts
-from nmt.runs.epoch_ranges import in_ranges
 from nmt.runs.metrics import SampleMetrics
 
 
 class Piece(NamedTuple):
-    """Part of a translation."""
+    """Part of a translation, and its change since the translation before."""
 
     text: str
     change: Literal["kept", "added", "removed"]
-    """Change since the translation before."""
 
 
 class Stage(NamedTuple):
@@ -23,9 +21,8 @@ class Stage(NamedTuple):
 
     when: str
     """Times of the translation, such as "epochs 3-5"."""
+    translation: str
     pieces: list[Piece]
-    is_reference: bool
-    """Whether the translation is the reference."""
 
 
 class SampleHistory(NamedTuple):
@@ -50,27 +47,24 @@ def sample_histories(runs: Sequence[RunFacts]) -> list[SampleHistory]:
                 for sample in record.samples:
                     history.setdefault((sample.source, sample.reference), []).append((time, sample.translation))
         for sentence, translations in history.items():
-            found.setdefault(sentence, {})[facts.name] = _stages(translations, sentence[1])
+            found.setdefault(sentence, {})[facts.name] = list(_stages(translations))
     return [SampleHistory(*sentence, by_run) for sentence, by_run in found.items()]
 
 
-def _stages(translations: list[tuple[int | str, str]], reference: str) -> list[Stage]:
-    """Return the translations, equal neighbours merged."""
-    stages: list[Stage] = []
+def _stages(translations: list[tuple[int | str, str]]) -> Iterator[Stage]:
+    """Yield the translations, equal neighbours merged."""
     before: str | None = None
     for translation, group in groupby(translations, key=lambda entry: entry[1]):
         times = [time for time, _ in group]
-        stages.append(Stage(_when(times), changes(before, translation), translation.strip() == reference.strip()))
+        first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
+        if first == last:
+            when = first
+        elif all(isinstance(time, int) for time in times):
+            when = f"epochs {times[0]}\N{EN DASH}{times[-1]}"
+        else:
+            when = f"{first} to {last}"
+        yield Stage(when, translation, changes(before, translation))
         before = translation
-    return stages
-
-
-def _when(times: list[int | str]) -> str:
-    epochs = [time for time in times if isinstance(time, int)]
-    if len(epochs) == len(times):
-        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", "\N{EN DASH}")
-    first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
-    return first if len(times) == 1 else f"{first} to {last}"
 
 
 def changes(before: str | None, after: str) -> list[Piece]:

@@ -68,13 +68,7 @@ def report(
         )
     from nmt.runs.directory import find_run
 
-    runs = [find_run(name) for name in run or [None]]
-    names = [found.name for found in runs]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise NmtError(
-            f"--run {repeated} was given {names.count(repeated)} times. A report shows each run once. Leave out its "
-            "repeats."
-        )
+    runs = [find_run(name) for name in dict.fromkeys(run)] if run else [find_run(None)]
     from nmt.cli.commands.evaluate import TerminalProgress
     from nmt.reporting.report import default_path, write_report
 
