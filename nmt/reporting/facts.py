@@ -1,6 +1,7 @@
 """Facts of a run, read from its folder, without TensorFlow."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.manifest import read_manifest
@@ -10,9 +11,6 @@ from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
 from nmt.training.checkpoints import newest_environment
-
-METRIC_NAMES = {"accuracy": "accuracy", "loss": "loss", "bleu": "BLEU", "chrf": "chrF"}
-"""Names of the scores of a validation, by the suffix of their fields."""
 
 
 class Fact(NamedTuple):
@@ -39,7 +37,12 @@ class RunFacts:
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
         self.parameters = count_weights(parts_of(self.config.model, self.manifest.vocabulary))
         self.environment = newest_environment(run)
-        self.lineage, self.hidden_ancestors = lineage(run)
+        runs, self.hidden_ancestors = lineage(run)
+        self.ancestors = [
+            f"weights of {child.config().training.start_from}, trained on "
+            f"{read_manifest(ancestor.dataset_path).settings.dataset}"
+            for child, ancestor in pairwise(runs)
+        ]
 
     @property
     def summary(self) -> list[Fact]:
@@ -65,7 +68,8 @@ class RunFacts:
         value = float(getattr(best, f"validation_{by}"))
         shown = f"{value:.1%}" if by == "accuracy" else f"{value:.3f}" if by == "loss" else f"{value:.1f}"
         place = f"epoch {best.epoch}" if isinstance(best, EpochMetrics) else f"step {best.step:,}"
-        return Fact("Best validation", shown, f"{METRIC_NAMES[by]}, {place}, loss {best.validation_loss:.3f}")
+        name = {"bleu": "BLEU", "chrf": "chrF"}.get(by, by)
+        return Fact("Best validation", shown, f"{name}, {place}, loss {best.validation_loss:.3f}")
 
 
 def duration(seconds: float) -> str:

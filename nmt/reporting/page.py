@@ -125,16 +125,10 @@ def split_table(manifest: Manifest) -> Table:
 
 def evaluation_page(evaluation: Evaluation) -> str:
     """Return the page of an evaluation: scores, settings, and every translation."""
-    texts, count = evaluation.texts, len(evaluation.texts.references)
-    names = ["reference"] if count == 1 else [f"reference {number}" for number in range(1, count + 1)]
-    return _render(
-        "evaluation.html",
-        title="Evaluation of " + ", ".join(system.name for system in evaluation.record.systems),
-        record=evaluation.record,
-        given=dict(zip(["source", *names], [texts.sources, *texts.references], strict=True)),
-        texts=texts,
-        trained_on=set(evaluation.record.overlap.numbers),
-    )
+    record = evaluation.record
+    title = "Evaluation of " + ", ".join(system.name for system in record.systems)
+    trained_on = set(record.overlap.numbers)
+    return _render("evaluation.html", title=title, record=record, texts=evaluation.texts, trained_on=trained_on)
 
 
 def _render(template: str, **content: Any) -> str:

@@ -14,32 +14,10 @@ from nmt.reporting.page import GENERATOR, check_page, run_page
 from nmt.runs.directory import Run
 from nmt.storage.atomic import write_text
 
-HEAD_BYTES = 4096  # of a report that tell what it is
-
 
 def default_path(runs: Sequence[Run]) -> Path:
     """Return the file of a report unless another is given: in the folder of the first run."""
     return runs[0].folder / ("report.html" if len(runs) == 1 else "comparison.html")
-
-
-def check_path(path: Path) -> None:
-    """Refuse a file that is no page, or that would replace another file than a report.
-
-    Raises:
-        NmtError: for another suffix than .html.
-        ConflictError: if the file exists and is no report.
-    """
-    check_page(path)
-    if path.is_dir() or (path.exists() and not _is_report(path)):
-        raise ConflictError(
-            f"{path} exists and is no report of nmt. A report replaces an earlier report alone. Choose another file, "
-            "or remove this one."
-        )
-
-
-def _is_report(path: Path) -> bool:
-    with path.open("rb") as file:
-        return f'<meta name="generator" content="{GENERATOR}'.encode() in file.read(HEAD_BYTES)
 
 
 def write_report(
@@ -66,9 +44,16 @@ def write_report(
         warn: called with what could not be computed.
 
     Raises:
-        NmtError: for another file in place of the report, and if a file of a run is damaged.
+        NmtError: for another suffix than .html, and if a file of a run is damaged.
+        ConflictError: if the file exists and is no report.
     """
-    check_path(path)
+    check_page(path)
+    head = f'<meta name="generator" content="{GENERATOR}'.encode()
+    if path.is_dir() or (path.exists() and head not in path.read_bytes()[:4096]):
+        raise ConflictError(
+            f"{path} exists and is no report of nmt. A report replaces an earlier report alone. Choose another file, "
+            "or remove this one."
+        )
     facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and (fact.run.weights_epochs or fact.run.step_weights)]
     records, problems = score_runs(trained, progress or EvaluationProgress(), warn)

@@ -20,7 +20,7 @@ class Stage(NamedTuple):
     """A translation, and how long it stayed."""
 
     when: str
-    """Times of the translation, such as "epochs 3-5"."""
+    """Times of the translation, such as "epoch 3 to 5"."""
     translation: str
     pieces: list[Piece]
 
@@ -39,11 +39,10 @@ def sample_histories(runs: Sequence[RunFacts]) -> list[SampleHistory]:
     found: dict[tuple[str, str], dict[str, list[Stage]]] = {}
     for facts in runs:
         ends = {record.step for record in facts.epochs}
-        # Key: source and reference. Value: translations with their times, an epoch or "step 1,500".
-        history: dict[tuple[str, str], list[tuple[int | str, str]]] = {}
+        history: dict[tuple[str, str], list[tuple[str, str]]] = {}  # by source and reference: time, translation
         for record in facts.records:
             if isinstance(record, SampleMetrics):
-                time = record.epoch if record.step in ends else f"step {record.step:,}"
+                time = f"epoch {record.epoch}" if record.step in ends else f"step {record.step:,}"
                 for sample in record.samples:
                     history.setdefault((sample.source, sample.reference), []).append((time, sample.translation))
         for sentence, translations in history.items():
@@ -51,18 +50,13 @@ def sample_histories(runs: Sequence[RunFacts]) -> list[SampleHistory]:
     return [SampleHistory(*sentence, by_run) for sentence, by_run in found.items()]
 
 
-def _stages(translations: list[tuple[int | str, str]]) -> Iterator[Stage]:
+def _stages(translations: list[tuple[str, str]]) -> Iterator[Stage]:
     """Yield the translations, equal neighbours merged."""
     before: str | None = None
     for translation, group in groupby(translations, key=lambda entry: entry[1]):
         times = [time for time, _ in group]
-        first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
-        if first == last:
-            when = first
-        elif all(isinstance(time, int) for time in times):
-            when = f"epochs {times[0]}\N{EN DASH}{times[-1]}"
-        else:
-            when = f"{first} to {last}"
+        unit = times[0].partition(" ")[0]
+        when = times[0] if len(times) == 1 else f"{times[0]} to {times[-1].removeprefix(f'{unit} ')}"
         yield Stage(when, translation, changes(before, translation))
         before = translation
 

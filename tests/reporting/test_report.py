@@ -171,7 +171,7 @@ def test_settings_that_differ_are_shown() -> None:
 def test_changes_of_a_sample_and_ancestors_are_shown() -> None:
     page = page_of(made_run("child", 2, start_from="old:2"))
     assert re.search(r"ein hund läuft <ins>läuft</ins> hier", page.html)
-    assert "child , trained on old, from weights of old:2 old , trained on old, from initial" in page.text
+    assert "child , trained on old from weights of old:2, trained on old" in page.text
     assert "no longer in checkpoints/" in page_of(made_run("orphan", 1, start_from="gone:best")).text
 
 
