@@ -102,6 +102,7 @@ def test_the_page_names_no_address_and_forbids_all() -> None:
         assert all(str(attributes[name])[:5] in ("data:", attributes[name]) or str(attributes[name])[0] == "#"
                    for name in attributes if name.endswith("href"))  # fmt: skip
         assert tag not in ("iframe", "object", "embed", "form", "base", "script")
+    assert [tag for tag, _ in page.elements].count("style") == 1
     [policy] = [value["content"] for tag, value in page.elements if "Content-Security-Policy" in value.values()]
     assert str(policy).startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in str(policy) and "*" not in str(policy)
@@ -160,9 +161,10 @@ def test_scores_stand_with_signatures_and_significance() -> None:
 
 
 def test_settings_that_differ_are_shown() -> None:
-    runs = [made_run("first", batch_size=64, clip_norm=0.5), made_run("second", 2)]
+    runs = [made_run("first", batch_size=64, clip_norm=0.5, precision="float32"), made_run("second", 2)]
     alone = page_of(runs[0]).text.partition("All keys")[0]
     assert "training.clip_norm 0.5 null" in alone and "training.batch_size" not in alone
+    assert "training.precision" not in alone  # by default "auto", which every run resolves
     both = page_of(*runs).text
     assert "key first second" in both and "training.clip_norm 0.5 null" in both
     assert "training.seed" not in both and "clip_norm: 0.5" in both  # all keys, as the file has them
