@@ -25,7 +25,7 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
 WIDTH, HEIGHT = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
-NAME = 0.075  # inches of a character beside the curves
+NAME, LONGEST_BESIDE = 0.075, 26  # inches of a character beside the curves; characters of a name there, else below
 # Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
 VARIABLES = {
     **{color: f"--s{number}" for number, one in enumerate(COLORS) for color in (one.lower(), readable(one))},
@@ -53,9 +53,9 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
     if not several:
         draws.append(partial(draw_speed, run=run))
-    longest = min(34, max(len(one.name) for one in runs)) if several else 0
+    longest = max(len(one.name) for one in runs) if several else 0
     for draw in draws:
-        figure = _small_figure(WIDTH + NAME * longest)
+        figure = _small_figure(WIDTH + NAME * longest if longest <= LONGEST_BESIDE else WIDTH)
         with contextlib.suppress(NotFoundError):  # no points yet
             draw(figure)
             title = figure.texts[0].get_text().replace("\n", " ")
