@@ -29,7 +29,7 @@ WINGS: dict[str, str] = {
     "tracking": "errors config runs runtime training",
     "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "reporting": "errors storage config runtime models runs data decoding evaluation training",
+    "reporting": "errors storage config runtime models runs data decoding evaluation training plotting",
     "api": "errors extras config runs data decoding evaluation training recipes tracking",
     "serving": "errors extras storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
@@ -144,7 +144,7 @@ def test_modules_load_tensorflow_and_templates_only_where_they_are_used() -> Non
         module for module in sorted(MODULES)
         if not module.startswith("__") and not any(f"{module}.".startswith(f"{name}.") for name in WITH_TENSORFLOW)
     ]  # fmt: skip
-    without_report = ["evaluation.evaluate", "evaluation.reports.text", "cli.commands.evaluate"]
+    without_report = ["evaluation.evaluate", "evaluation.text", "cli.commands.evaluate"]
     code = "\n".join(
         f"for module in {modules}: __import__('nmt.' + module)\nassert {absent!r} not in sys.modules, {absent!r}"
         for modules, absent in ((without_report, "jinja2"), (light, "tensorflow"))

@@ -1,32 +1,28 @@
 """Translations of the sample sentences over training, with the words that changed."""
 
 import difflib
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from nmt.reporting.facts import EN_DASH, RunFacts
-from nmt.runs.epoch_ranges import in_ranges
-from nmt.runs.metrics import EpochMetrics, SampleMetrics
-
-KEPT, ADDED, REMOVED = "kept", "added", "removed"
+from nmt.reporting.facts import RunFacts
+from nmt.runs.metrics import SampleMetrics
 
 
 class Piece(NamedTuple):
-    """Part of a translation."""
+    """Part of a translation, and its change since the translation before."""
 
     text: str
-    change: str
-    """``KEPT``, ``ADDED``, or ``REMOVED`` since the translation before."""
+    change: Literal["kept", "added", "removed"]
 
 
 class Stage(NamedTuple):
     """A translation, and how long it stayed."""
 
     when: str
-    """Times of the translation, such as "epochs 3-5"."""
+    """Times of the translation, such as "epoch 3 to 5"."""
+    translation: str
     pieces: list[Piece]
-    is_reference: bool
-    """Whether the translation is the reference."""
 
 
 class SampleHistory(NamedTuple):
@@ -34,44 +30,35 @@ class SampleHistory(NamedTuple):
 
     source: str
     reference: str
-    by_run: list[tuple[int, list[Stage]]]
-    """Index of the run, and its stages in order."""
+    by_run: dict[str, list[Stage]]
+    """Stages in order, by name of the run."""
 
 
-def sample_histories(runs: list[RunFacts]) -> list[SampleHistory]:
+def sample_histories(runs: Sequence[RunFacts]) -> list[SampleHistory]:
     """Return the sample sentences of all runs; runs with the same sentence share an entry."""
-    found: dict[tuple[str, str], list[tuple[int, list[Stage]]]] = {}
-    for number, facts in enumerate(runs):
-        ends = {record.step for record in facts.records if isinstance(record, EpochMetrics)}
-        # Key: source and reference. Value: translations with their times, an epoch or "step 1,500".
-        history: dict[tuple[str, str], list[tuple[int | str, str]]] = {}
+    found: dict[tuple[str, str], dict[str, list[Stage]]] = {}
+    for facts in runs:
+        ends = {record.step for record in facts.epochs}
+        history: dict[tuple[str, str], list[tuple[str, str]]] = {}  # by source and reference: time, translation
         for record in facts.records:
             if isinstance(record, SampleMetrics):
-                time = record.epoch if record.step in ends else f"step {record.step:,}"
+                time = f"epoch {record.epoch}" if record.step in ends else f"step {record.step:,}"
                 for sample in record.samples:
                     history.setdefault((sample.source, sample.reference), []).append((time, sample.translation))
         for sentence, translations in history.items():
-            found.setdefault(sentence, []).append((number, _stages(translations, sentence[1])))
+            found.setdefault(sentence, {})[facts.name] = list(_stages(translations))
     return [SampleHistory(*sentence, by_run) for sentence, by_run in found.items()]
 
 
-def _stages(translations: list[tuple[int | str, str]], reference: str) -> list[Stage]:
-    """Return the translations, equal neighbours merged."""
-    stages: list[Stage] = []
+def _stages(translations: list[tuple[str, str]]) -> Iterator[Stage]:
+    """Yield the translations, equal neighbours merged."""
     before: str | None = None
     for translation, group in groupby(translations, key=lambda entry: entry[1]):
         times = [time for time, _ in group]
-        stages.append(Stage(_when(times), changes(before, translation), translation.strip() == reference.strip()))
+        unit = times[0].partition(" ")[0]
+        when = times[0] if len(times) == 1 else f"{times[0]} to {times[-1].removeprefix(f'{unit} ')}"
+        yield Stage(when, translation, changes(before, translation))
         before = translation
-    return stages
-
-
-def _when(times: list[int | str]) -> str:
-    epochs = [time for time in times if isinstance(time, int)]
-    if len(epochs) == len(times):
-        return f"epoch{'s' if len(epochs) > 1 else ''} {in_ranges(sorted({*epochs}))}".replace("-", EN_DASH)
-    first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
-    return first if len(times) == 1 else f"{first} to {last}"
 
 
 def changes(before: str | None, after: str) -> list[Piece]:
@@ -80,16 +67,15 @@ def changes(before: str | None, after: str) -> list[Piece]:
     The pieces are words. A text without spaces, Chinese for example, is compared by characters.
     """
     if before is None:
-        return [Piece(after, KEPT)] if after else []
+        return [Piece(after, "kept")] if after else []
     by_words = " " in before or " " in after
     old, new = (text.split(" ") if by_words else [*text] for text in (before, after))
     glue = " " if by_words else ""
-    pieces = []
+    pieces = list[Piece]()
     for change, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
         None, old, new, autojunk=False
     ).get_opcodes():
-        if change == "delete":
-            pieces.append(Piece(glue.join(old[old_start:old_end]), REMOVED))
-        else:
-            pieces.append(Piece(glue.join(new[new_start:new_end]), KEPT if change == "equal" else ADDED))
-    return [Piece(f"{glue if index else ''}{piece.text}", piece.change) for index, piece in enumerate(pieces)]
+        words = old[old_start:old_end] if change == "delete" else new[new_start:new_end]
+        text = f"{glue if pieces else ''}{glue.join(words)}"
+        pieces.append(Piece(text, "removed" if change == "delete" else "kept" if change == "equal" else "added"))
+    return pieces

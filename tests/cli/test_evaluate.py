@@ -91,11 +91,13 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
 
 def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> None:
     reference = str(DATA / "test.target.txt")
-    table = nmt("evaluate", "--hypothesis", reference, "--reference", reference, "--report", "r.md", cwd=project).stdout
+    table = nmt(
+        "evaluate", "--hypothesis", reference, "--reference", reference, "--report", "p.html", cwd=project
+    ).stdout
     assert "100.0 (100.0 ± 0.0)" in table
     assert "Not compared with training" in table
     assert "tok:13a|smooth:exp" in table
-    assert (project / "r.md").read_text().count("\n| ") > len(lines(project / reference))
+    assert (project / "p.html").read_text().count('<tr id="line-') == len(lines(project / reference))
 
 
 @pytest.mark.slow
@@ -122,8 +124,8 @@ def test_systems_are_scored_by_source_length_in_a_table_and_a_figure(project: Pa
     assert (project / "new" / "lengths.png").read_bytes().startswith(b"\x89PNG")
 
     files = ["--hypothesis", "r", "--source", "s", "--reference", "r", "--by-length"]
-    table = nmt("evaluate", *files, "--report", "r.md", cwd=project).stdout
-    assert "Scores by source length" in table and "Scores by source length" in (project / "r.md").read_text()
+    table = nmt("evaluate", *files, "--report", "p.html", cwd=project).stdout
+    assert "Scores by source length" in table and "Scores by source length" in (project / "p.html").read_text()
     assert not list(project.glob("*.png"))
     assert json.loads(nmt("evaluate", *files[:-1], "--json", cwd=project).stdout)["by_length"] == []
 

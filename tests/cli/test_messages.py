@@ -642,7 +642,7 @@ $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model cannot 
 $ nmt evaluate --metric blue  => There is no metric 'blue' (did you mean 'bleu'?)
 $ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13a'?) for BLEU
 $ nmt evaluate --metric chrf --tokenize char  => --tokenize char has no effect on chrf
-$ nmt evaluate --report scores.pdf  => A report cannot be written as '.pdf'
+$ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md'
 $ nmt evaluate --figure lengths.png  => --figure has no effect
 $ printf 'eins\n' > few.de
 $ nmt evaluate --hypothesis few.de --reference few.de --by-length  => --by-length cannot be computed
@@ -678,15 +678,10 @@ $ cp -r checkpoints/base checkpoints/other && cp data/other/manifest.json checkp
 $ nmt evaluate --run base --run other  => The test split of 'other' (dataset other) differs
 
 # --- nmt report ------------------------------------------------------------------------------------------------------
-$ nmt report --run base --run base  => --run base was given 2 times
-$ nmt report --no-scores --scores-of scores.json  => --scores-of scores.json contradicts --no-scores
 $ nmt report --no-attention --sentence 'im thirsty'  => --sentence 'im thirsty' has no effect with --no-attention
 $ nmt report --output report.pdf  => The report cannot be written to 'report.pdf'
 $ echo mine > mine.html
 $ nmt report --output mine.html --no-scores --no-attention  => mine.html exists and is no report of nmt
-$ nmt report --scores-of scores.json  => There is no file scores.json of scores
-$ echo '{}' > scores.json
-$ nmt report --scores-of scores.json --no-attention  => scores.json is not what nmt evaluate --json prints
 $ nmt report --no-scores --sentence '...'  => Sentence '...' has no words after the normalization of run base
 
 # --- nmt fetch -------------------------------------------------------------------------------------------------------

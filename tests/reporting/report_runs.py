@@ -1,7 +1,5 @@
 """Runs with records of any kind, and readers of the page, for the tests of the report."""
 
-import base64
-import json
 import re
 import tarfile
 from html.parser import HTMLParser
@@ -17,11 +15,12 @@ from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
 from nmt.evaluation.scoring import Score, Scores
 from nmt.reporting.attention import AttentionMap
+from nmt.reporting.charts import attention_figure
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepMetrics
 
 ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
-VOID = {"meta", "link", "br", "input", "path", "rect", "circle"}
+VOID = {"meta", "link", "br"}
 
 
 def unpack(folder: Path) -> None:
@@ -83,15 +82,10 @@ def evaluation(*names: str, p_value: float = 0.01) -> EvaluationRecord:
     )
 
 
-def attention_map(
-    layers: int = 2, heads: int = 2, source: str = "a dog runs", target: str = "ein hund"
-) -> AttentionMap:
+def attention_map(source: str = "a dog runs", target: str = "ein hund") -> AttentionMap:
     words, translated = source.split(), target.split()
-    weights = np.random.default_rng(1).dirichlet(np.ones(len(words)), (layers, heads, len(translated)))
-    return AttentionMap(
-        run=0, sentence=source, translation=target, source=words, target=translated, layers=layers, heads=heads,
-        all_heads=heads, weights=base64.b64encode(np.rint(weights * 255).astype(np.uint8).tobytes()).decode(),
-    )  # fmt: skip
+    weights = np.random.default_rng(1).dirichlet(np.ones(len(words)), len(translated))
+    return AttentionMap("first", source, target, attention_figure(weights, words, translated))
 
 
 class Page(HTMLParser):
@@ -123,8 +117,3 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.texts).split())
-
-    @property
-    def data(self) -> dict[str, Any]:
-        [found] = re.findall(r'<script type="application/json" id="data-of-page">(.*?)</script>', self.html, re.S)
-        return dict(json.loads(found))

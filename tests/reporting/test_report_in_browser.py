@@ -1,6 +1,5 @@
 """The page in headless Chromium, from a file, and with scores and attention that were computed."""
 
-import base64
 import contextlib
 import json
 import shutil
@@ -12,18 +11,14 @@ import pytest
 from report_runs import Page, attention_map, evaluation, made_run, sampled, unpack
 
 from nmt.evaluation.evaluate import evaluate
-from nmt.reporting.attention import AttentionReport
-from nmt.reporting.facts import read_facts
-from nmt.reporting.page import render
+from nmt.reporting.facts import RunFacts
+from nmt.reporting.page import run_page
 from nmt.reporting.report import write_report
-from nmt.reporting.scores import ScoreReport
 from nmt.runs.directory import RUNS, Run
 
 selenium = pytest.importorskip("selenium", reason="needs the package selenium, of the extra dev")
 
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService  # noqa: E402 - it may be absent
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 pytestmark = pytest.mark.slow
 FLAGS = (
@@ -56,10 +51,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.chdir(folder):
         runs = [made_run("first"), made_run("a-second-run-with-a-name-that-is-quite-long-for-a-telephone", 5, 0.05)]
         runs[1].append_metrics(sampled(6, 200, HOSTILE, f"{'long' * 30} {HOSTILE}"))
-        facts = [read_facts(run) for run in runs]
-        scores = ScoreReport([evaluation(*(run.name for run in runs))], [HOSTILE])
-        maps = [attention_map(source=" ".join(["word"] * 40)), attention_map(1, 1, HOSTILE)]
-        html = render(facts, scores, AttentionReport(maps, []), {"device": HOSTILE})
+        maps = [attention_map(" ".join(["word"] * 40)), attention_map(HOSTILE)]
+        records = [evaluation(*(run.name for run in runs))]
+        html = run_page([RunFacts(run) for run in runs], records, [HOSTILE], maps, [], {"device": HOSTILE})
     path = folder / "page.html"
     path.write_text(html, encoding="utf-8")
     return path
@@ -71,29 +65,28 @@ def requested(driver: Chrome) -> list[str]:
     return [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
 
 
-def resize(driver: Chrome, width: int) -> None:
+def show(driver: Chrome, page: Path, width: int, scheme: str = "light") -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    still = [{"name": "prefers-reduced-motion", "value": "reduce"}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": still})
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    driver.get(page.as_uri())
 
 
-def run(driver: Chrome, code: str, *arguments: object) -> Any:
-    return driver.execute_script(code, *arguments)
+def run(driver: Chrome, code: str) -> Any:
+    return driver.execute_script(code)
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_the_page_requests_nothing_and_fits_every_width(driver: Chrome, page: Path, width: int) -> None:
-    resize(driver, width)
     requested(driver)
     driver.get_log("browser")
-    driver.get(page.as_uri())
-    for details in driver.find_elements("css selector", "details"):
-        run(driver, "arguments[0].open = true", details)
+    show(driver, page, width)
+    run(driver, "for (const details of document.querySelectorAll('details')) details.open = true")
     assert run(driver, "return document.documentElement.scrollWidth") <= width
     outside = run(
         driver,
-        "return [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, svg, .hidden') &&"
+        "return [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, svg *') &&"
         " e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 120))",
     )
     assert not outside
@@ -102,69 +95,25 @@ def test_the_page_requests_nothing_and_fits_every_width(driver: Chrome, page: Pa
     assert driver.title.startswith("first, a-second-run")
 
 
-def test_charts_show_values_and_hide_lines(driver: Chrome, page: Path) -> None:
-    resize(driver, 1280)
-    driver.get(page.as_uri())
-    plot = driver.find_element("css selector", "[data-chart='0'] .plot")
-    tip = plot.find_element("css selector", ".tip")
-    assert not tip.is_displayed()
-    ActionChains(driver).move_to_element(plot).perform()
-    assert tip.is_displayed() and "first, training" in tip.text
-    plot.send_keys(Keys.HOME)
-    spoken = plot.get_attribute("aria-valuetext")
-    assert spoken.startswith("step 10, first, training 4.100")
-    assert plot.get_attribute("role") == "slider"
-    plot.send_keys(Keys.ARROW_RIGHT)
-    assert plot.get_attribute("aria-valuetext").startswith("step 20, first, training 4.050, first, validation 4.200")
-    plot.send_keys(Keys.ESCAPE)
-    assert not tip.is_displayed()
-
-    lines = "return document.querySelectorAll(\"[data-chart='0'] .plot > svg > .line\").length"
-    assert run(driver, lines) == 4
-    button = driver.find_element("css selector", "[data-chart='0'] .legend button")
-    button.click()
-    assert button.get_attribute("aria-pressed") == "false"
-    assert run(driver, lines) == 3
-    button.click()
-    for unit in ("epoch", "tokens", "minutes"):
-        run(driver, "document.querySelector(arguments[0]).click()", f"#units [value={unit}]")
-        assert run(driver, lines) == 4
-    plot.send_keys(Keys.END)
-    assert plot.get_attribute("aria-valuetext").startswith("minute 0.4")
-    assert run(driver, "return document.querySelectorAll('.plot > svg').length") == len(
-        driver.find_elements("css selector", ".plot")
-    )
-
-
-def test_maps_of_attention_show_the_weights_of_a_head(driver: Chrome, page: Path) -> None:
-    resize(driver, 1280)
-    driver.get(page.as_uri())
-    figure = driver.find_element("css selector", "[data-map='0']")
-    found = Page(page.read_text()).data["maps"][0]
-    weights = list(base64.b64decode(found["weights"]))
-    layer, head = figure.find_elements("css selector", "select")
-    layer.send_keys("1 of 2")
-    head.send_keys("2 of 2")
-    scroll = figure.find_element("css selector", ".scroll")
-    run(driver, "arguments[0].focus()", scroll)
-    for key in (Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT):
-        scroll.send_keys(key)
-    columns = len(found["source"])
-    weight = weights[(1 * 2 + 1) * columns + 1] / 255  # layer 1, head 2, second row and column
-    assert figure.find_element("css selector", ".readout").text == f"hund \N{RIGHTWARDS ARROW} word: {weight:.2f}"
-    assert not driver.find_elements("css selector", "[data-map='1'] select")
-
-
-def test_without_a_script_the_charts_are_there(driver: Chrome, page: Path) -> None:
-    resize(driver, 360)
-    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-    try:
-        driver.get(page.as_uri())
-        assert len(driver.find_elements("css selector", "[data-chart] .plot > svg[role=img] .line")) > 4
-        assert not driver.find_element("css selector", "#units").is_displayed()
-        assert driver.find_elements("css selector", "[data-map] .cells path")
-    finally:
-        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_light_or_dark_as_the_page_is(driver: Chrome, page: Path, scheme: str) -> None:
+    show(driver, page, 1280, scheme)
+    # Luminance of the page; the least contrast of a text or curve to it (WCAG 2.2).
+    code = """
+    const light = (color) => color.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255).map(
+        (v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4
+    ).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const page = light(getComputedStyle(document.querySelector('section')).backgroundColor);
+    const contrast = (c) => (Math.max(light(c), page) + 0.05) / (Math.min(light(c), page) + 0.05);
+    const texts = [...document.querySelectorAll('svg text')].map((e) => contrast(getComputedStyle(e).fill));
+    const lines = [...document.querySelectorAll('.charts path[stroke-width="1.8"]')].map(
+        (e) => contrast(getComputedStyle(e).stroke));
+    return [page, texts.length, Math.min(...texts), lines.length, Math.min(...lines)];
+    """
+    luminance, texts, worst_text, lines, worst_line = run(driver, code)
+    assert (luminance > 0.9) if scheme == "light" else (luminance < 0.05)
+    assert texts > 100 and worst_text >= 4.5
+    assert lines > 14 and worst_line >= 3
 
 
 def test_scores_and_attention_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +125,5 @@ def test_scores_and_attention_are_computed(tmp_path: Path, monkeypatch: pytest.M
     for score in record.scores.systems["old"].values():
         assert f"{score.score:.1f} ({score.mean:.1f} ± {score.ci:.1f})" in page.text
     assert all(signature in page.text for signature in record.scores.signatures.values())
-    [found] = page.data["maps"]
-    assert len(found["source"]) > 1 and found["layers"] == 1
-    assert "TensorFlow" in page.text
+    assert {"im", "thirsty", "attention weight"} <= set(page.texts)
+    assert "tensorflow" in page.text

@@ -118,7 +118,7 @@ def evaluate(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write a page with scores and all translations: FILE.html or FILE.md.",
+            help="Write a page of HTML with scores and all translations.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -183,7 +183,7 @@ def evaluate(
         nmt evaluate --run base --export ctranslate2-int8
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
-    from nmt.evaluation.reports.text import terminal_report
+    from nmt.evaluation.text import terminal_report
     from nmt.storage.atomic import write_text
 
     runs, hypotheses = run or [], hypothesis or []
@@ -199,9 +199,9 @@ def evaluate(
             "in. Leave it out."
         )
     if report is not None:  # the only use of the library for templates
-        from nmt.evaluation.reports.page import check_report_format, render_report
+        from nmt.reporting.page import check_page, evaluation_page
 
-        check_report_format(report.suffix)
+        check_page(report)
     if figure is not None:
         _check_figure(figure, by_length=by_length)
     with contextlib.closing(TerminalProgress(output)) as progress:
@@ -214,7 +214,7 @@ def evaluate(
     width = shutil.get_terminal_size().columns
     typer.echo(record.model_dump_json(indent=2) if as_json else terminal_report(record, width))
     if report is not None:
-        write_text(report, render_report(evaluation, report.suffix))
+        write_text(report, evaluation_page(evaluation))
     if figure is not None:
         from nmt.plotting.figures import save
 

@@ -16,7 +16,6 @@ def report(
     run: Annotated[
         list[str] | None,
         typer.Option(
-            "--run",
             metavar="RUN",
             help="Run in checkpoints/. Default: the run trained last. Repeat to compare; the first is the baseline.",
             rich_help_panel=RUN,
@@ -25,18 +24,8 @@ def report(
     sentence: Annotated[
         list[str] | None,
         typer.Option(
-            "--sentence",
             metavar="TEXT",
             help="Show the attention of this sentence. Repeatable. Default: the first sample sentences.",
-            rich_help_panel=CONTENT,
-        ),
-    ] = None,
-    scores_of: Annotated[
-        Path | None,
-        typer.Option(
-            "--scores-of",
-            metavar="FILE",
-            help="Show these scores, which nmt evaluate --json printed, instead of computing them.",
             rich_help_panel=CONTENT,
         ),
     ] = None,
@@ -53,18 +42,10 @@ def report(
             "-o",
             metavar="FILE",
             help="File to write. Default: report.html in the folder of the run, of several runs comparison.html in "
-            "that of the first.",
+            "that of the first. An earlier report is replaced.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Replace a file that is no report. An earlier report is replaced without it.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
 ) -> None:
     """Write a page about a run, or about several compared.
 
@@ -80,8 +61,6 @@ def report(
         nmt report --run base --sentence "im thirsty"
         nmt report --run base --no-scores --no-attention
     """
-    if no_scores and scores_of is not None:
-        raise NmtError(f"--scores-of {scores_of} contradicts --no-scores. Leave one of them out.")
     if no_attention and sentence:
         raise NmtError(
             f"--sentence {sentence[0][:60]!r} has no effect with --no-attention: it chooses what attention is shown "
@@ -89,21 +68,14 @@ def report(
         )
     from nmt.runs.directory import find_run
 
-    runs = [find_run(name) for name in run] if run else [find_run(None)]
-    names = [found.name for found in runs]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise NmtError(
-            f"--run {repeated} was given {names.count(repeated)} times. A report shows each run once. Leave out its "
-            "repeats."
-        )
+    runs = [find_run(name) for name in dict.fromkeys(run)] if run else [find_run(None)]
     from nmt.cli.commands.evaluate import TerminalProgress
     from nmt.reporting.report import default_path, write_report
 
-    path = output if output is not None else default_path(runs)
+    path = output or default_path(runs)
     with contextlib.closing(TerminalProgress(None)) as progress:
         write_report(
-            runs, path, scored=not no_scores, scores_of=scores_of, attention=not no_attention,
-            sentences=sentence or (), overwrite=overwrite, progress=progress,
+            runs, path, scored=not no_scores, attention=not no_attention, sentences=sentence or (), progress=progress,
             warn=lambda problem: typer.echo(f"nmt: {problem}", err=True),
         )  # fmt: skip
     typer.echo(path)

@@ -91,20 +91,6 @@ def score_notes(record: EvaluationRecord) -> Iterator[str]:
         )
 
 
-def settings_lines(record: EvaluationRecord) -> Iterator[str]:
-    """Yield in words what reproduces these scores, beside the signatures."""
-    for system in record.systems:
-        if system.decoding is not None:
-            settings = system.decoding.model_dump(exclude=SAMPLING).items()
-            yield (
-                f"{system.name}: run {system.run} at epoch {system.epoch}, trained on dataset {system.dataset}; "
-                f"{', '.join(f'{key} {value}' for key, value in settings)}"
-            )
-    for file, digest in record.test_set.sha256.items():
-        yield f"{file}: SHA-256 {digest}"
-    yield f"nmt {record.nmt}, sacrebleu {record.sacrebleu}"
-
-
 def score_text(score: Score) -> str:
     """Return a score with its confidence interval."""
     return f"{score.score:.1f}" + ("" if score.mean is None else f" ({score.mean:.1f} ± {score.ci:.1f})")

@@ -1,1 +1,0 @@
-"""An evaluation as text, Markdown and HTML."""

@@ -1,0 +1,130 @@
+"""Figures of the page: those of ``nmt plot``, small, as SVG in the colours and the font of the page."""
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import matplotlib as mpl
+import numpy as np
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from nmt.errors import NotFoundError
+from nmt.evaluation.by_length import LengthBucket
+from nmt.plotting.attention import Tokens, draw_matrix
+from nmt.plotting.by_length import draw_by_length
+from nmt.plotting.comparison import METRICS, draw_comparison
+from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.schedule import draw_schedule
+from nmt.plotting.speed import draw_speed
+from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes, readable
+from nmt.runs.directory import Run
+from nmt.runs.metrics import StepValidation
+
+WIDTH, HEIGHT = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
+NAME, LONGEST_BESIDE = 0.075, 26  # inches of a character beside the curves; characters of a name there, else below
+# Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
+VARIABLES = {
+    **{color: f"--s{number}" for number, one in enumerate(COLORS) for color in (one.lower(), readable(one))},
+    **dict.fromkeys((INK, "#000000"), "--ink"), **dict.fromkeys((FAINT_INK, "#b0b0b0", "#8a929a"), "--muted"),
+    "#ffffff": "--sheet",
+}  # fmt: skip
+
+
+def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
+    """Yield title and figure of each curve of a run, or of several compared; curves without points are left out.
+
+    A run is drawn by epoch if it has several and was validated at their ends alone. Otherwise, curves are by step.
+    """
+    run, several = runs[0], len(runs) > 1
+    in_epochs = any(isinstance(record, StepValidation) for record in run.metrics())
+    draws: list[Callable[[Figure], None]] = []
+    if several or in_epochs or len(run.epochs()) < 2:
+        for name, metric in METRICS.items():
+            column = metric.of_steps or metric.of_epochs or ""
+            measured = [
+                one for one in runs if any(getattr(record, column, None) is not None for record in one.metrics())
+            ]
+            draws += [partial(draw_comparison, runs=measured, metric=name, by="steps")] if measured else []
+    else:
+        draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
+    if not several:
+        draws.append(partial(draw_speed, run=run))
+    longest = max(len(one.name) for one in runs) if several else 0
+    for draw in draws:
+        figure = _small_figure(WIDTH + NAME * longest if longest <= LONGEST_BESIDE else WIDTH)
+        with contextlib.suppress(NotFoundError):  # no points yet
+            draw(figure)
+            title = figure.texts[0].get_text().replace("\n", " ")
+            yield title, as_svg(figure, f"{title}: {', '.join(one.name for one in runs)}")
+
+
+def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Markup]]:
+    """Yield title and figure of each metric by source length."""
+    for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
+        names = buckets[0].scores.systems
+        systems = {name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in names}
+        figure = _small_figure(WIDTH)
+        lengths, counts = [bucket.lengths for bucket in buckets], [bucket.scores.sentences for bucket in buckets]
+        draw_by_length(figure, "", lengths, counts, {metric: systems})
+        figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
+        yield f"{metric} by source length", as_svg(figure, f"{metric} by source length: {', '.join(systems)}")
+
+
+def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:
+    """Return the map of attention of T target tokens to S source tokens.
+
+    Args:
+        weights: float [T, S].
+        source: S tokens, the columns.
+        target: T tokens, the rows; none has no map.
+    """
+    if not weights.size:
+        return Markup("")
+    figure = empty_figure()
+    draw_matrix(figure, weights, Tokens("target", target), Tokens("source", source), "", "")
+    return as_svg(figure, f"Attention of {' '.join(target)} to {' '.join(source)}")
+
+
+def _small_figure(width: float) -> Figure:
+    figure = empty_figure(HEIGHT)
+    figure.set_figwidth(width)
+    return figure
+
+
+def as_svg(figure: Figure, label: str) -> Markup:
+    """Return a figure without its title as an element of the page.
+
+    The page forbids styles of elements, so they become attributes of SVG.
+
+    Args:
+        figure: the figure.
+        label: what it shows, for readers who hear it; makes the ids of its parts differ from those of other figures.
+    """
+    for title in figure.texts:
+        title.set_visible(False)
+    file = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}), missing_characters_as_boxes():
+        figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", pad_inches=0.03)
+    drawing = "<svg" + file.getvalue().partition("<svg")[2]
+    drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"<[^>]*>", lambda tag: _in_colours_of_page(tag[0]), drawing)  # matplotlib escapes > in texts
+    return Markup(drawing.replace("<svg", Markup('<svg role="img" aria-label="{}"').format(label), 1))
+
+
+def _in_colours_of_page(tag: str) -> str:
+    tag = re.sub(r' id="[\w.]+_\d+"| xmlns\S+', "", tag)
+    tag = re.sub(
+        r'style="([^"]*)"',
+        lambda style: " ".join(
+            f'{name}="{value}"' for name, _, value in (part.partition(": ") for part in style[1].split("; "))
+            if name != "font-family"
+        ),
+        tag,
+    )  # fmt: skip
+    return re.sub(
+        '#[0-9a-f]{6}(?=")', lambda color: f"var({VARIABLES[color[0]]})" if color[0] in VARIABLES else color[0], tag
+    )

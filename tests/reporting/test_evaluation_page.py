@@ -1,0 +1,104 @@
+"""Reports of an evaluation: every sentence is shown as it is, on a page and in the terminal."""
+
+import re
+
+from report_runs import Page
+
+from nmt.evaluation.by_length import LengthBucket
+from nmt.evaluation.overlap import TrainingOverlap
+from nmt.evaluation.result import (
+    Evaluation,
+    EvaluationRecord,
+    EvaluationSetRecord,
+    EvaluationTexts,
+    System,
+    pick_examples,
+)
+from nmt.evaluation.scoring import score_subset, score_systems, sentence_scores
+from nmt.evaluation.text import terminal_report
+from nmt.reporting.page import evaluation_page
+
+NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
+
+
+def small_evaluation(*, known: list[int]) -> Evaluation:
+    translations = {"base": NASTY, "their|s<b>": ["x", "y", "z"]}
+    references = [NASTY]
+    systems = [System(name="base", run="base", epoch=3), System(name="their|s<b>", hypothesis="their|s<b>")]
+    chrf = {name: sentence_scores(lines, references) for name, lines in translations.items()}
+    unseen = [index for index in range(3) if index + 1 not in known]
+    without = None
+    if known and unseen:
+        unseen_translations = {name: [lines[n] for n in unseen] for name, lines in translations.items()}
+        without = score_systems(unseen_translations, [[NASTY[n] for n in unseen]], ["bleu", "ter"], "13a", 50)
+    record = EvaluationRecord(
+        nmt="1",
+        test_set=EvaluationSetRecord(dataset=None, source="a|b", references=["c"], sentences=3, sha256={}),
+        resamples=50,
+        systems=systems,
+        scores=score_systems(translations, references, ["bleu", "ter"], "13a", 50),
+        overlap=TrainingOverlap(checked={"d": len(known)}, undecided={"d": 0}, unchecked=[], numbers=known),
+        without_overlap=without,
+        examples={name: pick_examples(lines, NASTY, references, chrf[name], 2) for name, lines in translations.items()},
+    )
+    return Evaluation(record, EvaluationTexts(NASTY, references, translations, chrf))
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """Return the texts of the cells of all rows."""
+    rows = []
+    for row in re.findall("<tr[ >].*?</tr>", page, re.DOTALL):
+        cells = re.findall("<t[hd][^>]*>.*?</t[hd]>", row, re.DOTALL)
+        rows.append(["".join(Page(cell).texts) for cell in cells])
+    return rows
+
+
+def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
+    evaluation = small_evaluation(known=[1])
+    html = evaluation_page(evaluation)
+    page = Page(html)
+    assert not page.open
+    assert not {tag for tag, _ in page.elements} & {"script", "b", "img"}
+    assert not [attributes for _, attributes in page.elements if "src" in attributes]
+    assert {str(attributes["href"])[0] for _, attributes in page.elements if "href" in attributes} == {"#", "d"}
+    assert "prefers-color-scheme: dark" in html
+    chrf = f"{evaluation.texts.chrf['their|s<b>'][0]:.1f}"
+    assert ["1†", *[NASTY[0]] * 3, "100.0", "x", chrf] in rows_of(html)
+    assert "WARNING: 1 of 3 source sentences (33.3%)" in page.text
+    assert "nrefs:1|bs:50|seed:12345" in page.text
+
+
+def test_the_table_fits_the_terminal() -> None:
+    record = small_evaluation(known=[1]).record
+    assert all(len(line) <= 80 for line in terminal_report(record, 80).split("\n") if "nrefs" not in line)
+
+
+def test_scores_by_length_are_a_table_in_every_report() -> None:
+    without = small_evaluation(known=[1])
+    texts = without.texts
+    buckets = [
+        LengthBucket(
+            shortest=shortest, longest=longest,
+            scores=score_subset(chosen, texts.translations, texts.references, ["bleu", "chrf"], "13a", 0),
+        )
+        for shortest, longest, chosen in ((1, 1, [2]), (2, 12, [0, 1]))
+    ]  # fmt: skip
+    evaluation = Evaluation(without.record.model_copy(update={"by_length": buckets}), texts)
+    first, second = (bucket.scores.systems for bucket in evaluation.record.by_length)
+    rows = [["", "", "1", "2-12"], ["sentences", "", "1", "2"]]
+    rows += [
+        [heading, system, f"{first[system][metric].score:.1f}", f"{second[system][metric].score:.1f}"]
+        for heading, metric in (("BLEU ↑", "BLEU"), ("chrF2 ↑", "chrF2")) for system in ("base", "their|s<b>")
+    ]  # fmt: skip
+    shown = [line.split() for line in terminal_report(evaluation.record, 80).split("\n")]
+    assert all(" ".join(row).split() in shown for row in rows)
+    assert [row for row in rows_of(evaluation_page(evaluation)) if row in rows] == rows
+    for text in (terminal_report(without.record, 80), evaluation_page(without)):
+        assert "source length" not in text
+
+
+def test_a_set_that_was_all_trained_on_has_no_other_scores() -> None:
+    evaluation = small_evaluation(known=[1, 2, 3])
+    for text in (terminal_report(evaluation.record, 160), evaluation_page(evaluation)):
+        assert "Nothing is left to score without them." in " ".join(text.split())
+        assert "not trained on" not in text
