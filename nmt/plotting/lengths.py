@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, readable, style_curves
+from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, style_curves
 
 QUANTILES = (0.5, 0.9, 0.99)
 SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
 PERCENT = FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
+HEIGHT = 6.4  # inches
 MOST_BARS = 60  # of a histogram
 
 
@@ -72,12 +73,13 @@ def draw_lengths(
     """Draw the distribution of lengths of each side, and the share of padding of batches.
 
     Args:
-        figure: empty figure.
+        figure: empty figure. It becomes higher.
         title: dataset, split, date.
         lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
         unit: what a token stands for, such as "words".
         plans: padding of the batches by each way to put pairs into batches.
     """
+    figure.set_figheight(HEIGHT)
     add_title(figure, f"Sentence lengths in {unit}, and padding of batches", title)
     panels = figure.subplot_mosaic(
         [["histogram", "cumulative"], ["padding", "padding"]], height_ratios=[3, 0.55 + 0.3 * len(plans)]
@@ -131,9 +133,7 @@ def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
             places, shares, 0.86 * height, color=style["color"], hatch=("", "////")[number % 2], edgecolor="white",
             linewidth=0,
         )  # fmt: skip
-        axes.bar_label(
-            bars, [f"{side} {share:.1%}" for share in shares], padding=4, fontsize=SMALL, color=readable(style["color"])
-        )
+        axes.bar_label(bars, [f"{side} {share:.1%}" for share in shares], padding=4, fontsize=SMALL, color=INK)
     axes.set_yticks(range(len(plans)), [f"{plan.name}\n({plan.batches:,} batches)" for plan in plans])
     axes.invert_yaxis()
     axes.set_xlim(0, max(0.02, 1.2 * ends))

@@ -8,17 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from nmt.errors import NotFoundError
-from nmt.plotting.style import (
-    INK,
-    MARK,
-    SMALL,
-    TEXT,
-    add_title,
-    count,
-    curve,
-    run_title,
-    style_curves,
-)
+from nmt.plotting.style import FAINT_INK, INK, SMALL, TEXT, add_title, count, curve, run_title, style_curves
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics
 
@@ -91,7 +81,7 @@ def draw_speed(figure: Figure, run: Run) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
-            axes.axvline(bound, color=MARK, linewidth=0.7, linestyle=":", zorder=1)
+            axes.axvline(bound, color=FAINT_INK, linewidth=0.7, linestyle=":", zorder=1)
     shown = 0 < len(bounds) <= MOST_BOUNDS
     below.set_xlabel("step (dotted: ends of epochs)" if shown else "step", fontsize=TEXT, color=INK)
     below.set_xlim(0, 1.02 * steps[-1])

@@ -37,9 +37,10 @@ GALLERY: dict[str, list[str]] = {
     ],
     "lengths": ["", "--set training.batch_type=tokens --set training.batch_size=500"],
     "by-length": ["--run scored --run recurrent"],
-    "alignment": [f"--run scored {SENTENCE}", f"--run recurrent {SENTENCE}"],
     "attention": [
         f"--run scored {SENTENCE}",
+        f"--run recurrent {SENTENCE}",
+        f"--run scored --head mean {SENTENCE}",
         f"--run scored --kind decoder --layer all {SENTENCE}",
         f"--run scored --kind encoder --head 2 {SENTENCE}",
     ],

@@ -19,16 +19,26 @@ from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
 from nmt.plotting import figures as plots
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.lesson.binary_code import draw_binary_code
-from nmt.plotting.lesson.encoding import MAX_VALUES, Encoding
-from nmt.plotting.lesson.learned_phrases import learned_embeddings
-from nmt.plotting.lesson.masks import draw_masks, masks
-from nmt.plotting.lesson.matrices import draw_matrix, draw_similarity, spread
-from nmt.plotting.lesson.phrases import draw_embeddings, fixed_embeddings, word_ids, words_of
-from nmt.plotting.lesson.sinusoids import column_choice, draw_columns, draw_sinusoids
-from nmt.plotting.lesson.table import draw_table
-from nmt.plotting.lesson.trained import Vocabulary, is_byte, read_weights
-from nmt.plotting.lesson.trained import vocabulary as read_vocabulary
+from nmt.plotting.lesson.panels import MAX_VALUES, Encoding
+from nmt.plotting.lesson.sentences import (
+    draw_embeddings,
+    draw_masks,
+    draw_table,
+    fixed_embeddings,
+    masks,
+    word_ids,
+    words_of,
+)
+from nmt.plotting.lesson.sinusoids import (
+    column_choice,
+    draw_binary_code,
+    draw_columns,
+    draw_matrix,
+    draw_similarity,
+    draw_sinusoids,
+    spread,
+)
+from nmt.plotting.lesson.trained import Vocabulary, is_byte, learned_embeddings, read_vocabulary, read_weights
 from nmt.plotting.lesson.word_map import (
     Neighbor,
     draw_frequent,
@@ -406,7 +416,9 @@ def test_no_label_of_a_map_covers_another_label_or_leaves_the_figure(vocabulary:
     if given:
         ids = find_words(vocabulary, [f"word{number}" for number in range(given)], "source")
         draw_given(figure, vocabulary, ids, 10, "details")
-        listed = texts_in(figure.axes[1])
+        (legend,) = (axes.get_legend() for axes in figure.axes)
+        assert legend is not None
+        listed = [text.get_text() for text in legend.get_texts() if text.get_text()]
         assert len(listed) == given * 11
         first = neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1)[0]
         assert listed[:2] == ["word0", f"{first.cosine:.2f}  {vocabulary.pieces[first.id]}"]

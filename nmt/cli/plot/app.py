@@ -5,40 +5,48 @@ from collections.abc import Callable
 import typer
 
 from nmt.cli.help import HelpCommand, HelpGroup
-from nmt.cli.plot.alignment import alignment
+from nmt.cli.options import RunOption
+from nmt.cli.plot import data, lesson
 from nmt.cli.plot.attention import attention
-from nmt.cli.plot.by_length import by_length
-from nmt.cli.plot.compare import compare
-from nmt.cli.plot.embedding_figures import embeddings, words
-from nmt.cli.plot.lengths import lengths
-from nmt.cli.plot.lesson_figures import (
-    binary_code,
-    masks,
-    position_columns,
-    position_matrix,
-    position_similarity,
-    position_table,
-    sinusoids,
-)
-from nmt.cli.plot.run_figures import run_figure
+from nmt.cli.plot.drawing import OutputOption, ShowOption, drawing
 from nmt.plotting.registry import FIGURES
+
+
+def run_figure(name: str) -> Callable[..., None]:
+    """Return the command of a figure that a run alone determines."""
+
+    def command(run: RunOption = None, output: OutputOption = None, show: ShowOption = False) -> None:
+        from nmt.runs.directory import find_run
+
+        chosen = find_run(run)
+        with drawing(name, output, show, chosen) as figure:
+            FIGURES[name].load()(figure, chosen)
+
+    command.__doc__ = f"""{FIGURES[name].summary}
+
+    Examples:
+        nmt plot {name}
+        nmt plot {name} --run base --output {name}.svg
+    """
+    return command
+
 
 # Help sections, with their figures in the order of the page; underscores in names of functions become hyphens.
 SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
-    "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": compare},
-    "Data and scores": {"lengths": lengths, "by-length": by_length},
-    "Attention of a run": {"alignment": alignment, "attention": attention},
+    "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": data.compare},
+    "Data and scores": {"lengths": data.lengths, "by-length": data.by_length},
+    "Attention of a run": {"attention": attention},
     "Lesson, without a run": {
-        "position-matrix": position_matrix,
-        "sinusoids": sinusoids,
-        "position-columns": position_columns,
-        "binary-code": binary_code,
-        "position-similarity": position_similarity,
-        "position-table": position_table,
-        "masks": masks,
-        "embeddings": embeddings,
+        "position-matrix": lesson.position_matrix,
+        "sinusoids": lesson.sinusoids,
+        "position-columns": lesson.position_columns,
+        "binary-code": lesson.binary_code,
+        "position-similarity": lesson.position_similarity,
+        "position-table": lesson.position_table,
+        "masks": lesson.masks,
+        "embeddings": lesson.embeddings,
     },
-    "Words of a run": {"words": words},
+    "Words of a run": {"words": lesson.words},
 }
 
 plot = typer.Typer(
@@ -52,7 +60,7 @@ plot = typer.Typer(
     Examples:
         nmt plot losses
         nmt plot bleu --run base --output bleu.svg
-        nmt plot alignment "im thirsty"
+        nmt plot attention "im thirsty"
         nmt plot losses --help     options and examples of a figure
     """,
 )

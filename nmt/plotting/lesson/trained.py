@@ -1,22 +1,30 @@
-"""Trained embeddings of a run, read from its files without TensorFlow.
+"""What a run learned, read from its files without TensorFlow: position embeddings, phrases as the encoder reads them.
 
-Shapes: V ids of a vocabulary, D width of an embedding.
+Shapes: V ids of a vocabulary, L positions or tokens, D width of an embedding.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.errors import DataError, NotFoundError
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.plotting.lesson.panels import MAX_SIMILAR, SIMILARITIES, Encoding, cosines, number, show_matrix
+from nmt.plotting.lesson.sentences import Embedded, check_length
+from nmt.plotting.style import TEXT, add_bar, add_title, run_title
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
 from nmt.storage.arrays import Arrays, read_arrays
-from nmt.tokenizers.base import FIRST_WORD, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
+
+SINUSOIDAL_POSITIONS = 100  # positions drawn of the formula, which has no last one
+HEAD, ROW = 0.7, 4.3  # inches
 
 Side = Literal["source", "target"]
 
@@ -102,7 +110,7 @@ class Vocabulary(NamedTuple):
         return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not is_byte(piece)]
 
 
-def vocabulary(weights: Weights, side: Side) -> Vocabulary:
+def read_vocabulary(weights: Weights, side: Side) -> Vocabulary:
     """Return the tokens of a side with their vectors.
 
     Raises:
@@ -129,3 +137,71 @@ def vocabulary(weights: Weights, side: Side) -> Vocabulary:
 def is_byte(piece: str) -> bool:
     """Return whether a piece stands for a byte, such as "<0x0A>", rather than for text."""
     return len(piece) == len("<0x0A>") and piece.startswith("<0x") and piece.endswith(">")
+
+
+def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Vocabulary) -> list[Embedded]:
+    """Return what the encoder of a run reads of phrases: scaled word embedding plus position embedding.
+
+    Args:
+        phrases: raw phrases.
+        weights: weights of a run with a Transformer.
+        vocabulary: its source side.
+
+    Raises:
+        DataError: for a phrase without tokens, or with more than fit.
+    """
+    model = transformer(weights.run, weights.config)
+    longest = None if model.limits.source is None else model.limits.source - 1 - int(model.reads_bos)
+    factor = model.d_model**0.5 if model.scale_embeddings else 1.0
+    found = []
+    for phrase in phrases:
+        ids = vocabulary.tokenizer.encode(phrase)
+        check_length(phrase, len(ids), longest)
+        ids = [*([BOS] if model.reads_bos else []), *ids, EOS]
+        positions = position_matrix(weights, "source", len(ids))
+        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), vocabulary.vectors[ids] * factor + positions))
+    return found
+
+
+def draw_positions(figure: Figure, run: Run) -> None:
+    """Draw the matrix of positions and dimensions, and the cosine of any two positions beside it.
+
+    Learned embeddings of encoder and decoder have a row of panels each; sinusoids are the same on both sides. Those of
+    rotary positions are sines and cosines of the angles that turn a head, and the cosine of two positions the score of
+    equal vectors at both. More than ``MAX_SIMILAR`` positions are not drawn.
+
+    Raises:
+        NotFoundError: for a model without position embedding, and for learned positions of a run without weights.
+        DataError: if the weights are damaged or hold no learned positions.
+    """
+    model = transformer(run, run.config())
+    matrices: dict[str, np.ndarray]
+    if model.positions == "learned":
+        weights = read_weights(run)
+        details = f"{run_title(run)} · {weights.epoch}"
+        matrices = {
+            "encoder": position_matrix(weights, "source", MAX_SIMILAR),
+            "decoder": position_matrix(weights, "target", MAX_SIMILAR),
+        }
+    else:
+        details = f"{run_title(run)} · base {number(model.position_base)}"
+        rotary = model.positions == "rotary"
+        width = model.size_per_head if rotary else model.d_model
+        encoding = Encoding(SINUSOIDAL_POSITIONS, width, model.position_base)
+        matrices = {"each head of self-attention" if rotary else "encoder and decoder": encoding.matrix()}
+    figure.set_figheight(HEAD + ROW * len(matrices))
+    add_title(figure, f"{model.positions.capitalize()} position embedding", details)
+    panels = figure.subplots(len(matrices), 2, squeeze=False, width_ratios=[1.25, 1])
+    for (name, matrix), (left, right) in zip(matrices.items(), panels, strict=True):
+        bound = float(np.abs(matrix).max())
+        image = show_matrix(left, matrix, (-bound, bound))
+        left.set_title(name, loc="left", fontsize=TEXT)
+        left.set_xlabel("dimension", fontsize=TEXT)
+        left.set_ylabel("position", fontsize=TEXT)
+        add_bar(figure, image, left, "value", location="bottom", aspect=30, pad=0.02)
+        similarity = cosines(matrix)
+        image = show_matrix(right, similarity, (min(0.0, float(similarity.min())), 1), SIMILARITIES)
+        right.set_title("cosine of any two positions", loc="left", fontsize=TEXT)
+        right.set_xlabel("position", fontsize=TEXT)
+        right.set_ylabel("position", fontsize=TEXT)
+        add_bar(figure, image, right, "cosine", location="bottom", aspect=30, pad=0.02)
