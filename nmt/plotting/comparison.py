@@ -40,30 +40,25 @@ class Metric(NamedTuple):
     """A metric to compare runs by."""
 
     heading: str
-    """Name of the metric, which begins the title."""
     label: str
-    """Label of the axis."""
+    """Unit, for the axis."""
     of_epochs: str | None
     """Field in the records of validations and epochs."""
     of_steps: str | None
     """Field in the records of steps."""
     best: Callable[[Sequence[float]], float] | None
     """Function that chooses the best value; None if none is better than another."""
-    missing: str = "The first point of its curve comes after the first epoch."
-    """What a run without the metric lacks."""
 
 
 LOSS, ACCURACY = "cross-entropy of a target token (nats)", "target tokens predicted right"
-NOT_DECODED = "Training measures it if training.decode_validation is not 0."
-NOT_LOGGED = "Training records it every training.log_every steps."
 METRICS: dict[str, Metric] = {
     "loss": Metric("Validation loss", LOSS, "validation_loss", None, min),
     "accuracy": Metric("Validation accuracy", ACCURACY, "validation_accuracy", None, max),
-    "bleu": Metric("BLEU of validation translations", "BLEU", "validation_bleu", None, max, NOT_DECODED),
-    "chrf": Metric("chrF of validation translations", "chrF", "validation_chrf", None, max, NOT_DECODED),
+    "bleu": Metric("BLEU of validation translations", "BLEU", "validation_bleu", None, max),
+    "chrf": Metric("chrF of validation translations", "chrF", "validation_chrf", None, max),
     "train-loss": Metric("Training loss", LOSS, "train_loss", "loss", min),
     "train-accuracy": Metric("Training accuracy", ACCURACY, "train_accuracy", "accuracy", max),
-    "learning-rate": Metric("Learning rate", "learning rate", None, "learning_rate", None, NOT_LOGGED),
+    "learning-rate": Metric("Learning rate", "learning rate", None, "learning_rate", None),
 }
 
 
@@ -137,8 +132,9 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
     points = [(float(place), value) for place, (_, value) in zip(places, measured, strict=True) if np.isfinite(place)]
     if not points:
         raise NotFoundError(
-            f"Run {run.name!r} has no {metric.heading} by {axis} to draw. {metric.missing} Leave it out, or continue "
-            f"with: nmt train --run {run.name}"
+            f"Run {run.name!r} has no {metric.heading} by {axis} to draw. The first point of a curve comes after the "
+            "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: nmt "
+            f"train --run {run.name}"
         )
     return [place for place, _ in points], [value for _, value in points]
 
@@ -192,10 +188,10 @@ def _content(run: Run) -> tuple[str, str]:
 def _origin(runs: Sequence[Run]) -> str:
     """Return number, dataset and dates of runs for a title."""
     dates = sorted({last_training(run) for run in runs})
-    datasets = {dataset_of(run) for run in runs} - {None}
-    data = f"data {next(iter(datasets))}" if len(datasets) == 1 else f"{len(datasets)} datasets"
-    count_of_runs = f"{len(runs)} runs" if len(runs) > 1 else f"run {runs[0].name}"
-    return " · ".join([count_of_runs, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
+    datasets = {dataset_of(run) or "unknown" for run in runs}
+    names = f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
+    data = f"data {datasets.pop()}" if len(datasets) == 1 else f"{len(datasets)} datasets"
+    return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
 
 
 def draw_by_length(

@@ -23,10 +23,9 @@ PADDING = 0.1  # inches around axes
 # What a file says of itself. Dates are left out, so that equal figures are equal files.
 PROGRAM = "nmt plot"
 METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": PROGRAM},
-    "svg": {"Creator": PROGRAM, "Date": None},
-    "svgz": {"Creator": PROGRAM, "Date": None},
-    "pdf": {"Creator": PROGRAM, "CreationDate": None},
+    ".png": {"Software": PROGRAM},
+    ".svg": {"Creator": PROGRAM, "Date": None},
+    ".pdf": {"Creator": PROGRAM, "CreationDate": None},
 }
 
 
@@ -69,7 +68,7 @@ def save(figure: Figure, path: Path) -> None:
     """
     check_format(path)
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42}
-    metadata = METADATA.get(path.suffix.removeprefix(".").lower())
+    metadata = METADATA.get(path.suffix.lower())
     options: dict[str, Any] = {"metadata": metadata} if metadata else {}  # some formats take none
     with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
         try:

@@ -19,24 +19,12 @@ MOST_BOUNDS = 30  # of epochs; more lines would be a grey area
 class Interval(NamedTuple):
     """Steps whose training was timed together."""
 
-    first: int
-    """Number of the step before the first of them."""
     last: int
     """Number of the last of them."""
-    tokens: int
-    """Target tokens trained on."""
-    seconds: float
-    """Duration of the steps."""
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Target tokens trained on in a second."""
-        return self.tokens / self.seconds
-
-    @property
-    def step_seconds(self) -> float:
-        """Mean duration of a step."""
-        return self.seconds / (self.last - self.first)
+    tokens_per_second: float
+    """Target tokens trained on in a second."""
+    step_seconds: float
+    """Mean duration of a step."""
 
 
 def draw_speed(figure: Figure, run: Run) -> None:
@@ -60,12 +48,10 @@ def draw_speed(figure: Figure, run: Run) -> None:
     above, below = figure.subplots(2, 1, sharex=True)
     steps = [part.last for part in timed]
     bounds = [record.step for record in records if isinstance(record, EpochMetrics)]
-    for number, (axes, values, label) in enumerate(
-        (
-            (above, [part.tokens_per_second for part in timed], "target tokens a second"),
-            (below, [1000 * part.step_seconds for part in timed], "milliseconds a step"),
-        )
-    ):
+    for number, (axes, values, label) in enumerate((
+        (above, [part.tokens_per_second for part in timed], "target tokens a second"),
+        (below, [1000 * part.step_seconds for part in timed], "milliseconds a step"),
+    )):  # fmt: skip
         median = float(np.median(values))
         highest = min(max(values), SLOWEST * median)
         axes.plot(steps, values, **curve(number, len(steps)) | {"linestyle": "-"})
@@ -102,6 +88,8 @@ def intervals(records: Sequence[Metrics]) -> list[Interval]:
             continue
         if record.epoch != epoch:
             epoch, tokens, seconds = record.epoch, 0, 0.0
-        found.append(Interval(step, record.step, record.target_tokens - tokens, record.seconds - seconds))
+        steps, trained, time = record.step - step, record.target_tokens - tokens, record.seconds - seconds
+        if steps > 0 and trained > 0 and time > 0:
+            found.append(Interval(record.step, trained / time, time / steps))
         step, tokens, seconds = record.step, record.target_tokens, record.seconds
-    return [part for part in found if part.last > part.first and part.seconds > 0 and part.tokens > 0]
+    return found

@@ -528,8 +528,6 @@ $ echo '{"format": 1}' > scores.json
 $ nmt plot by-length scores.json --run base  => --run has no effect
 $ echo '{"format": 1}' > scores.json
 $ nmt plot by-length scores.json  => scores.json is no evaluation
-$ truncate -s 70000000 scores.json
-$ nmt plot by-length scores.json  => it has more than 67,108,864 bytes
 $ echo 'ich bin durstig' > a.de
 $ cp a.de b.de
 $ echo 'from nmt.evaluation.evaluate import evaluate' > made.py

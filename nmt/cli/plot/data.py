@@ -14,7 +14,6 @@ from nmt.errors import DataError, NmtError, NotFoundError
 if TYPE_CHECKING:
     from nmt.evaluation.result import EvaluationRecord
 
-MAX_BYTES = 64 * 2**20
 AGAIN = "Make it with: nmt evaluate --by-length --json > scores.json"
 
 
@@ -115,20 +114,13 @@ def _read_evaluation(path: Path) -> "EvaluationRecord":
     from nmt.evaluation.result import EvaluationRecord
 
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        record = EvaluationRecord.model_validate_json(path.read_bytes())
     except OSError as error:
         raise NotFoundError(f"{path} cannot be read: {error.strerror}. {AGAIN}") from None
-    try:
-        if len(content) > MAX_BYTES:
-            raise DataError(f"{path} is no evaluation: it has more than {MAX_BYTES:,} bytes. {AGAIN}")
-        record = EvaluationRecord.model_validate_json(content)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))[:100]
-        raise DataError(
-            f"{path} is no evaluation: {place}{': ' if place else ''}{problem['msg'][:100]}. {AGAIN}"
-        ) from None
+        place = "".join(f"{part}." for part in problem["loc"])[:100]
+        raise DataError(f"{path} is no evaluation: {place} {problem['msg'][:100]}. {AGAIN}") from None
     if not record.by_length:
         raise DataError(f"{path} has no scores by source length, for it was made without --by-length. {AGAIN}")
     return record

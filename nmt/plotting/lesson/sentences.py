@@ -53,13 +53,7 @@ PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
 def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) -> None:
-    """Draw a table with a row for each word: position, then the formula and the value of each dimension.
-
-    Args:
-        figure: empty figure. Its size changes.
-        words: L words.
-        width: D.
-        base: base of the encoding.
+    """Draw a table with a row for each word: position, then the formula and the value of each of D dimensions.
 
     Raises:
         DataError: without words, or with more than the table has room for.
@@ -98,32 +92,20 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
 # --- masks
 
 
-class Masks(NamedTuple):
-    """Masks of each query (row) to each key (column)."""
-
-    padding: np.ndarray
-    """True at keys that are padding: bool [L, L]."""
-    look_ahead: np.ndarray
-    """True at keys after the query: bool [L, L]."""
-    both: np.ndarray
-    """True where one of both is: bool [L, L]."""
-
-
-def masks(words: int, padding: int) -> Masks:
-    """Return the masks of a sentence of W words, followed by P tokens of padding."""
+def masks(words: int, padding: int) -> dict[str, np.ndarray]:
+    """Return the masks of a sentence of W words and P tokens of padding, by name: of each query to each key, [L, L]."""
     length = words + padding
     is_padding = np.broadcast_to(np.arange(length) >= words, (length, length))
     is_ahead = np.arange(length)[None, :] > np.arange(length)[:, None]
-    return Masks(is_padding, is_ahead, is_padding | is_ahead)
+    return {
+        "padding mask": is_padding,
+        "look-ahead mask": is_ahead,
+        "both: the decoder's mask": is_padding | is_ahead,
+    }
 
 
 def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
-    """Draw the three masks of a sentence as matrices, with tokens as labels.
-
-    Args:
-        figure: empty figure. Its size changes.
-        words: words of the sentence.
-        padding: tokens of padding after it.
+    """Draw the three masks of a sentence and P tokens of padding as matrices, with tokens as labels.
 
     Raises:
         DataError: without words, or with more tokens than a figure has room for.
@@ -136,17 +118,12 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
         )
     tokens = [*words, *[PADDING] * padding]
     found = masks(len(words), padding)
-    names = {
-        "padding mask": found.padding,
-        "look-ahead mask": found.look_ahead,
-        "both: the decoder's mask": found.both,
-    }
     side = float(np.clip(0.42 * length, 2.6, 8.0))
     size = float(np.clip(0.42 * side * POINTS / length, 3, 10))
     label = max(len(token_label(token)) for token in tokens) * size / POINTS  # width, at 0.6 an em
     figure.set_size_inches(3 * side + 1.2 + 0.6 * label, side + 1.7 + 0.45 * label)
     add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
-    for place, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), names.items(), strict=True)):
+    for place, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), found.items(), strict=True)):
         image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:
             write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
@@ -239,7 +216,7 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
     """Draw embeddings as images: a row of panels for each kind of embedding, a column for each phrase.
 
     Args:
-        figure: empty figure. Its size changes.
+        figure: empty figure.
         rows: name of a kind of embedding, and the embedding of each phrase.
         details: line below the title.
     """

@@ -3,6 +3,7 @@
 Shapes: V ids of a vocabulary, L positions or tokens, D width of an embedding.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -23,6 +24,7 @@ from nmt.storage.arrays import Arrays, read_arrays
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # piece that stands for a byte rather than for text
 SINUSOIDAL_POSITIONS = 100  # positions drawn of the formula, which has no last one
 HEAD, ROW = 0.7, 4.3  # inches
 
@@ -68,20 +70,6 @@ def read_weights(run: Run, epoch: str | None = None) -> Weights:
     return Weights(run, run.config(), chosen, read_arrays(run.weights_path(chosen)))
 
 
-def position_matrix(weights: Weights, side: Side, length: int | None = None) -> np.ndarray:
-    """Return the position embedding of a side, float32 [L, D]: learned, or L sinusoids.
-
-    Args:
-        weights: weights of a Transformer.
-        side: encoder or decoder.
-        length: number of positions; None: all that were learned.
-    """
-    model = transformer(weights.run, weights.config)
-    if model.positions == "learned":
-        return weights.array(f"{side}_positions/matrix")[:length]
-    return sinusoidal_encoding(length or 1, model.d_model, model.position_base)
-
-
 def transformer(run: Run, config: Config) -> TransformerConfig:
     """Return the section model of a Transformer.
 
@@ -107,7 +95,7 @@ class Vocabulary(NamedTuple):
 
     def words(self) -> list[int]:
         """Return the ids of pieces of text, most frequent first: neither special ids nor bytes."""
-        return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not is_byte(piece)]
+        return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not BYTE.fullmatch(piece)]
 
 
 def read_vocabulary(weights: Weights, side: Side) -> Vocabulary:
@@ -134,18 +122,10 @@ def read_vocabulary(weights: Weights, side: Side) -> Vocabulary:
     return Vocabulary(tokenizer, tokenizer.pieces(range(tokenizer.size)), vectors)
 
 
-def is_byte(piece: str) -> bool:
-    """Return whether a piece stands for a byte, such as "<0x0A>", rather than for text."""
-    return len(piece) == len("<0x0A>") and piece.startswith("<0x") and piece.endswith(">")
-
-
 def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Vocabulary) -> list[Embedded]:
-    """Return what the encoder of a run reads of phrases: scaled word embedding plus position embedding.
+    """Return what the encoder of a Transformer reads of phrases: scaled word embedding plus position embedding.
 
-    Args:
-        phrases: raw phrases.
-        weights: weights of a run with a Transformer.
-        vocabulary: its source side.
+    Rotary positions add nothing here: they turn queries and keys.
 
     Raises:
         DataError: for a phrase without tokens, or with more than fit.
@@ -158,8 +138,12 @@ def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Voc
         ids = vocabulary.tokenizer.encode(phrase)
         check_length(phrase, len(ids), longest)
         ids = [*([BOS] if model.reads_bos else []), *ids, EOS]
-        positions = position_matrix(weights, "source", len(ids))
-        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), vocabulary.vectors[ids] * factor + positions))
+        values = vocabulary.vectors[ids] * factor
+        if model.positions == "learned":
+            values = values + weights.array("source_positions/matrix")[: len(ids)]
+        elif model.positions == "sinusoidal":
+            values = values + sinusoidal_encoding(len(ids), model.d_model, model.position_base)
+        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), values))
     return found
 
 
@@ -179,10 +163,8 @@ def draw_positions(figure: Figure, run: Run) -> None:
     if model.positions == "learned":
         weights = read_weights(run)
         details = f"{run_title(run)} · {weights.epoch}"
-        matrices = {
-            "encoder": position_matrix(weights, "source", MAX_SIMILAR),
-            "decoder": position_matrix(weights, "target", MAX_SIMILAR),
-        }
+        sides = {"encoder": "source", "decoder": "target"}
+        matrices = {name: weights.array(f"{side}_positions/matrix")[:MAX_SIMILAR] for name, side in sides.items()}
     else:
         details = f"{run_title(run)} · base {number(model.position_base)}"
         rotary = model.positions == "rotary"

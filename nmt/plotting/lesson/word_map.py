@@ -5,7 +5,7 @@ Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -48,42 +48,27 @@ LEADER = {"arrowstyle": "-", "color": FAINT_INK, "linewidth": 0.5, "shrinkA": 0,
 HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
-class Neighbor(NamedTuple):
-    """A word near another one."""
+def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> dict[int, float]:
+    """Return the N words of ``among`` that are nearest to a word, with their cosines, nearest first.
 
-    id: int
-    cosine: float
-
-
-def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> list[Neighbor]:
-    """Return the nearest words by cosine, nearest first, equally near ones in the order of ``among``.
-
-    Args:
-        vectors: word embedding, float32 [V, D].
-        id_: word whose neighbours are asked for.
-        among: ids of possible neighbours; the word itself is none.
-        count: most neighbours.
+    Equally near ones are in the order of ``among``. The word itself is none of them.
     """
     ids = np.array([other for other in among if other != id_], int)
     similar = unit_rows(vectors[ids]) @ unit_rows(vectors[[id_]])[0]
     order = np.argsort(-similar, kind="stable")[:count]
-    return [Neighbor(int(ids[place]), float(similar[place])) for place in order]
+    return {int(ids[place]): float(similar[place]) for place in order}
 
 
-class Projection(NamedTuple):
-    """Vectors on the plane of their two principal components."""
+def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors on their two principal components, by the singular value decomposition (PCA).
 
-    points: np.ndarray
-    """Coordinates, float [K, 2]."""
-    shares: tuple[float, float]
-    """Share of the variance of each component."""
-
-
-def project(vectors: np.ndarray) -> Projection:
-    """Return vectors of length 1 on their two principal components, by the singular value decomposition (PCA).
+    The vectors are divided by their length, so that distances on the map follow cosines.
 
     Args:
-        vectors: float [K, D], K > 1. They are divided by their length, so that distances on the map follow cosines.
+        vectors: float [K, D], K > 1.
+
+    Returns:
+        Coordinates, float [K, 2], and the share of the variance of each component, float [2].
     """
     rows = unit_rows(vectors).astype(np.float64)
     rows -= rows.mean(axis=0)
@@ -94,8 +79,7 @@ def project(vectors: np.ndarray) -> Projection:
     points[:, :count] = left[:, :count] * values[:count]
     # The sign of a component is arbitrary: here its largest coordinate is positive.
     points *= np.where(points[np.abs(points).argmax(axis=0), [0, 1]] < 0, -1, 1)
-    total = float((values**2).sum()) or 1.0
-    return Projection(points, (float(values[0] ** 2) / total, float(values[1] ** 2) / total))
+    return points, values[:2] ** 2 / ((values**2).sum() or 1.0)
 
 
 def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[int]:
@@ -112,20 +96,19 @@ def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[
         ids = vocabulary.tokenizer.encode(word)
         if len(ids) == 1 and ids[0] >= FIRST_WORD:
             found.append(ids[0])
-        elif word in vocabulary.pieces[FIRST_WORD:]:
+            continue
+        if word in vocabulary.pieces[FIRST_WORD:]:
             found.append(vocabulary.pieces.index(word, FIRST_WORD))
-        else:
-            raise NotFoundError(_unknown(vocabulary, word, ids, side))
+            continue
+        name = f"{word[:60]!r} is no token of the {side} vocabulary"
+        if len(ids) > 1 and min(ids) >= FIRST_WORD:
+            pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
+            raise NotFoundError(
+                f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
+            )
+        known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
+        raise NotFoundError(f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word.")
     return list(dict.fromkeys(found))
-
-
-def _unknown(vocabulary: Vocabulary, word: str, ids: Sequence[int], side: str) -> str:
-    name = f"{word[:60]!r} is no token of the {side} vocabulary"
-    if len(ids) > 1 and min(ids) >= FIRST_WORD:
-        pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
-        return f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
-    known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
-    return f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word."
 
 
 def token_name(vocabulary: Vocabulary, id_: int) -> str:
@@ -138,12 +121,6 @@ def token_name(vocabulary: Vocabulary, id_: int) -> str:
 
 def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
     """Draw the map of the K most frequent words. Lines join words that are nearest to each other.
-
-    Args:
-        figure: empty figure. Its size changes.
-        vocabulary: tokens with their vectors.
-        count: K.
-        details: line below the title.
 
     Raises:
         DataError: for a vocabulary with too few words.
@@ -168,21 +145,14 @@ def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
 
 
 def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], count: int, details: str) -> None:
-    """Draw the map of words and their N nearest neighbours, and list the neighbours with their cosines.
-
-    Args:
-        figure: empty figure. Its size changes.
-        vocabulary: tokens with their vectors.
-        given: ids of the words.
-        count: N.
-        details: line below the title.
+    """Draw the map of given words, by id, and their N nearest neighbours; list these with their cosines.
 
     Raises:
         DataError: for a vocabulary with too few words.
     """
     among = vocabulary.words()
     near = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
-    ids = list(dict.fromkeys([*given, *(neighbor.id for found in near.values() for neighbor in found)]))
+    ids = list(dict.fromkeys([*given, *(id_ for found in near.values() for id_ in found)]))
     columns = math.ceil(len(near) * (count + 2) / COLUMN_LINES)
     figure.set_size_inches(MAP_SIZE[0] + COLUMN_WIDTH * columns, MAP_SIZE[1])
     add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
@@ -194,9 +164,9 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
             "color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "none",
         }  # fmt: skip
         for neighbor in found:
-            ends = np.array([place[id_], place[neighbor.id]])
+            ends = np.array([place[id_], place[neighbor]])
             axes.plot(*ends.T, color=style["color"], linewidth=0.8, alpha=0.6, zorder=0.9)
-            if neighbor.id not in near:
+            if neighbor not in near:
                 axes.plot(*ends[1:].T, **style, markersize=4, markeredgewidth=0)
         (markers[id_],) = axes.plot(*place[id_], **style, markersize=9, markeredgecolor=INK, zorder=3)
     _list_neighbors(axes, vocabulary, near, markers, columns)
@@ -269,7 +239,7 @@ def _move(text: Annotation, distance: int, across: int, up: int, *, is_bold: boo
 def _list_neighbors(
     axes: Axes,
     vocabulary: Vocabulary,
-    near: Mapping[int, Sequence[Neighbor]],
+    near: Mapping[int, Mapping[int, float]],
     markers: Mapping[int, Line2D],
     columns: int,
 ) -> None:
@@ -277,7 +247,7 @@ def _list_neighbors(
     blank = Line2D([], [], linestyle="none")
     groups = []
     for id_, found in near.items():
-        names = [f"{neighbor.cosine:.2f}  {token_name(vocabulary, neighbor.id)}" for neighbor in found]
+        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
         groups.append([(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names), (blank, "")])
     # A legend fills its columns evenly: with groups of the same length, none is split.
     groups += [[]] * (-len(groups) % columns)
