@@ -124,12 +124,7 @@ def draw_attention(
 
 
 def best_across(count: int, shape: tuple[int, int]) -> int:
-    """Return how many of ``count`` matrices stand in a row: few empty places, and a sheet of 3 to 2 about.
-
-    Args:
-        count: number of matrices.
-        shape: rows and columns of each.
-    """
+    """Return how many of N matrices of a shape stand in a row: few empty places, and a sheet of 3 to 2 about."""
 
     def cost(across: int) -> float:
         down = math.ceil(count / across)

@@ -39,25 +39,21 @@ SCHEDULE_POINTS = 1000
 
 
 def draw_losses(figure: Figure, run: Run) -> None:
-    """Draw training and validation loss by epoch.
-
-    Raises:
-        NotFoundError: if the run has not finished an epoch.
-    """
+    """Draw training and validation loss by epoch."""
     _draw_by_epoch(figure, run, "loss", "cross-entropy of a target token (nats)")
 
 
 def draw_accuracy(figure: Figure, run: Run) -> None:
-    """Draw training and validation accuracy by epoch.
-
-    Raises:
-        NotFoundError: if the run has not finished an epoch.
-    """
+    """Draw training and validation accuracy by epoch."""
     _draw_by_epoch(figure, run, "accuracy", "target tokens predicted right")
 
 
 def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
-    """Draw "loss" or "accuracy" of training and validation; mark the best epoch and the average of epochs."""
+    """Draw "loss" or "accuracy" of training and validation; mark the best epoch and the average of epochs.
+
+    Raises:
+        NotFoundError: if the run has not finished an epoch.
+    """
     epochs = _finished_epochs(run)
     axes = add_axes(figure, "epoch", label)
     numbers = [epoch.epoch for epoch in epochs]

@@ -1,4 +1,4 @@
-"""Figures drawn by name, saved to a file, shown in a window. No TensorFlow, so a figure appears at once.
+"""Figures drawn by name, saved to a file. No TensorFlow, so a figure appears at once.
 
 To add a figure of a run, write a function of (Figure, Run) and give it a line in ``nmt.plotting.registry``.
 """
@@ -77,22 +77,3 @@ def save(figure: Figure, path: Path) -> None:
             raise NmtError(
                 f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
             ) from None
-
-
-def show(figure: Figure) -> None:
-    """Open a window with the figure and wait until it is closed.
-
-    Raises:
-        NmtError: where no window can be opened.
-    """
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - only a window needs it, and it looks for a screen when imported
-
-    if mpl.get_backend().lower() in {"agg", "template"}:
-        raise NmtError(
-            "No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead."
-        )
-    manager = plt.figure().canvas.manager
-    if manager is not None:
-        manager.canvas.figure = figure
-        figure.set_canvas(manager.canvas)
-    plt.show()

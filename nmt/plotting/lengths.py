@@ -21,16 +21,14 @@ MOST_BARS = 60  # of a histogram
 
 
 class BatchPadding(NamedTuple):
-    """Padding of the batches of an epoch."""
+    """Padding of the B batches of an epoch, and how pairs are put into them."""
 
     name: str
-    """How pairs are put into batches."""
     batches: int
-    """Number of batches, B."""
     real: dict[str, int]
     """Number of tokens, eos and bos included, by side."""
     padded: dict[str, int]
-    """Number of places in the B padded arrays, by side."""
+    """Number of places in the padded arrays, by side."""
 
     def share(self, side: str) -> float:
         """Return the share of places that hold padding."""
@@ -92,20 +90,15 @@ def draw_lengths(
     for number, (side, counts) in enumerate(lengths.items()):
         style = curve(number, 2)
         frequencies = np.histogram(counts, edges)[0] / len(counts)
-        panels["histogram"].stairs(
-            frequencies, edges, color=style["color"], linestyle=style["linestyle"], linewidth=1.8
-        )
-        places = np.arange(longest + 1)
+        line = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.8}
+        panels["histogram"].stairs(frequencies, edges, **line)
         share = np.cumsum(np.bincount(counts, minlength=longest + 1)) / len(counts)
         quantiles = [int(np.quantile(counts, quantile, method="inverted_cdf")) for quantile in QUANTILES]
-        panels["cumulative"].plot(
-            places, share, drawstyle="steps-post", **style | {"markevery": quantiles, "markersize": 8}
+        panels["cumulative"].plot(share, drawstyle="steps-post", **style | {"markevery": quantiles, "markersize": 8})
+        middle, most, nearly_all = quantiles
+        names.append(
+            f"{side}: median {middle:,}, 90% up to {most:,}, 99% up to {nearly_all:,}, longest {int(counts.max()):,}"
         )
-        middle, *upper = quantiles
-        ends = ", ".join(
-            f"{quantile:.0%} up to {length:,}" for quantile, length in zip(QUANTILES[1:], upper, strict=True)
-        )
-        names.append(f"{side}: median {middle:,}, {ends}, longest {int(counts.max()):,}")
     for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
         axes = panels[name]
         axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)

@@ -476,8 +476,6 @@ $ nmt plot losses --run bass  => There is no run 'bass' in checkpoints/ (did you
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
 $ nmt plot losses --output configs/base.yaml/curve.png  => configs/base.yaml/curve.png cannot be written: File exists
 $ nmt plot bleu  => Run 'base' has no BLEU to draw
-& leaves checkpoints/base/plots/losses.png
-$ nmt plot losses --show  => No window can be opened: --show needs a screen and a matplotlib
 & matplotlib.figure.Figure.savefig = failing("xelatex not found")
 $ nmt plot losses --output curve.pgf  => matplotlib cannot write curve.pgf here
 $ rm checkpoints/base/metrics.jsonl

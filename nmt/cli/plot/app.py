@@ -8,20 +8,21 @@ from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.options import RunOption
 from nmt.cli.plot import data, lesson
 from nmt.cli.plot.attention import attention
-from nmt.cli.plot.drawing import OutputOption, ShowOption, drawing
+from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.plotting.registry import FIGURES
 
 
 def run_figure(name: str) -> Callable[..., None]:
     """Return the command of a figure that a run alone determines."""
 
-    def command(run: RunOption = None, output: OutputOption = None, show: ShowOption = False) -> None:
+    def command(run: RunOption = None, output: OutputOption = None) -> None:
         from nmt.runs.directory import find_run
 
         chosen = find_run(run)
-        with drawing(name, output, show, chosen) as figure:
+        with drawing(name, output, chosen) as figure:
             FIGURES[name].load()(figure, chosen)
 
+    command.__name__ = name
     command.__doc__ = f"""{FIGURES[name].summary}
 
     Examples:
@@ -31,23 +32,17 @@ def run_figure(name: str) -> Callable[..., None]:
     return command
 
 
-# Help sections, with their figures in the order of the page; underscores in names of functions become hyphens.
-SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
-    "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": data.compare},
-    "Data and scores": {"lengths": data.lengths, "by-length": data.by_length},
-    "Attention of a run": {"attention": attention},
-    "Lesson, without a run": {
-        "position-matrix": lesson.position_matrix,
-        "sinusoids": lesson.sinusoids,
-        "position-columns": lesson.position_columns,
-        "binary-code": lesson.binary_code,
-        "position-similarity": lesson.position_similarity,
-        "position-table": lesson.position_table,
-        "masks": lesson.masks,
-        "embeddings": lesson.embeddings,
-    },
-    "Words of a run": {"words": lesson.words},
-}
+# Help sections, with their figures in the order of the page; the names of figures are those of the functions.
+SECTIONS: dict[str, list[Callable[..., None]]] = {
+    "Training of a run": [*map(run_figure, FIGURES), data.compare],
+    "Data and scores": [data.lengths, data.by_length],
+    "Attention of a run": [attention],
+    "Lesson, without a run": [
+        lesson.position_matrix, lesson.sinusoids, lesson.position_columns, lesson.binary_code,
+        lesson.position_similarity, lesson.position_table, lesson.masks, lesson.embeddings,
+    ],
+    "Words of a run": [lesson.words],
+}  # fmt: skip
 
 plot = typer.Typer(
     name="plot",
@@ -65,5 +60,5 @@ plot = typer.Typer(
     """,
 )
 for _section, _figures in SECTIONS.items():
-    for _name, _figure in _figures.items():
-        plot.command(_name, cls=HelpCommand, rich_help_panel=_section)(_figure)
+    for _figure in _figures:
+        plot.command(cls=HelpCommand, rich_help_panel=_section)(_figure)

@@ -1,11 +1,11 @@
 """``nmt plot attention``: self-attention and cross-attention by layer and head."""
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
-from nmt.cli.plot.drawing import OutputOption, ShowOption, drawing
+from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.errors import DataError, NotFoundError
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ KINDS = {
     "decoder": "Self-attention of the decoder",
     "cross": "Cross-attention",
 }
+SOURCE, READ, WRITTEN = "source", "target, as read", "target, as written"
+SIDES = {"encoder": (SOURCE, SOURCE), "decoder": (READ, READ), "cross": (WRITTEN, SOURCE)}
+"""Tokens that attend, at the rows of a matrix, and tokens that are attended to, by kind of attention."""
 ALL, MEAN = "all", "mean"
 SEPARATOR = "\N{NO-BREAK SPACE}· "  # a line of the title breaks behind the dot
 
@@ -49,7 +52,6 @@ def attention(
         ),
     ] = None,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw the attention of a run on a sentence, by layer and head.
 
@@ -69,9 +71,9 @@ def attention(
 
     check_choice("--kind", kind, KINDS)
     chosen = find_run(run)
-    with drawing("attention", output, show, chosen) as figure:
-        attended = _attend(chosen, sentence, epoch, target)
-        weights = getattr(attended.maps, kind)  # [layers, heads, rows, columns]
+    with drawing("attention", output, chosen) as figure:
+        maps, tokens, details = _attend(chosen, sentence, epoch, target)
+        weights = getattr(maps, kind)  # [layers, heads, rows, columns]
         if weights is None:
             raise DataError(
                 f"Run {chosen.name!r} has no self-attention: architecture {chosen.config().model.architecture!r} has "
@@ -97,14 +99,9 @@ def attention(
             for number in layers
             for one in shown
         ]
-        source = Tokens("source", attended.source)
-        rows, columns = {
-            "encoder": (source, source),
-            "decoder": (Tokens("target, as read", attended.read),) * 2,
-            "cross": (Tokens("target, as written", attended.target), source),
-        }[kind]
+        rows, columns = (Tokens(side, tokens[side]) for side in SIDES[kind])
         across = len(shown) if len(layers) > 1 and len(shown) > 1 else None
-        draw_attention(figure, panels, rows, columns, f"{KINDS[kind]}, {part}", attended.details, across=across)
+        draw_attention(figure, panels, rows, columns, f"{KINDS[kind]}, {part}", details, across=across)
 
 
 def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
@@ -124,22 +121,13 @@ def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
     return numbers[value]
 
 
-class _Attended(NamedTuple):
-    """Attention of a run on a sentence and a translation, with the tokens of both."""
-
-    maps: "AttentionMaps"
-    source: list[str]
-    """S tokens as the encoder reads them."""
-    target: list[str]
-    """T tokens as the decoder writes them."""
-    read: list[str]
-    """T tokens as the decoder reads them, from bos on."""
-    details: str
-    """What a title says of run, data, date, weights and translation."""
-
-
-def _attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> _Attended:
+def _attend(
+    run: "Run", sentence: str, epoch: str | None, target: str | None
+) -> "tuple[AttentionMaps, dict[str, list[str]], str]":
     """Translate a sentence, unless its translation is given, and return the attention of the run on both.
+
+    Returns:
+        Attention, tokens of each side of a matrix, and what a title says of run, data, date, weights and translation.
 
     Raises:
         DataError: for a sentence or translation without words, or longer than the model reads.
@@ -177,4 +165,4 @@ def _attend(run: "Run", sentence: str, epoch: str | None, target: str | None) ->
         warn([translation], [name])
     written = translator.target.pieces(translation.ids)
     read = [*translator.target.pieces([BOS]), *written[:-1]]
-    return _Attended(maps, translator.source.pieces(maps.source), written, read, details)
+    return maps, {SOURCE: translator.source.pieces(maps.source), READ: read, WRITTEN: written}, details

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import ConfigOption, DatasetOption, SetOption
-from nmt.cli.plot.drawing import OutputOption, ShowOption, drawing
+from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.errors import DataError, NmtError, NotFoundError
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ def compare(
     ] = "loss",
     by: Annotated[str, typer.Option("--by", metavar="AXIS", help="steps, epochs, tokens or minutes.")] = "epochs",
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw a metric of several runs.
 
@@ -43,7 +42,7 @@ def compare(
     from nmt.plotting.comparison import draw_comparison
     from nmt.runs.directory import find_run
 
-    with drawing("compare", output, show) as figure:
+    with drawing("compare", output) as figure:
         draw_comparison(figure, [find_run(name) for name in dict.fromkeys(runs)], metric, by)
 
 
@@ -60,7 +59,6 @@ def by_length(
         ),
     ] = None,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw BLEU and chrF by source length.
 
@@ -80,7 +78,7 @@ def by_length(
         raise NmtError(
             f"--run has no effect: {file} holds the scores, so nothing is translated. Leave out --run or the file."
         )
-    with drawing("by-length", output, show) as figure:
+    with drawing("by-length", output) as figure:
         if file is None:
             with contextlib.closing(TerminalProgress(None)) as progress:
                 record = evaluate(
@@ -119,8 +117,8 @@ def _read_evaluation(path: Path) -> "EvaluationRecord":
         raise NotFoundError(f"{path} cannot be read: {error.strerror}. {AGAIN}") from None
     except ValidationError as error:
         problem = error.errors()[0]
-        place = "".join(f"{part}." for part in problem["loc"])[:100]
-        raise DataError(f"{path} is no evaluation: {place} {problem['msg'][:100]}. {AGAIN}") from None
+        place = ".".join(map(str, problem["loc"]))[:100] or "file"
+        raise DataError(f"{path} is no evaluation: {place}: {problem['msg'][:100]}. {AGAIN}") from None
     if not record.by_length:
         raise DataError(f"{path} has no scores by source length, for it was made without --by-length. {AGAIN}")
     return record
@@ -131,7 +129,6 @@ def lengths(
     config: ConfigOption = "base.yaml",
     overrides: SetOption = None,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw the sentence lengths of a dataset and its padding.
 
@@ -149,7 +146,7 @@ def lengths(
     from nmt.data.dataset import find_dataset
     from nmt.plotting.lengths import draw_lengths, padding_of
 
-    with drawing("lengths", output, show) as figure:
+    with drawing("lengths", output) as figure:
         settings = load_config(find_config(config), overrides)
         training, found = settings.training, find_dataset(dataset or settings.data.dataset)
         split, manifest = found.split("train"), found.manifest

@@ -1,4 +1,4 @@
-"""Options and steps that all figures share: the file, the window, the printed path."""
+"""Option and steps that all figures share: the file, the printed path."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,15 +22,14 @@ OutputOption = Annotated[
         "the run or, without a run or with several, in the current folder.",
     ),
 ]
-ShowOption = Annotated[bool, typer.Option("--show", help="Open the figure in a window too.")]
 
 
 @contextmanager
-def drawing(name: str, output: Path | None, show: bool, run: "Run | None" = None) -> Iterator["Figure"]:
-    """Yield an empty figure; then write it, open it in a window if asked to, and print its path.
+def drawing(name: str, output: Path | None, run: "Run | None" = None) -> Iterator["Figure"]:
+    """Yield an empty figure; then write it, and print its path.
 
     Raises:
-        NmtError: if the suffix names no format of a figure, or if it cannot be written or shown.
+        NmtError: if the suffix names no format of a figure, or if it cannot be written.
     """
     from nmt.plotting import figures
 
@@ -39,6 +38,4 @@ def drawing(name: str, output: Path | None, show: bool, run: "Run | None" = None
     figure = figures.empty_figure()
     yield figure
     figures.save(figure, path)
-    if show:
-        figures.show(figure)
     typer.echo(path)

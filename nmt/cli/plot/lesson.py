@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
-from nmt.cli.plot.drawing import OutputOption, ShowOption, drawing
+from nmt.cli.plot.drawing import OutputOption, drawing
 
 LengthOption = Annotated[int, typer.Option("--length", min=1, max=100_000, metavar="L", help="Number of positions.")]
 WidthOption = Annotated[
@@ -24,11 +24,7 @@ PositionsOption = Annotated[
 
 
 def position_matrix(
-    length: LengthOption = 100,
-    width: WidthOption = 512,
-    base: BaseOption = 10_000,
-    output: OutputOption = None,
-    show: ShowOption = False,
+    length: LengthOption = 100, width: WidthOption = 512, base: BaseOption = 10_000, output: OutputOption = None
 ) -> None:
     """Draw the sinusoidal position encoding as an image.
 
@@ -38,7 +34,7 @@ def position_matrix(
         nmt plot position-matrix
         nmt plot position-matrix --length 50 --width 128 --base 100
     """
-    with drawing("position-matrix", output, show) as figure:
+    with drawing("position-matrix", output) as figure:
         from nmt.plotting.lesson.panels import Encoding
         from nmt.plotting.lesson.sinusoids import draw_matrix
 
@@ -46,11 +42,7 @@ def position_matrix(
 
 
 def sinusoids(
-    position: PositionsOption = None,
-    width: WidthOption = 512,
-    base: BaseOption = 10_000,
-    output: OutputOption = None,
-    show: ShowOption = False,
+    position: PositionsOption = None, width: WidthOption = 512, base: BaseOption = 10_000, output: OutputOption = None
 ) -> None:
     """Draw the sinusoid of each of some positions.
 
@@ -61,7 +53,7 @@ def sinusoids(
         nmt plot sinusoids
         nmt plot sinusoids --position 1 --position 50 --width 128
     """
-    with drawing("sinusoids", output, show) as figure:
+    with drawing("sinusoids", output) as figure:
         from nmt.plotting.lesson.sinusoids import draw_sinusoids
 
         draw_sinusoids(figure, width, base, position or [0, 4, 8, 12])
@@ -77,7 +69,6 @@ def position_columns(
     width: WidthOption = 512,
     base: BaseOption = 10_000,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw columns of the position encoding over the positions.
 
@@ -88,7 +79,7 @@ def position_columns(
         nmt plot position-columns
         nmt plot position-columns --column 0 --column 64 --position 10 --position 20
     """
-    with drawing("position-columns", output, show) as figure:
+    with drawing("position-columns", output) as figure:
         from nmt.plotting.lesson.panels import Encoding
         from nmt.plotting.lesson.sinusoids import column_choice, draw_columns, spread
 
@@ -97,11 +88,7 @@ def position_columns(
 
 
 def binary_code(
-    length: LengthOption = 16,
-    width: WidthOption = 8,
-    base: BaseOption = 16,
-    output: OutputOption = None,
-    show: ShowOption = False,
+    length: LengthOption = 16, width: WidthOption = 8, base: BaseOption = 16, output: OutputOption = None
 ) -> None:
     """Draw the binary code of positions beside their sinusoids.
 
@@ -112,7 +99,7 @@ def binary_code(
         nmt plot binary-code
         nmt plot binary-code --length 64 --width 32 --base 10000
     """
-    with drawing("binary-code", output, show) as figure:
+    with drawing("binary-code", output) as figure:
         from nmt.plotting.lesson.panels import Encoding
         from nmt.plotting.lesson.sinusoids import draw_binary_code
 
@@ -125,7 +112,6 @@ def position_similarity(
     width: WidthOption = 512,
     base: BaseOption = 10_000,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw the similarity of the encodings of any two positions.
 
@@ -135,7 +121,7 @@ def position_similarity(
         nmt plot position-similarity
         nmt plot position-similarity --length 50 --width 128 --position 25
     """
-    with drawing("position-similarity", output, show) as figure:
+    with drawing("position-similarity", output) as figure:
         from nmt.plotting.lesson.panels import Encoding
         from nmt.plotting.lesson.sinusoids import draw_similarity, spread
 
@@ -149,7 +135,6 @@ def position_table(
     width: WidthOption = 4,
     base: BaseOption = 100,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Write out the position encoding of a sentence as a table.
 
@@ -159,7 +144,7 @@ def position_table(
         nmt plot position-table
         nmt plot position-table --width 6 --base 10000 "you too robot"
     """
-    with drawing("position-table", output, show) as figure:
+    with drawing("position-table", output) as figure:
         from nmt.plotting.lesson.sentences import draw_table
 
         draw_table(figure, sentence.split(), width, base)
@@ -171,7 +156,6 @@ def masks(
         int, typer.Option("--pad", min=0, max=39, metavar="N", help="Tokens of padding after the sentence.")
     ] = 2,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw padding mask, look-ahead mask and both together.
 
@@ -181,7 +165,7 @@ def masks(
         nmt plot masks "I am a robot"
         nmt plot masks --pad 4 "you too robot"
     """
-    with drawing("masks", output, show) as figure:
+    with drawing("masks", output) as figure:
         from nmt.plotting.lesson.sentences import draw_masks
 
         draw_masks(figure, sentence.split(), pad)
@@ -205,7 +189,6 @@ def embeddings(
     ] = None,
     epoch: EpochOption = None,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw word plus position embeddings of phrases side by side.
 
@@ -222,7 +205,7 @@ def embeddings(
         from nmt.runs.directory import find_run
 
         chosen = find_run(run)
-    with drawing("embeddings", output, show, chosen) as figure:
+    with drawing("embeddings", output, chosen) as figure:
         from nmt.plotting.lesson.panels import number
         from nmt.plotting.lesson.sentences import draw_embeddings, fixed_embeddings
 
@@ -255,7 +238,6 @@ def words(
         int, typer.Option("--neighbors", min=1, max=20, metavar="N", help="Nearest neighbours of each given word.")
     ] = 6,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw a two-dimensional map of word embeddings.
 
@@ -270,7 +252,7 @@ def words(
     from nmt.runs.directory import find_run
 
     chosen = find_run(run)
-    with drawing("words", output, show, chosen) as figure:
+    with drawing("words", output, chosen) as figure:
         from nmt.plotting.lesson.trained import read_vocabulary, read_weights
         from nmt.plotting.lesson.word_map import draw_frequent, draw_given, find_words
         from nmt.plotting.style import run_title

@@ -50,14 +50,9 @@ def draw_matrix(figure: Figure, encoding: Encoding) -> None:
 
 
 def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]) -> None:
-    """Draw the cosine of any two positions as an image, and that of some positions to all as curves.
+    """Draw the cosine of any two positions as an image, and that of given positions to all as curves.
 
     The encodings of all positions have the same length, sqrt(D/2): their dot product is the cosine times D/2.
-
-    Args:
-        figure: empty figure.
-        encoding: length, width and base.
-        positions: positions with a curve.
 
     Raises:
         NmtError: for a position beyond the last, and for more positions than a figure shows.
@@ -89,14 +84,7 @@ def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]
 
 
 def draw_sinusoids(figure: Figure, width: int, base: float, positions: Sequence[int]) -> None:
-    """Draw sin(k / base^(2i/D)) over i = 0 .. D/2 - 1, a panel for each position k.
-
-    Args:
-        figure: empty figure.
-        width: D.
-        base: base of the encoding.
-        positions: positions k.
-    """
+    """Draw sin(k / base^(2i/D)) over i = 0 .. D/2 - 1, with width D, a panel for each position k."""
     rates = Encoding(1, width, base).rates()
     panels = _panels(figure, len(positions))
     add_title(
@@ -113,13 +101,7 @@ def draw_sinusoids(figure: Figure, width: int, base: float, positions: Sequence[
 
 
 def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], positions: Sequence[int]) -> None:
-    """Draw columns of the encoding over the positions, a panel for each, with the values of marked positions.
-
-    Args:
-        figure: empty figure.
-        encoding: length, width and base.
-        columns: dimensions.
-        positions: marked positions.
+    """Draw columns of the encoding over the positions, a panel for each, with the values of given positions marked.
 
     Raises:
         NmtError: for a column or a position that the encoding does not have.
@@ -180,24 +162,17 @@ def _panels(figure: Figure, count: int) -> list[Axes]:
     return panels
 
 
-def bits(length: int) -> np.ndarray:
-    """Return the binary code of positions 0 .. L - 1, the lowest bit first: int [L, bits of L - 1, at least 1]."""
-    count = max(1, (length - 1).bit_length())
-    return np.arange(length)[:, None] >> np.arange(count) & 1
-
-
 def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     """Draw the bits of each position at the left, the lowest bit first, and its encoding at the right."""
-    code, matrix = bits(encoding.length), encoding.matrix()
+    count, matrix = max(1, (encoding.length - 1).bit_length()), encoding.matrix()
+    code = np.arange(encoding.length)[:, None] >> np.arange(count) & 1
     figure.set_size_inches(10, float(np.clip(HEAD + ROW * encoding.length, 4.5, 10)))
     add_title(figure, "Binary code of positions beside their sinusoids", f"{encoding.parameters} · {FORMULA}")
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1, 1.6])
     image = show_matrix(left, code, (0, 1))
     left.set_title("binary: each bit flips half as often\nas the bit to its left", loc="left", fontsize=TEXT)
-    count = code.shape[1]
-    left.set_xticks(
-        range(count), [f"{2**bit:,}" for bit in range(count)], fontsize=SMALL, rotation=0 if count <= 8 else 90
-    )
+    values = [f"{2**bit:,}" for bit in range(count)]
+    left.set_xticks(range(count), values, fontsize=SMALL, rotation=0 if count <= 8 else 90)
     left.set_xlabel("bit (its value)")
     left.set_ylabel("position")
     encoded = show_matrix(right, matrix, (-1, 1))
