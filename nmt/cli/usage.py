@@ -15,6 +15,9 @@ INTERRUPTED = SIGNAL + signal.SIGINT
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 
+RENAMED = {"alignment": "attention"}
+"""Commands of earlier versions, which messages lead to their successors."""
+
 _UNKNOWN_COMMAND = re.compile(r"No such command '(.*?)'")
 _EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _OPTION_RULES = [
@@ -51,9 +54,8 @@ def _line_message(error: Any, name: str) -> str:
     if message == "Missing command":
         return f"{name} takes {_kind(error)}; received none"
     if matched := _UNKNOWN_COMMAND.match(message):
-        return (
-            f"There is no {_kind(error).lower()} {matched[1]!r}{did_you_mean(matched[1], error.ctx.command.commands)}"
-        )
+        guess = did_you_mean(RENAMED.get(matched[1], matched[1]), error.ctx.command.commands)
+        return f"There is no {_kind(error).lower()} {matched[1]!r}{guess}"
     if matched := _EXTRA_ARGUMENTS.match(message):
         takes = [each.metavar for each in error.ctx.command.params if each.param_type_name == "argument"]
         return f"{name} takes {' '.join(takes) or 'no argument'}; received {matched[1]!r}{' too' if takes else ''}"

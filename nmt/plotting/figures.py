@@ -1,23 +1,20 @@
-"""Figures drawn by name, saved to a file, shown in a window. No TensorFlow, so a figure appears at once.
+"""Figures drawn by name, saved to a file. No TensorFlow, so a figure appears at once.
 
 To add a figure of a run, write a function of (Figure, Run) and give it a line in ``nmt.plotting.registry``.
 """
 
-import importlib
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from nmt.errors import NmtError, NotFoundError
+from nmt.errors import NmtError
 from nmt.plotting.registry import FIGURES
 from nmt.plotting.style import DPI, HEIGHT, WIDTH, missing_characters_as_boxes
 from nmt.storage.atomic import atomic_file
-from nmt.storage.names import did_you_mean
 
 if TYPE_CHECKING:
     from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports
@@ -26,34 +23,26 @@ PADDING = 0.1  # inches around axes
 # What a file says of itself. Dates are left out, so that equal figures are equal files.
 PROGRAM = "nmt plot"
 METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": PROGRAM},
-    "svg": {"Creator": PROGRAM, "Date": None},
-    "svgz": {"Creator": PROGRAM, "Date": None},
-    "pdf": {"Creator": PROGRAM, "CreationDate": None},
+    ".png": {"Software": PROGRAM},
+    ".svg": {"Creator": PROGRAM, "Date": None},
+    ".pdf": {"Creator": PROGRAM, "CreationDate": None},
 }
 
 
-def empty_figure(height: float = HEIGHT) -> Figure:
-    """Return a figure without axes, 960 pixels wide.
-
-    Args:
-        height: height in inches; the default is 600 pixels.
-    """
+def empty_figure() -> Figure:
+    """Return a figure without axes, 960 by 600 pixels."""
     layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
-    return Figure(figsize=(WIDTH, height), layout=layout, dpi=DPI)
+    return Figure(figsize=(WIDTH, HEIGHT), layout=layout, dpi=DPI)
 
 
 def draw(name: str, run: "Run") -> Figure:
-    """Return the figure of that name for a run.
+    """Return the figure of a run that ``FIGURES`` names.
 
     Raises:
-        NotFoundError: if no figure has that name, or the run has nothing to draw yet.
+        NotFoundError: if the run has nothing to draw yet.
     """
-    if name not in FIGURES:
-        raise NotFoundError(f"There is no figure {name!r}{did_you_mean(name, FIGURES)}. Known: {', '.join(FIGURES)}.")
     figure = empty_figure()
-    module = importlib.import_module(f"nmt.plotting.{FIGURES[name].module}")
-    getattr(module, FIGURES[name].function)(figure, run)
+    FIGURES[name].load()(figure, run)
     return figure
 
 
@@ -72,41 +61,19 @@ def check_format(path: Path) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the suffix of ``path`` names.
+    """Write a figure in the format that the suffix of ``path`` names; text stays text.
 
     Raises:
         NmtError: for a format that matplotlib does not write, or a path that cannot be written.
     """
     check_format(path)
-    metadata = METADATA[suffix] if (suffix := path.suffix.removeprefix(".").lower()) in METADATA else None
-    with atomic_file(path) as temporary, missing_characters_as_boxes(), _formats():
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42}
+    metadata = METADATA.get(path.suffix.lower())
+    options: dict[str, Any] = {"metadata": metadata} if metadata else {}  # some formats take none
+    with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
         try:
-            figure.savefig(temporary, metadata=metadata)
+            figure.savefig(temporary, **options)
         except RuntimeError as error:  # a format that needs another program
             raise NmtError(
                 f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
             ) from None
-
-
-def _formats() -> AbstractContextManager[None]:
-    """Return a context with matplotlib's settings for files: text stays text, and equal figures are equal files."""
-    return mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42})
-
-
-def show(figure: Figure) -> None:
-    """Open a window with the figure and wait until it is closed.
-
-    Raises:
-        NmtError: where no window can be opened.
-    """
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - only a window needs it, and it looks for a screen when imported
-
-    if mpl.get_backend().lower() in {"agg", "template"}:
-        raise NmtError(
-            "No window can be opened: --show needs a screen and a matplotlib backend for it. Open the file instead."
-        )
-    manager = plt.figure().canvas.manager
-    if manager is not None:
-        manager.canvas.figure = figure
-        figure.set_canvas(manager.canvas)
-    plt.show()

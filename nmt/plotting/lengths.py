@@ -11,25 +11,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, readable, style_curves
+from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, style_curves
 
 QUANTILES = (0.5, 0.9, 0.99)
 SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
 PERCENT = FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
+HEIGHT = 6.4  # inches
 MOST_BARS = 60  # of a histogram
 
 
 class BatchPadding(NamedTuple):
-    """Padding of the batches of an epoch."""
+    """Padding of the B batches of an epoch, and how pairs are put into them."""
 
     name: str
-    """How pairs are put into batches."""
     batches: int
-    """Number of batches, B."""
     real: dict[str, int]
     """Number of tokens, eos and bos included, by side."""
     padded: dict[str, int]
-    """Number of places in the B padded arrays, by side."""
+    """Number of places in the padded arrays, by side."""
 
     def share(self, side: str) -> float:
         """Return the share of places that hold padding."""
@@ -72,12 +71,13 @@ def draw_lengths(
     """Draw the distribution of lengths of each side, and the share of padding of batches.
 
     Args:
-        figure: empty figure.
+        figure: empty figure. It becomes higher.
         title: dataset, split, date.
         lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
         unit: what a token stands for, such as "words".
         plans: padding of the batches by each way to put pairs into batches.
     """
+    figure.set_figheight(HEIGHT)
     add_title(figure, f"Sentence lengths in {unit}, and padding of batches", title)
     panels = figure.subplot_mosaic(
         [["histogram", "cumulative"], ["padding", "padding"]], height_ratios=[3, 0.55 + 0.3 * len(plans)]
@@ -90,20 +90,15 @@ def draw_lengths(
     for number, (side, counts) in enumerate(lengths.items()):
         style = curve(number, 2)
         frequencies = np.histogram(counts, edges)[0] / len(counts)
-        panels["histogram"].stairs(
-            frequencies, edges, color=style["color"], linestyle=style["linestyle"], linewidth=1.8
-        )
-        places = np.arange(longest + 1)
+        line = {"color": style["color"], "linestyle": style["linestyle"], "linewidth": 1.8}
+        panels["histogram"].stairs(frequencies, edges, **line)
         share = np.cumsum(np.bincount(counts, minlength=longest + 1)) / len(counts)
         quantiles = [int(np.quantile(counts, quantile, method="inverted_cdf")) for quantile in QUANTILES]
-        panels["cumulative"].plot(
-            places, share, drawstyle="steps-post", **style | {"markevery": quantiles, "markersize": 8}
+        panels["cumulative"].plot(share, drawstyle="steps-post", **style | {"markevery": quantiles, "markersize": 8})
+        middle, most, nearly_all = quantiles
+        names.append(
+            f"{side}: median {middle:,}, 90% up to {most:,}, 99% up to {nearly_all:,}, longest {int(counts.max()):,}"
         )
-        middle, *upper = quantiles
-        ends = ", ".join(
-            f"{quantile:.0%} up to {length:,}" for quantile, length in zip(QUANTILES[1:], upper, strict=True)
-        )
-        names.append(f"{side}: median {middle:,}, {ends}, longest {int(counts.max()):,}")
     for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
         axes = panels[name]
         axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
@@ -131,9 +126,7 @@ def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
             places, shares, 0.86 * height, color=style["color"], hatch=("", "////")[number % 2], edgecolor="white",
             linewidth=0,
         )  # fmt: skip
-        axes.bar_label(
-            bars, [f"{side} {share:.1%}" for share in shares], padding=4, fontsize=SMALL, color=readable(style["color"])
-        )
+        axes.bar_label(bars, [f"{side} {share:.1%}" for share in shares], padding=4, fontsize=SMALL, color=INK)
     axes.set_yticks(range(len(plans)), [f"{plan.name}\n({plan.batches:,} batches)" for plan in plans])
     axes.invert_yaxis()
     axes.set_xlim(0, max(0.02, 1.2 * ends))

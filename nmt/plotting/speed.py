@@ -8,17 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from nmt.errors import NotFoundError
-from nmt.plotting.style import (
-    INK,
-    MARK,
-    SMALL,
-    TEXT,
-    add_title,
-    count,
-    curve,
-    run_title,
-    style_curves,
-)
+from nmt.plotting.style import FAINT_INK, INK, SMALL, TEXT, add_title, count, curve, run_title, style_curves
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics
 
@@ -29,24 +19,12 @@ MOST_BOUNDS = 30  # of epochs; more lines would be a grey area
 class Interval(NamedTuple):
     """Steps whose training was timed together."""
 
-    first: int
-    """Number of the step before the first of them."""
     last: int
     """Number of the last of them."""
-    tokens: int
-    """Target tokens trained on."""
-    seconds: float
-    """Duration of the steps."""
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Target tokens trained on in a second."""
-        return self.tokens / self.seconds
-
-    @property
-    def step_seconds(self) -> float:
-        """Mean duration of a step."""
-        return self.seconds / (self.last - self.first)
+    tokens_per_second: float
+    """Target tokens trained on in a second."""
+    step_seconds: float
+    """Mean duration of a step."""
 
 
 def draw_speed(figure: Figure, run: Run) -> None:
@@ -70,12 +48,10 @@ def draw_speed(figure: Figure, run: Run) -> None:
     above, below = figure.subplots(2, 1, sharex=True)
     steps = [part.last for part in timed]
     bounds = [record.step for record in records if isinstance(record, EpochMetrics)]
-    for number, (axes, values, label) in enumerate(
-        (
-            (above, [part.tokens_per_second for part in timed], "target tokens a second"),
-            (below, [1000 * part.step_seconds for part in timed], "milliseconds a step"),
-        )
-    ):
+    for number, (axes, values, label) in enumerate((
+        (above, [part.tokens_per_second for part in timed], "target tokens a second"),
+        (below, [1000 * part.step_seconds for part in timed], "milliseconds a step"),
+    )):  # fmt: skip
         median = float(np.median(values))
         highest = min(max(values), SLOWEST * median)
         axes.plot(steps, values, **curve(number, len(steps)) | {"linestyle": "-"})
@@ -91,7 +67,7 @@ def draw_speed(figure: Figure, run: Run) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
-            axes.axvline(bound, color=MARK, linewidth=0.7, linestyle=":", zorder=1)
+            axes.axvline(bound, color=FAINT_INK, linewidth=0.7, linestyle=":", zorder=1)
     shown = 0 < len(bounds) <= MOST_BOUNDS
     below.set_xlabel("step (dotted: ends of epochs)" if shown else "step", fontsize=TEXT, color=INK)
     below.set_xlim(0, 1.02 * steps[-1])
@@ -112,6 +88,8 @@ def intervals(records: Sequence[Metrics]) -> list[Interval]:
             continue
         if record.epoch != epoch:
             epoch, tokens, seconds = record.epoch, 0, 0.0
-        found.append(Interval(step, record.step, record.target_tokens - tokens, record.seconds - seconds))
+        steps, trained, time = record.step - step, record.target_tokens - tokens, record.seconds - seconds
+        if steps > 0 and trained > 0 and time > 0:
+            found.append(Interval(record.step, trained / time, time / steps))
         step, tokens, seconds = record.step, record.target_tokens, record.seconds
-    return [part for part in found if part.last > part.first and part.seconds > 0 and part.tokens > 0]
+    return found

@@ -1,4 +1,4 @@
-"""``nmt plot alignment`` and ``nmt plot attention``: a run's attention on a sentence, for every architecture."""
+"""``nmt plot attention``: a run's attention on a sentence, for every architecture."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -82,10 +82,10 @@ def matrices(figure: Figure) -> list[np.ndarray]:
 
 @pytest.fixture
 def plot(draw: Draw) -> Plot:
-    """Return a function that runs ``nmt plot alignment`` with arguments and returns the weights drawn, [T, S]."""
+    """Return a function that runs ``nmt plot attention --head mean`` and returns the weights drawn, [T, S]."""
 
     def run(*arguments: str) -> tuple[np.ndarray, Figure]:
-        figure = draw("alignment", *arguments)
+        figure = draw("attention", "--head", "mean", *arguments)
         return matrices(figure)[0], figure
 
     return run
@@ -129,15 +129,9 @@ def test_layer_and_head_choose_the_attention(plot: Plot) -> None:
     ):
         weights, figure = plot("--run", "deep", *arguments, SENTENCE)
         np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
-        assert title(figure) == f"Attention of {name}"
+        assert title(figure) == f"Cross-attention, {name}"
         assert details(figure).startswith("run deep\N{NO-BREAK SPACE}· ")
     assert not np.allclose(layers[0, 3], layers[1, 2])
-
-
-def test_a_recurrent_model_has_one_layer_and_one_head(plot: Plot) -> None:
-    weights, figure = plot("--run", "recurrent", SENTENCE)
-    assert title(figure) == "Attention of layer 1 of 1"
-    np.testing.assert_array_equal(plot("--run", "recurrent", "--layer", "1", "--head", "1", SENTENCE)[0], weights)
 
 
 def test_unknown_words_are_shown_as_unknown(plot: Plot) -> None:
@@ -193,8 +187,9 @@ def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMa
     for arguments, expected, name, captions in (
         (["--layer", "1"], cross[0], "layer 1 of 2", [f"head {n}" for n in (1, 2, 3, 4)]),
         (["--layer", "all"], cross.reshape(8, *cross.shape[2:]), "all 2 layers", both),
-        (["--layer", "all", "--head", "3"], cross[:, 2], "all 2 layers, head 3 of 4", [both[2], both[6]]),
+        (["--layer", "all", "--head", "3"], cross[:, 2], "all 2 layers, head 3 of 4", ["layer 1", "layer 2"]),
         (["--head", "3"], cross[1, 2:3], "layer 2 of 2, head 3 of 4", [""]),
+        (["--layer", "all", "--head", "mean"], cross.mean(1), "all 2 layers, mean of 4 heads", ["layer 1", "layer 2"]),
     ):
         figure = draw("attention", "--run", "deep", *arguments, SENTENCE)
         assert title(figure) == f"Cross-attention, {name}"
@@ -205,7 +200,10 @@ def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMa
 def test_the_attention_of_a_recurrent_model_is_a_matrix_alone(draw: Draw) -> None:
     figure = draw("attention", "--run", "recurrent", "--layer", "all", SENTENCE)
     assert title(figure) == "Cross-attention, layer 1 of 1"
-    np.testing.assert_array_equal(matrices(figure), matrices(draw("alignment", "--run", "recurrent", SENTENCE)))
+    for chosen in (["--head", "mean"], ["--layer", "1", "--head", "1"]):
+        again = draw("attention", "--run", "recurrent", *chosen, SENTENCE)
+        assert title(again) == title(figure)
+        np.testing.assert_array_equal(matrices(figure), matrices(again))
 
 
 def test_a_recurrent_model_has_no_self_attention(runs: Path) -> None:
@@ -214,10 +212,10 @@ def test_a_recurrent_model_has_no_self_attention(runs: Path) -> None:
 
 
 def test_it_is_written_where_the_other_figures_are_and_unknown_words_are_reported(runs: Path) -> None:
-    printed = run_nmt("plot", "alignment", "--run", "recurrent", SENTENCE, cwd=runs).out
-    assert printed == "checkpoints/recurrent/plots/alignment.png\n"
+    printed = run_nmt("plot", "attention", "--run", "recurrent", SENTENCE, cwd=runs).out
+    assert printed == "checkpoints/recurrent/plots/attention.png\n"
     assert (runs / printed.strip()).read_bytes().startswith(b"\x89PNG")
     target = ("--target", "ich xylophon")
-    done = run_nmt("plot", "alignment", "--run", "base", "-o", "a.svg", *target, "im xylophone", cwd=runs)
+    done = run_nmt("plot", "attention", "--run", "base", "-o", "a.svg", *target, "im xylophone", cwd=runs)
     assert done.out == "a.svg\n" and "<svg" in (runs / "a.svg").read_text()
     assert [line.rpartition(": ")[2] for line in done.err.splitlines()] == ["xylophone", "xylophon"]

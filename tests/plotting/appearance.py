@@ -3,7 +3,7 @@
 import itertools
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,8 +12,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-
-from nmt.plotting.style import luminance
 
 TOLERANCE = 1.0  # pixels
 SMALLEST_DIFFERENCE = 0.15  # of luminance, between curves with the same marker and line
@@ -118,3 +116,11 @@ def alike_in_grey(axes: Axes) -> list[str]:
 
 def grey(line: Line2D) -> float:
     return luminance(to_rgb(line.get_color()))  # type: ignore[arg-type]
+
+
+def luminance(rgb: Sequence[float]) -> float:
+    """Return the relative luminance of a colour, from 0 for black to 1 for white (WCAG 2.2)."""
+    values = np.asarray(rgb)
+    return float(
+        np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    )

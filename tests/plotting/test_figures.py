@@ -27,7 +27,7 @@ from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics, StepValidation
 
 PNG = b"\x89PNG\r\n\x1a\n"
-TRAINING = "training\n(with dropout)"
+TRAINING = "training (with dropout)"
 MODEL = {"d_model": 64, "heads": 4}
 SCHEDULE = {"epochs": 20, "warmup_steps": 20, "learning_rate_scale": 2.0}
 Points = dict[str, tuple[list[float], list[float]]]
@@ -87,11 +87,6 @@ def vertical_lines(axes: Axes) -> list[float]:
     return [x[0] for x in found if len(x) == 2 and x[0] == x[1]]
 
 
-def test_an_unknown_figure_is_refused() -> None:
-    with pytest.raises(NotFoundError, match="did you mean 'losses'"):
-        plots.draw("losess", make_run("base"))
-
-
 # --- curves
 
 
@@ -112,11 +107,12 @@ def test_curves_are_those_of_the_epochs_and_the_best_and_the_average_are_marked(
     (axes,) = plots.draw(name, run).axes
     assert drawn(axes) == {TRAINING: ([1, 2, 3], training), "validation": ([1, 2, 3], validation)}
     assert marks(axes) == {
-        "best epoch: 2 (validation accuracy 0.500, loss 5.000)": ([2], [best]),
-        "average of epochs 2-3 (validation accuracy 0.700, loss 1.500)": ([3], [average]),
+        "validation": ([1, 2, 3], validation),
+        TRAINING: ([1, 2, 3], training),
+        "best epoch: 2 (accuracy 0.500, loss 5.000)": ([2], [best]),
+        "average of epochs 2-3 (accuracy 0.700, loss 1.500)": ([3], [average]),
     }
     assert vertical_lines(axes) == [2]
-    assert {text.get_text() for text in axes.texts} == {TRAINING, "validation"}, "names stand at the curves"
 
 
 @pytest.mark.parametrize(("name", "epochs"), [("a", 1), ("n" * 100, 300)])
@@ -236,16 +232,12 @@ def test_different_datasets_are_named_and_those_of_the_same_name_told_apart() ->
     assert list(drawn(compared([base, other]))) == ["base (pairs): 4", "other (news): 4"]
 
 
-def test_names_stand_at_the_ends_of_curves_if_all_end_there_else_beside_or_below() -> None:
-    runs = [make_run(f"run-{number:02}", 2 + (number == 5)) for number in range(20)]
-    at_ends, beside, below = compared(runs[:3]), compared(runs[3:9]), compared(runs)
-    assert [text.get_text() for text in at_ends.texts] == ["run-00: 5", "run-01: 5", "run-02: 5"]
-    legend = beside.get_legend()
-    assert legend is not None and [text.get_text() for text in legend.get_texts()][-1] == "run-05: 4", "it ends lowest"
-    (outside,) = below.figure.legends  # type: ignore[union-attr]
-    assert len(outside.get_texts()) == 20
-    for axes in (at_ends, beside, below):
-        assert problems(axes.figure) == []  # type: ignore[arg-type]
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_comparison_of_any_number_of_runs_is_well_drawn(count: int) -> None:
+    runs = [make_run(f"run-{number:02}", 2 + (number == 5)) for number in range(count)]
+    axes = compared(runs)
+    assert list(marks(axes)) == [f"{run.name}: {4 if run.name == 'run-05' else 5}" for run in runs]
+    assert problems(axes.figure) == []  # type: ignore[arg-type]
 
 
 # --- speed
@@ -253,7 +245,7 @@ def test_names_stand_at_the_ends_of_curves_if_all_end_there_else_beside_or_below
 
 def test_the_speed_is_that_of_the_steps_between_two_records() -> None:
     found = intervals(make_run("base", 2).metrics())
-    assert [(part.first, part.last) for part in found] == [(0, 2), (2, 4), (4, 6), (6, 8)]
+    assert [part.last for part in found] == [2, 4, 6, 8]
     assert {(part.tokens_per_second, part.step_seconds) for part in found} == {(10 / 3, 3.0)}
 
 

@@ -37,9 +37,10 @@ GALLERY: dict[str, list[str]] = {
     ],
     "lengths": ["", "--set training.batch_type=tokens --set training.batch_size=500"],
     "by-length": ["--run scored --run recurrent"],
-    "alignment": [f"--run scored {SENTENCE}", f"--run recurrent {SENTENCE}"],
     "attention": [
         f"--run scored {SENTENCE}",
+        f"--run recurrent {SENTENCE}",
+        f"--run scored --head mean {SENTENCE}",
         f"--run scored --kind decoder --layer all {SENTENCE}",
         f"--run scored --kind encoder --head 2 {SENTENCE}",
     ],
@@ -109,8 +110,12 @@ def gallery(tmp_path: Path) -> Path:
 
 
 def test_every_figure_has_a_place_in_the_gallery() -> None:
-    missing = {name for section in SECTIONS.values() for name in section} - set(GALLERY)
-    assert not missing, "give each of these a line in GALLERY"
+    assert [name for names in figure_names().values() for name in names] == list(GALLERY)
+
+
+def figure_names() -> dict[str, list[str]]:
+    """Return the figures of each section of the help page."""
+    return {section: [each.__name__.replace("_", "-") for each in figures] for section, figures in SECTIONS.items()}
 
 
 def test_problems_are_found_and_named() -> None:
@@ -142,9 +147,9 @@ def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, m
     monkeypatch.chdir(runs)
     monkeypatch.setattr(figures, "save", save_in_all_formats)
     wrong, sections = list[str](), list[str]()
-    for section, commands in SECTIONS.items():
+    for section, names in figure_names().items():
         sections.append(f"<h2>{html.escape(section)}</h2>")
-        for name in commands:
+        for name in names:
             for number, arguments in enumerate(GALLERY[name], start=1):
                 file, suffixes = f"{name}-{number}", SUFFIXES[: 3 if number == 1 else 1]
                 line = f"nmt plot {name} {arguments}".strip()
@@ -157,7 +162,7 @@ def test_every_figure_is_well_drawn_and_on_the_page(runs: Path, gallery: Path, m
                 wrong += [f"{line}: {problem}" for problem in wrong_files(gallery / file, suffixes, drawn[-1])]
                 sections.append(entry(line, file, suffixes))
     (gallery / "index.html").write_text(PAGE.format(sections="\n".join(sections)), encoding="utf-8")
-    assert len(drawn) == sum(len(GALLERY[name]) for section in SECTIONS.values() for name in section)
+    assert len(drawn) == sum(map(len, GALLERY.values()))
     assert not wrong, "\n" + "\n".join(wrong)
 
 

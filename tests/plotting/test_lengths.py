@@ -44,7 +44,7 @@ def test_histogram_and_cumulative_share_are_those_of_the_lengths(longest: int) -
     lengths = {"source (en)": random.integers(1, longest + 1, 500), "target (de)": random.integers(0, longest + 1, 500)}
     plan = length_batches(lengths["source (en)"], 32)
     padding = [padding_of(name, plan, lengths, dict.fromkeys(lengths, 1)) for name in ("64 pairs, random order", "b")]
-    figure = empty_figure(6.4)
+    figure = empty_figure()
     draw_lengths(figure, "data pairs · 500 pairs", lengths, "words", padding)
     histogram, cumulative, bars = figure.axes
     for counts, patch, line in zip(lengths.values(), histogram.patches, cumulative.get_lines(), strict=True):

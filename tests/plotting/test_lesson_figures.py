@@ -19,18 +19,27 @@ from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
 from nmt.plotting import figures as plots
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.lesson.binary_code import draw_binary_code
-from nmt.plotting.lesson.encoding import MAX_VALUES, Encoding
-from nmt.plotting.lesson.learned_phrases import learned_embeddings
-from nmt.plotting.lesson.masks import draw_masks, masks
-from nmt.plotting.lesson.matrices import draw_matrix, draw_similarity, spread
-from nmt.plotting.lesson.phrases import draw_embeddings, fixed_embeddings, word_ids, words_of
-from nmt.plotting.lesson.sinusoids import column_choice, draw_columns, draw_sinusoids
-from nmt.plotting.lesson.table import draw_table
-from nmt.plotting.lesson.trained import Vocabulary, is_byte, read_weights
-from nmt.plotting.lesson.trained import vocabulary as read_vocabulary
+from nmt.plotting.lesson.panels import MAX_VALUES, Encoding
+from nmt.plotting.lesson.sentences import (
+    draw_embeddings,
+    draw_masks,
+    draw_table,
+    fixed_embeddings,
+    masks,
+    word_ids,
+    words_of,
+)
+from nmt.plotting.lesson.sinusoids import (
+    column_choice,
+    draw_binary_code,
+    draw_columns,
+    draw_matrix,
+    draw_similarity,
+    draw_sinusoids,
+    spread,
+)
+from nmt.plotting.lesson.trained import Vocabulary, learned_embeddings, read_vocabulary, read_weights
 from nmt.plotting.lesson.word_map import (
-    Neighbor,
     draw_frequent,
     draw_given,
     find_words,
@@ -251,10 +260,9 @@ def test_masks_are_those_of_the_model(words: int, padding: int) -> None:
     ids = np.array([[FIRST_WORD] * words + [0] * padding])
     allowed_by_padding = np.broadcast_to(padding_mask(ids).numpy()[0, 0], (length, length))
     allowed_by_order = causal_mask(length, length).numpy()[0, 0]
-    found = masks(words, padding)
-    np.testing.assert_array_equal(found.padding, ~allowed_by_padding)
-    np.testing.assert_array_equal(found.look_ahead, ~allowed_by_order)
-    np.testing.assert_array_equal(found.both, ~(allowed_by_padding & allowed_by_order))
+    found = [*masks(words, padding).values()]
+    expected = (~allowed_by_padding, ~allowed_by_order, ~(allowed_by_padding & allowed_by_order))
+    np.testing.assert_array_equal(found, expected)
     figure = empty_figure()
     draw_masks(figure, [f"w{n}" for n in range(words)], padding)
     for axes, mask in zip(figure.axes, found, strict=True):
@@ -310,6 +318,7 @@ def test_embeddings_stand_side_by_side_with_their_tokens() -> None:
         {},
         {"positions": "learned", "max_positions": 6, "scale_embeddings": False},
         {"position_base": 20.0, "source_bos": False},
+        {"positions": "rotary"},
     ],
 )
 def test_learned_embeddings_are_what_the_encoder_reads(section: dict[str, object]) -> None:
@@ -341,11 +350,9 @@ def test_both_sides_have_their_words_and_vectors() -> None:
         np.testing.assert_array_equal(found.vectors, weights_of(model)[f"{side}_embedding/matrix"])
 
 
-@pytest.mark.parametrize(
-    ("piece", "expected"), [("<0x0A>", True), ("<0xFF>", True), ("<s>", False), ("▁<0x0A>", False)]
-)
-def test_bytes_are_no_words(piece: str, expected: bool) -> None:
-    assert is_byte(piece) == expected
+def test_bytes_are_no_words() -> None:
+    pieces = [*SPECIAL_PIECES, "<0x0A>", "a", "<0xFF>", "▁<0x0A>"]
+    assert Vocabulary(WordTokenizer(["a"], "none"), pieces, np.zeros((8, 2))).words() == [5, 7]
 
 
 # --- maps of words
@@ -371,33 +378,33 @@ def test_neighbors_are_those_of_a_search_over_all_words(vocabulary: Vocabulary) 
         }
         expected = sorted(cosines, key=lambda other: -cosines[other])[:7]
         found = neighbors(vocabulary.vectors, id_, among, 7)
-        assert [neighbor.id for neighbor in found] == expected
-        assert [neighbor.cosine for neighbor in found] == pytest.approx([cosines[id_] for id_ in expected], abs=1e-5)
+        assert list(found) == expected
+        assert [*found.values()] == pytest.approx([cosines[id_] for id_ in expected], abs=1e-5)
     pairs = mutual_neighbors(vocabulary.vectors[among])
-    nearest = [neighbors(vocabulary.vectors, id_, among, 1)[0].id - 4 for id_ in among]
+    nearest = [next(iter(neighbors(vocabulary.vectors, id_, among, 1))) - 4 for id_ in among]
     assert pairs == [(a, b) for a, b in combinations(range(60), 2) if nearest[a] == b and nearest[b] == a]
 
 
 def test_a_word_without_vector_is_near_to_none() -> None:
     vectors = np.array([[0, 0], [1, 0], [1, 1]], np.float32)
-    assert neighbors(vectors, 0, [0, 1, 2], 5) == [Neighbor(1, 0.0), Neighbor(2, 0.0)]
+    assert neighbors(vectors, 0, [0, 1, 2], 5) == {1: 0.0, 2: 0.0}
 
 
 def test_the_projection_has_the_largest_variances_of_the_covariance(vocabulary: Vocabulary) -> None:
     rows = vocabulary.vectors / np.linalg.norm(vocabulary.vectors, axis=1, keepdims=True)
     variances, directions = np.linalg.eigh(np.cov(rows.T, bias=True))
-    found = project(vocabulary.vectors)
-    np.testing.assert_allclose(found.points.var(axis=0), variances[::-1][:2], rtol=1e-4)
-    assert found.shares == pytest.approx(tuple(variances[::-1][:2] / variances.sum()), rel=1e-4)
+    points, shares = project(vocabulary.vectors)
+    np.testing.assert_allclose(points.var(axis=0), variances[::-1][:2], rtol=1e-4)
+    np.testing.assert_allclose(shares, variances[::-1][:2] / variances.sum(), rtol=1e-4)
     centred = (rows - rows.mean(axis=0)) @ directions[:, ::-1][:, :2]
-    np.testing.assert_allclose(np.abs(found.points), np.abs(centred), atol=1e-4)
+    np.testing.assert_allclose(np.abs(points), np.abs(centred), atol=1e-4)
 
 
 @pytest.mark.parametrize("vectors", [np.ones((3, 4)), np.eye(3, 1), np.zeros((4, 2))])
 def test_vectors_without_variance_have_points_all_the_same(vectors: np.ndarray) -> None:
-    found = project(vectors)
-    assert found.points.shape == (len(vectors), 2)
-    assert np.isfinite(found.points).all() and np.isfinite(found.shares).all()
+    points, shares = project(vectors)
+    assert points.shape == (len(vectors), 2)
+    assert np.isfinite(points).all() and np.isfinite(shares).all()
 
 
 @pytest.mark.parametrize("given", [0, 12])
@@ -406,10 +413,12 @@ def test_no_label_of_a_map_covers_another_label_or_leaves_the_figure(vocabulary:
     if given:
         ids = find_words(vocabulary, [f"word{number}" for number in range(given)], "source")
         draw_given(figure, vocabulary, ids, 10, "details")
-        listed = texts_in(figure.axes[1])
+        (legend,) = (axes.get_legend() for axes in figure.axes)
+        assert legend is not None
+        listed = [text.get_text() for text in legend.get_texts() if text.get_text()]
         assert len(listed) == given * 11
-        first = neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1)[0]
-        assert listed[:2] == ["word0", f"{first.cosine:.2f}  {vocabulary.pieces[first.id]}"]
+        [(first, cosine)] = neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1).items()
+        assert listed[:2] == ["word0", f"{cosine:.2f}  {vocabulary.pieces[first]}"]
     else:
         draw_frequent(figure, vocabulary, 60, "details")
     assert problems(figure) == []

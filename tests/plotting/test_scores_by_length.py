@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from appearance import problems
 
-from nmt.plotting.by_length import draw_by_length
+from nmt.plotting.comparison import draw_by_length
 from nmt.plotting.figures import empty_figure
 from nmt.plotting.style import DIFFERENT_CURVES
 
@@ -14,7 +14,7 @@ LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
 @pytest.mark.parametrize(
     "systems",
     [
-        ["base:best", "_out.de", "$x$/\\frac/$y$", "a/" * 30 + "long.de", "W" * 200 + ".de"],
+        ["base:best", "_out.de", "$x$/\\frac/$y$", "a/" * 20 + "long.de", "W" * 200 + ".de"],
         [f"run-{number}" for number in range(DIFFERENT_CURVES)],
     ],
 )

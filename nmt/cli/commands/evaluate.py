@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import sys
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,11 +26,10 @@ from nmt.errors import NmtError
 from nmt.evaluation.progress import EvaluationProgress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from tqdm import tqdm
 
     from nmt.evaluation.overlap import TrainingOverlap
-    from nmt.evaluation.result import EvaluationRecord, System
+    from nmt.evaluation.result import System
 
 
 FILES, SCORES = "Test set and translations", "Scores"  # help sections
@@ -140,15 +138,6 @@ def evaluate(
             rich_help_panel=SCORES,
         ),
     ] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure",
-            metavar="FILE",
-            help="Draw the scores by source length, in the format of the suffix. Needs --by-length.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
     as_json: JsonOption = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
@@ -179,7 +168,7 @@ def evaluate(
         nmt evaluate --run base --run wide --run wide:best
         nmt evaluate --source a.en --reference a.de --beam 5
         nmt evaluate --hypothesis theirs.de --reference a.de
-        nmt evaluate --run base --run wide --by-length --figure lengths.png
+        nmt evaluate --run base --run wide --by-length
         nmt evaluate --run base --export ctranslate2-int8
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
@@ -202,8 +191,6 @@ def evaluate(
         from nmt.reporting.page import check_page, evaluation_page
 
         check_page(report)
-    if figure is not None:
-        _check_figure(figure, by_length=by_length)
     with contextlib.closing(TerminalProgress(output)) as progress:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
@@ -215,10 +202,6 @@ def evaluate(
     typer.echo(record.model_dump_json(indent=2) if as_json else terminal_report(record, width))
     if report is not None:
         write_text(report, evaluation_page(evaluation))
-    if figure is not None:
-        from nmt.plotting.figures import save
-
-        save(figure_by_length(record, f"{date.today()}"), figure)
 
 
 def _check_options(
@@ -243,45 +226,6 @@ def _check_options(
             f"{options[0]} has no effect: only translations to score were given, so nothing is translated. Add --run, "
             f"or leave {options[0]} out."
         )
-
-
-def _check_figure(path: Path, *, by_length: bool) -> None:
-    """Refuse a figure that could not be drawn or written, before anything is translated.
-
-    Raises:
-        NmtError: without ``by_length``, and for a suffix that names no format.
-    """
-    from nmt.plotting.figures import check_format
-
-    if not by_length:
-        raise NmtError(
-            "--figure has no effect: it draws the scores by source length, which were not asked for. Add --by-length, "
-            "or leave --figure out."
-        )
-    check_format(path)
-
-
-def figure_by_length(record: "EvaluationRecord", when: str) -> "Figure":
-    """Return the figure of the scores by source length, with the date that its title says."""
-    from nmt.plotting.by_length import draw_by_length
-    from nmt.plotting.figures import empty_figure
-
-    test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
-    name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
-    figure = empty_figure()
-    draw_by_length(
-        figure,
-        f"{name} · {test_set.sentences:,} sentences · {when}",
-        [bucket.lengths for bucket in record.by_length],
-        [bucket.sentences for bucket in buckets],
-        {
-            metric: {
-                system: [bucket.systems[system][metric].score for bucket in buckets] for system in buckets[0].systems
-            }
-            for metric in buckets[0].signatures
-        },
-    )
-    return figure
 
 
 class TerminalProgress(EvaluationProgress):

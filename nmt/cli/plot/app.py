@@ -5,41 +5,44 @@ from collections.abc import Callable
 import typer
 
 from nmt.cli.help import HelpCommand, HelpGroup
-from nmt.cli.plot.alignment import alignment
+from nmt.cli.options import RunOption
+from nmt.cli.plot import data, lesson
 from nmt.cli.plot.attention import attention
-from nmt.cli.plot.by_length import by_length
-from nmt.cli.plot.compare import compare
-from nmt.cli.plot.embedding_figures import embeddings, words
-from nmt.cli.plot.lengths import lengths
-from nmt.cli.plot.lesson_figures import (
-    binary_code,
-    masks,
-    position_columns,
-    position_matrix,
-    position_similarity,
-    position_table,
-    sinusoids,
-)
-from nmt.cli.plot.run_figures import run_figure
+from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.plotting.registry import FIGURES
 
-# Help sections, with their figures in the order of the page; underscores in names of functions become hyphens.
-SECTIONS: dict[str, dict[str, Callable[..., None]]] = {
-    "Training of a run": {name: run_figure(name) for name in FIGURES} | {"compare": compare},
-    "Data and scores": {"lengths": lengths, "by-length": by_length},
-    "Attention of a run": {"alignment": alignment, "attention": attention},
-    "Lesson, without a run": {
-        "position-matrix": position_matrix,
-        "sinusoids": sinusoids,
-        "position-columns": position_columns,
-        "binary-code": binary_code,
-        "position-similarity": position_similarity,
-        "position-table": position_table,
-        "masks": masks,
-        "embeddings": embeddings,
-    },
-    "Words of a run": {"words": words},
-}
+
+def run_figure(name: str) -> Callable[..., None]:
+    """Return the command of a figure that a run alone determines."""
+
+    def command(run: RunOption = None, output: OutputOption = None) -> None:
+        from nmt.runs.directory import find_run
+
+        chosen = find_run(run)
+        with drawing(name, output, chosen) as figure:
+            FIGURES[name].load()(figure, chosen)
+
+    command.__name__ = name
+    command.__doc__ = f"""{FIGURES[name].summary}
+
+    Examples:
+        nmt plot {name}
+        nmt plot {name} --run base --output {name}.svg
+    """
+    return command
+
+
+# Help sections, with their figures in the order of the page; the names of figures are those of the functions.
+SECTIONS: dict[str, list[Callable[..., None]]] = {
+    "Training of a run": [*map(run_figure, FIGURES), data.compare],
+    "Data and scores": [data.lengths, data.by_length],
+    "Attention of a run": [attention],
+    "Lesson, without a run": [
+        lesson.position_matrix, lesson.sinusoids, lesson.position_columns, lesson.binary_code,
+        lesson.position_similarity, lesson.position_table, lesson.masks, lesson.embeddings,
+    ],
+    "Words of a run": [lesson.words],
+}  # fmt: skip
 
 plot = typer.Typer(
     name="plot",
@@ -52,10 +55,10 @@ plot = typer.Typer(
     Examples:
         nmt plot losses
         nmt plot bleu --run base --output bleu.svg
-        nmt plot alignment "im thirsty"
+        nmt plot attention "im thirsty"
         nmt plot losses --help     options and examples of a figure
     """,
 )
 for _section, _figures in SECTIONS.items():
-    for _name, _figure in _figures.items():
-        plot.command(_name, cls=HelpCommand, rich_help_panel=_section)(_figure)
+    for _figure in _figures:
+        plot.command(cls=HelpCommand, rich_help_panel=_section)(_figure)

@@ -1,17 +1,14 @@
 """``nmt plot attention``: self-attention and cross-attention by layer and head."""
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
-from nmt.cli.plot.saving import OutputOption, ShowOption, finish, path_of
+from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.errors import DataError, NotFoundError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from matplotlib.figure import Figure
-
     from nmt.decoding.alignment import AttentionMaps
     from nmt.runs.directory import Run
 
@@ -20,22 +17,15 @@ KINDS = {
     "decoder": "Self-attention of the decoder",
     "cross": "Cross-attention",
 }
-ALL = "all"
-SEPARATOR = "\N{NO-BREAK SPACE}· "
-
-SentenceArgument = Annotated[str, typer.Argument(help="Source sentence.", metavar="SENTENCE")]
-TargetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        metavar="TRANSLATION",
-        help="Translation that the decoder reads, word by word. Default: the run's own translation.",
-    ),
-]
+SOURCE, READ, WRITTEN = "source", "target, as read", "target, as written"
+SIDES = {"encoder": (SOURCE, SOURCE), "decoder": (READ, READ), "cross": (WRITTEN, SOURCE)}
+"""Tokens that attend, at the rows of a matrix, and tokens that are attended to, by kind of attention."""
+ALL, MEAN = "all", "mean"
+SEPARATOR = "\N{NO-BREAK SPACE}· "  # a line of the title breaks behind the dot
 
 
 def attention(
-    sentence: SentenceArgument,
+    sentence: Annotated[str, typer.Argument(help="Source sentence.", metavar="SENTENCE")],
     run: RunOption = None,
     epoch: EpochOption = None,
     kind: Annotated[
@@ -47,16 +37,21 @@ def attention(
         ),
     ] = "cross",
     layer: Annotated[
-        str | None,
-        typer.Option("--layer", metavar="N", help="Layer, from 1, or all. Default: the last layer."),
+        str | None, typer.Option("--layer", metavar="N", help="Layer, from 1, or all. Default: the last layer.")
     ] = None,
     head: Annotated[
-        int | None,
-        typer.Option("--head", min=1, metavar="N", help="A head alone, from 1. Default: a sheet of all heads."),
+        str,
+        typer.Option("--head", metavar="N", help="Head, from 1, or all, or mean: the mean over the heads of a layer."),
+    ] = ALL,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="TRANSLATION",
+            help="Translation that the decoder reads, word by word. Default: the run's own translation.",
+        ),
     ] = None,
-    target: TargetOption = None,
     output: OutputOption = None,
-    show: ShowOption = False,
 ) -> None:
     """Draw the attention of a run on a sentence, by layer and head.
 
@@ -64,64 +59,75 @@ def attention(
     belongs to a token that attends, a column to a token attended to. In cross-attention a row bears the token that is
     written next, in self-attention the token that is read. A recurrent model has cross-attention alone.
 
-    Prints the path of the figure.
-
     Examples:
         nmt plot attention "im thirsty"
-        nmt plot attention --kind encoder --layer 1 --head 2 "im thirsty"
+        nmt plot attention --head mean "im thirsty"
         nmt plot attention --kind decoder --layer all -o heads.pdf "im thirsty"
         nmt plot attention --target "ich habe durst" "im thirsty"
     """
+    from nmt.plotting.attention import Panel, Tokens, above_diagonal_blank, draw_attention
+    from nmt.plotting.comparison import check_choice
     from nmt.runs.directory import find_run
 
-    _check_kind(kind)
-    number = _layer_number(layer)
+    check_choice("--kind", kind, KINDS)
     chosen = find_run(run)
-    path = path_of("attention", output, chosen)
-    finish(_draw_attention(chosen, attend(chosen, sentence, epoch, target), kind, number, head), path, show=show)
+    with drawing("attention", output, chosen) as figure:
+        maps, tokens, details = _attend(chosen, sentence, epoch, target)
+        weights = getattr(maps, kind)  # [layers, heads, rows, columns]
+        if weights is None:
+            raise DataError(
+                f"Run {chosen.name!r} has no self-attention: architecture {chosen.config().model.architecture!r} has "
+                f"attention of the decoder to the source alone. Leave --kind {kind} out."
+            )
+        if kind == "decoder":
+            weights = above_diagonal_blank(weights)
+        count, heads = weights.shape[:2]
+        layers = _numbers("layer", layer or str(count), count, chosen.name)
+        part = f"all {count} layers" if len(layers) > 1 else f"layer {layers[0]} of {count}"
+        if head == MEAN:
+            weights, shown = weights.mean(axis=1, keepdims=True), [1]
+            part += f", mean of {heads} heads" if heads > 1 else ""
+        else:
+            shown = _numbers("head", head, heads, chosen.name)
+            part += f", head {shown[0]} of {heads}" if len(shown) < heads else ""
+        # A caption says what differs between the matrices.
+        panels = [
+            Panel(
+                ", ".join([f"layer {number}"] * (len(layers) > 1) + [f"head {one}"] * (len(shown) > 1)),
+                weights[number - 1, one - 1],
+            )
+            for number in layers
+            for one in shown
+        ]
+        rows, columns = (Tokens(side, tokens[side]) for side in SIDES[kind])
+        across = len(shown) if len(layers) > 1 and len(shown) > 1 else None
+        draw_attention(figure, panels, rows, columns, f"{KINDS[kind]}, {part}", details, across=across)
 
 
-def _check_kind(kind: str) -> None:
-    """Refuse a name that is no kind of attention.
+def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
+    """Return the layers or heads, of 1 .. ``count``, that an option chooses.
 
     Raises:
-        NotFoundError: suggests the nearest name.
+        NotFoundError: for a value that is neither a number of one of them nor ``ALL``.
     """
-    from nmt.storage.names import did_you_mean
+    from nmt.runs.epoch_ranges import in_ranges
 
-    if kind not in KINDS:
-        raise NotFoundError(f"There is no attention {kind!r}{did_you_mean(kind, KINDS)}. Known: {', '.join(KINDS)}.")
-
-
-def _layer_number(layer: str | None) -> int | str | None:
-    """Return the value of --layer as a number from 1, ``ALL``, or None.
-
-    Raises:
-        DataError: for any other value.
-    """
-    if layer is None or layer == ALL:
-        return layer
-    if not (layer.isascii() and layer.isdecimal() and int(layer) > 0):
-        raise DataError(f"--layer is the number of a layer, from 1, or {ALL}; received {layer!r}. Give such a value.")
-    return int(layer)
+    numbers = {str(number): [number] for number in range(1, count + 1)} | {ALL: [*range(1, count + 1)]}
+    if value not in numbers:
+        raise NotFoundError(
+            f"The attention of run {run!r} has no {name} {value!r}. Its {name}s: {in_ranges(numbers[ALL])}. Give one "
+            f"of these, or {ALL}{f', or {MEAN}' if name == 'head' else ''}."
+        )
+    return numbers[value]
 
 
-class Attended(NamedTuple):
-    """Attention of a run on a sentence and a translation, with the tokens of both."""
-
-    maps: "AttentionMaps"
-    source: list[str]
-    """S tokens as the encoder reads them."""
-    target: list[str]
-    """T tokens as the decoder writes them."""
-    read: list[str]
-    """T tokens as the decoder reads them, from bos on."""
-    details: str
-    """What a title says of run, data, date, weights and translation."""
-
-
-def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> Attended:
+def _attend(
+    run: "Run", sentence: str, epoch: str | None, target: str | None
+) -> "tuple[AttentionMaps, dict[str, list[str]], str]":
     """Translate a sentence, unless its translation is given, and return the attention of the run on both.
+
+    Returns:
+        Attention, tokens of each side of a matrix, and what a title says of run, data, date, weights and translation.
 
     Raises:
         DataError: for a sentence or translation without words, or longer than the model reads.
@@ -143,10 +149,13 @@ def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> 
             f"Sentence {sentence[:60]!r} has no words after normalization. Attention needs a word at least. Give "
             "another sentence."
         )
+    of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
+    details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
     if target is None:
         [translation] = translator.translate([sentence], [name])
     else:
         translation = translator.given_translation(target)
+        details += f"{SEPARATOR}translation given"
         unknown = {name: translator.source.unknown(sentence), repr(target[:60]): translator.target.unknown(target)}
         for text, words in unknown.items():
             if words:
@@ -155,89 +164,5 @@ def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> 
     if target is None:
         warn([translation], [name])
     written = translator.target.pieces(translation.ids)
-    begin = translator.target.pieces([BOS])
-    of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
-    # A line of the title breaks behind a dot.
-    details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
-    if target is not None:
-        details += f"{SEPARATOR}translation given"
-    return Attended(maps, translator.source.pieces(maps.source), written, [*begin, *written[:-1]], details)
-
-
-def choose_layer(weights: "np.ndarray", layer: int | None, head: int | None, run: str) -> int:
-    """Return the number of a layer: ``layer``, or the last one.
-
-    Args:
-        weights: attention of all layers and heads, [layers, heads, rows, columns].
-        layer: number from 1; None for the last layer.
-        head: number from 1; None for all heads.
-        run: name of the run, for messages.
-
-    Raises:
-        NotFoundError: for a layer or head that is not there.
-    """
-    from nmt.runs.epoch_ranges import in_ranges
-
-    layers, heads = weights.shape[:2]
-    for option, number, count in (("layer", layer, layers), ("head", head, heads)):
-        if number is not None and number > count:
-            raise NotFoundError(
-                f"The attention of run {run!r} has no {option} {number}. Its {option}s: "
-                f"{in_ranges([*range(1, count + 1)])}. Give one of these, or leave --{option} out."
-            )
-    return layer or layers
-
-
-def _weights_of_kind(maps: "AttentionMaps", kind: str, run: "Run") -> "np.ndarray":
-    """Return the attention of a kind, [layers, heads, rows, columns].
-
-    Raises:
-        DataError: if the model has none.
-    """
-    by_kind: dict[str, np.ndarray | None] = {"encoder": maps.encoder, "decoder": maps.decoder, "cross": maps.cross}
-    weights = by_kind[kind]
-    if weights is None:
-        raise DataError(
-            f"Run {run.name!r} has no self-attention: architecture {run.config().model.architecture!r} has attention "
-            f"of the decoder to the source alone. Leave --kind {kind} out."
-        )
-    return weights
-
-
-def _draw_attention(run: "Run", attended: Attended, kind: str, layer: int | str | None, head: int | None) -> "Figure":
-    """Draw a head alone, or a sheet of heads."""
-    from nmt.plotting.attention import Panel, Tokens, above_diagonal_blank, draw_matrix, draw_sheet
-    from nmt.plotting.figures import empty_figure
-
-    weights = _weights_of_kind(attended.maps, kind, run)
-    layers, heads = weights.shape[:2]
-    chosen = choose_layer(weights, layer if isinstance(layer, int) else None, head, run.name)
-    if kind == "decoder":
-        weights = above_diagonal_blank(weights)
-    source = Tokens("source", attended.source)
-    rows, columns = {
-        "encoder": (source, source),
-        "decoder": (Tokens("target, as read", attended.read),) * 2,
-        "cross": (Tokens("target, as written", attended.target), source),
-    }[kind]
-    figure = empty_figure()
-    shown_heads = range(1, heads + 1) if head is None else [head]
-    if layer == ALL and layers * len(shown_heads) > 1:
-        part = f"all {layers} layers" + (f", head {head} of {heads}" if head else "")
-        panels = [
-            Panel(f"layer {n}, head {h}", weights[n - 1, h - 1]) for n in range(1, layers + 1) for h in shown_heads
-        ]
-        across = len(shown_heads) if len(shown_heads) > 1 else None
-        draw_sheet(figure, panels, rows, columns, f"{KINDS[kind]}, {part}", attended.details, across=across)
-        return figure
-    part = f"layer {chosen} of {layers}"
-    if len(shown_heads) > 1:
-        panels = [Panel(f"head {h}", weights[chosen - 1, h - 1]) for h in shown_heads]
-        draw_sheet(figure, panels, rows, columns, f"{KINDS[kind]}, {part}", attended.details)
-        return figure
-    if heads > 1:
-        part += f", head {head} of {heads}"
-    draw_matrix(
-        figure, weights[chosen - 1, shown_heads[0] - 1], rows, columns, f"{KINDS[kind]}, {part}", attended.details
-    )
-    return figure
+    read = [*translator.target.pieces([BOS]), *written[:-1]]
+    return maps, {SOURCE: translator.source.pieces(maps.source), READ: read, WRITTEN: written}, details

@@ -1,31 +1,100 @@
-"""What the lesson's figures have in common: matrices as images, tokens as labels.
+"""What the lesson's figures have in common: sinusoidal encodings within bounds, matrices as images.
 
 Maps run from dark to light, so that they can be read in grey and by colour-blind readers.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
-from matplotlib.ticker import MaxNLocator
 
-from nmt.errors import printable
-from nmt.plotting.style import INK, SMALL, TEXT, count, fonts, luminance, shortened
+from nmt.errors import NmtError
+from nmt.models.layers.positions import angle_rates, sinusoidal_encoding
+from nmt.plotting.style import INK, SMALL, count
 
 VALUES, SIMILARITIES = "cividis", "gray"
 DENSE = 300  # rows or columns from which on cells may be narrower than pixels
 FEW_TICKS = 8
-LONGEST_LABEL = 24  # characters
-EQUAL_CONTRAST = 0.18  # luminance with the same contrast to black and to white
-
+LIGHT = 0.47  # mean of red, green and blue, from which on black text is easier to read than white
+MAX_BASE = 1e12
+MAX_VALUES = 2**24  # 64 MB in float32; matplotlib needs several times as much to draw them
+MAX_SIMILAR = 4_096  # positions whose similarities are MAX_VALUES values
 
 FORMULA = "sinusoids of Vaswani et al. 2017, section 3.5"
 """Where the values of a figure without a run come from, for its title."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Length L, width D and base of an encoding."""
+
+    length: int
+    width: int
+    base: float
+
+    def __post_init__(self) -> None:
+        """Refuse an encoding that does not exist, or that is too large for a figure.
+
+        Raises:
+            NmtError: names the option.
+        """
+        if self.width % 2:
+            raise NmtError(
+                f"--width must be even; received {self.width}. Each sine of the encoding has its cosine. Give "
+                f"--width {self.width + 1}."
+            )
+        if not 1 < self.base <= MAX_BASE:  # refuses nan too
+            raise NmtError(
+                f"--base must be greater than 1 and at most {MAX_BASE:,.0f}; received {self.base:g}. The paper has "
+                "10000. Give another base."
+            )
+        if self.length * self.width > MAX_VALUES:
+            raise NmtError(
+                f"--length {self.length} times --width {self.width} is {self.length * self.width:,} values; a figure "
+                f"has at most {MAX_VALUES:,}. Give a smaller length or width."
+            )
+
+    def matrix(self) -> np.ndarray:
+        """Return the encoding of positions 0 .. L - 1, float32 [L, D]."""
+        return sinusoidal_encoding(self.length, self.width, self.base)
+
+    def rates(self) -> np.ndarray:
+        """Return the radians per position of each pair of columns, float32 [D/2]."""
+        return angle_rates(self.width, self.base)
+
+    @property
+    def parameters(self) -> str:
+        """Length, width and base for a title."""
+        return f"length {self.length:,} · width {self.width:,} · base {number(self.base)}"
+
+    def wavelength(self, column: int) -> float:
+        """Return the number of positions after which a column repeats."""
+        return float(2 * np.pi / self.rates()[column // 2])
+
+    def function(self, column: int) -> str:
+        """Return "sin" or "cos", which a column is."""
+        return "cos" if column % 2 else "sin"
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Return rows divided by their length, float32 [N, D]; rows of zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def cosines(vectors: np.ndarray) -> np.ndarray:
+    """Return the cosine of any two rows, [N, D] -> float32 [N, N]. A row of zeros has cosine 0 with every row."""
+    normalized = unit_rows(vectors)
+    return normalized @ normalized.T
+
+
+def number(value: float) -> str:
+    """Return a number for a title, such as "10,000", "2.5" or "1e+12"."""
+    return f"{value:,.0f}" if value == int(value) and value < 1e9 else f"{value:g}"
 
 
 def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: str = VALUES) -> AxesImage:
@@ -62,42 +131,11 @@ def set_integer_ticks(axis: Axis, numbers: int) -> None:
         count(axis, FEW_TICKS)
 
 
-def add_bar(figure: Figure, image: AxesImage, axes: Axes, label: str, **options: Any) -> None:
-    """Add the colour bar of an image beside its axes; ``options`` are those of ``Figure.colorbar``."""
-    bar = figure.colorbar(image, ax=axes, ticks=MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]), **options)
-    bar.set_label(label, fontsize=TEXT, color=INK)
-    bar.ax.tick_params(labelsize=SMALL, labelcolor=INK)
-
-
 def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], size: float) -> None:
     """Write a text into each cell of an image, in white on dark cells and in black on light ones."""
     colors = image.to_rgba(np.asarray(image.get_array()))
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
-            color = "black" if luminance(colors[row, column]) > EQUAL_CONTRAST else "white"
+            color = "black" if colors[row, column, :3].mean() > LIGHT else "white"
             written = axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
             written.set_in_layout(False)  # it is inside the axes; the layout would measure it several times
-
-
-def token_label(token: str) -> str:
-    """Return a token as a label of at most ``LONGEST_LABEL`` printable characters."""
-    return shortened(printable(token).replace("\n", " "), LONGEST_LABEL)
-
-
-def label_rows(axes: Axes, tokens: Sequence[str], size: float = SMALL) -> None:
-    """Label the rows of a matrix with tokens."""
-    # Labels are plain text. By default, matplotlib reads "$" as the start of a formula.
-    axes.set_yticks(
-        range(len(tokens)), [token_label(token) for token in tokens], fontsize=size, fontfamily=fonts(),
-        parse_math=False,
-    )  # fmt: skip
-    axes.tick_params(axis="y", length=2)
-
-
-def label_columns(axes: Axes, tokens: Sequence[str], size: float = SMALL) -> None:
-    """Label the columns of a matrix with tokens, above it."""
-    axes.set_xticks(
-        range(len(tokens)), [token_label(token) for token in tokens], fontsize=size, fontfamily=fonts(),
-        parse_math=False, rotation=45, rotation_mode="anchor", horizontalalignment="left",
-    )  # fmt: skip
-    axes.tick_params(axis="x", length=2, top=True, labeltop=True, bottom=False, labelbottom=False)

@@ -1,22 +1,32 @@
-"""Trained embeddings of a run, read from its files without TensorFlow.
+"""What a run learned, read from its files without TensorFlow: position embeddings, phrases as the encoder reads them.
 
-Shapes: V ids of a vocabulary, D width of an embedding.
+Shapes: V ids of a vocabulary, L positions or tokens, D width of an embedding.
 """
 
+import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
 from nmt.errors import DataError, NotFoundError
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.plotting.lesson.panels import MAX_SIMILAR, SIMILARITIES, Encoding, cosines, number, show_matrix
+from nmt.plotting.lesson.sentences import Embedded, check_length
+from nmt.plotting.style import TEXT, add_bar, add_title, run_title
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
 from nmt.storage.arrays import Arrays, read_arrays
-from nmt.tokenizers.base import FIRST_WORD, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
+
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # piece that stands for a byte rather than for text
+SINUSOIDAL_POSITIONS = 100  # positions drawn of the formula, which has no last one
+HEAD, ROW = 0.7, 4.3  # inches
 
 Side = Literal["source", "target"]
 
@@ -60,20 +70,6 @@ def read_weights(run: Run, epoch: str | None = None) -> Weights:
     return Weights(run, run.config(), chosen, read_arrays(run.weights_path(chosen)))
 
 
-def position_matrix(weights: Weights, side: Side, length: int | None = None) -> np.ndarray:
-    """Return the position embedding of a side, float32 [L, D]: learned, or L sinusoids.
-
-    Args:
-        weights: weights of a Transformer.
-        side: encoder or decoder.
-        length: number of positions; None: all that were learned.
-    """
-    model = transformer(weights.run, weights.config)
-    if model.positions == "learned":
-        return weights.array(f"{side}_positions/matrix")[:length]
-    return sinusoidal_encoding(length or 1, model.d_model, model.position_base)
-
-
 def transformer(run: Run, config: Config) -> TransformerConfig:
     """Return the section model of a Transformer.
 
@@ -99,10 +95,10 @@ class Vocabulary(NamedTuple):
 
     def words(self) -> list[int]:
         """Return the ids of pieces of text, most frequent first: neither special ids nor bytes."""
-        return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not is_byte(piece)]
+        return [id_ for id_, piece in enumerate(self.pieces) if id_ >= FIRST_WORD and not BYTE.fullmatch(piece)]
 
 
-def vocabulary(weights: Weights, side: Side) -> Vocabulary:
+def read_vocabulary(weights: Weights, side: Side) -> Vocabulary:
     """Return the tokens of a side with their vectors.
 
     Raises:
@@ -126,6 +122,68 @@ def vocabulary(weights: Weights, side: Side) -> Vocabulary:
     return Vocabulary(tokenizer, tokenizer.pieces(range(tokenizer.size)), vectors)
 
 
-def is_byte(piece: str) -> bool:
-    """Return whether a piece stands for a byte, such as "<0x0A>", rather than for text."""
-    return len(piece) == len("<0x0A>") and piece.startswith("<0x") and piece.endswith(">")
+def learned_embeddings(phrases: Sequence[str], weights: Weights, vocabulary: Vocabulary) -> list[Embedded]:
+    """Return what the encoder of a Transformer reads of phrases: scaled word embedding plus position embedding.
+
+    Rotary positions add nothing here: they turn queries and keys.
+
+    Raises:
+        DataError: for a phrase without tokens, or with more than fit.
+    """
+    model = transformer(weights.run, weights.config)
+    longest = None if model.limits.source is None else model.limits.source - 1 - int(model.reads_bos)
+    factor = model.d_model**0.5 if model.scale_embeddings else 1.0
+    found = []
+    for phrase in phrases:
+        ids = vocabulary.tokenizer.encode(phrase)
+        check_length(phrase, len(ids), longest)
+        ids = [*([BOS] if model.reads_bos else []), *ids, EOS]
+        values = vocabulary.vectors[ids] * factor
+        if model.positions == "learned":
+            values = values + weights.array("source_positions/matrix")[: len(ids)]
+        elif model.positions == "sinusoidal":
+            values = values + sinusoidal_encoding(len(ids), model.d_model, model.position_base)
+        found.append(Embedded(phrase, vocabulary.tokenizer.pieces(ids), values))
+    return found
+
+
+def draw_positions(figure: Figure, run: Run) -> None:
+    """Draw the matrix of positions and dimensions, and the cosine of any two positions beside it.
+
+    Learned embeddings of encoder and decoder have a row of panels each; sinusoids are the same on both sides. Those of
+    rotary positions are sines and cosines of the angles that turn a head, and the cosine of two positions the score of
+    equal vectors at both. More than ``MAX_SIMILAR`` positions are not drawn.
+
+    Raises:
+        NotFoundError: for a model without position embedding, and for learned positions of a run without weights.
+        DataError: if the weights are damaged or hold no learned positions.
+    """
+    model = transformer(run, run.config())
+    matrices: dict[str, np.ndarray]
+    if model.positions == "learned":
+        weights = read_weights(run)
+        details = f"{run_title(run)} · {weights.epoch}"
+        sides = {"encoder": "source", "decoder": "target"}
+        matrices = {name: weights.array(f"{side}_positions/matrix")[:MAX_SIMILAR] for name, side in sides.items()}
+    else:
+        details = f"{run_title(run)} · base {number(model.position_base)}"
+        rotary = model.positions == "rotary"
+        width = model.size_per_head if rotary else model.d_model
+        encoding = Encoding(SINUSOIDAL_POSITIONS, width, model.position_base)
+        matrices = {"each head of self-attention" if rotary else "encoder and decoder": encoding.matrix()}
+    figure.set_figheight(HEAD + ROW * len(matrices))
+    add_title(figure, f"{model.positions.capitalize()} position embedding", details)
+    panels = figure.subplots(len(matrices), 2, squeeze=False, width_ratios=[1.25, 1])
+    for (name, matrix), (left, right) in zip(matrices.items(), panels, strict=True):
+        bound = float(np.abs(matrix).max())
+        image = show_matrix(left, matrix, (-bound, bound))
+        left.set_title(name, loc="left", fontsize=TEXT)
+        left.set_xlabel("dimension", fontsize=TEXT)
+        left.set_ylabel("position", fontsize=TEXT)
+        add_bar(figure, image, left, "value", location="bottom", aspect=30, pad=0.02)
+        similarity = cosines(matrix)
+        image = show_matrix(right, similarity, (min(0.0, float(similarity.min())), 1), SIMILARITIES)
+        right.set_title("cosine of any two positions", loc="left", fontsize=TEXT)
+        right.set_xlabel("position", fontsize=TEXT)
+        right.set_ylabel("position", fontsize=TEXT)
+        add_bar(figure, image, right, "cosine", location="bottom", aspect=30, pad=0.02)

@@ -3,19 +3,20 @@
 Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from nmt.errors import DataError, NotFoundError
-from nmt.plotting.lesson.encoding import cosines, unit_rows
-from nmt.plotting.lesson.label_places import Places
-from nmt.plotting.lesson.panels import token_label
+from nmt.plotting.lesson.panels import cosines, unit_rows
 from nmt.plotting.lesson.trained import Vocabulary
 from nmt.plotting.style import (
     BLUE,
@@ -23,65 +24,51 @@ from nmt.plotting.style import (
     FAINT_INK,
     INK,
     MARKERS,
-    POINTS,
     SMALL,
     TEXT,
     add_title,
-    fonts,
+    as_written,
     missing_characters_as_boxes,
-    readable,
+    token_label,
 )
 from nmt.storage.names import did_you_mean
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK
 
 MOST_GIVEN = 12  # words with neighbours in a figure
 FEWEST = 3  # words of a map
-GAP = 4.0  # between a point and its label, in points
 MAP_FONT = 8.0
 MAP_SIZE = (8.4, 7.6)  # inches
-COLUMN_WIDTH = 1.75  # inches of the list
-LINE_HEIGHT = 11.5  # points
-BREAK = 0.6  # lines between two words of the list
-COLUMN_LINES = 40
+COLUMN_WIDTH, COLUMN_LINES = 1.75, 36  # of the list: inches, lines
+NEAR = 4  # points between a point and its label
+DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+PLACES = [(distance, *direction) for distance in (NEAR, 10, 18) for direction in DIRECTIONS]
+"""Places of a label around its point, best first: distance in points, to the right or left, above or below."""
+HORIZONTAL, VERTICAL = {1: "left", 0: "center", -1: "right"}, {1: "bottom", 0: "center", -1: "top"}
+LEADER = {"arrowstyle": "-", "color": FAINT_INK, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}  # to its point
 HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
-class Neighbor(NamedTuple):
-    """A word near another one."""
+def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> dict[int, float]:
+    """Return the N words of ``among`` that are nearest to a word, with their cosines, nearest first.
 
-    id: int
-    cosine: float
-
-
-def neighbors(vectors: np.ndarray, id_: int, among: Sequence[int], count: int) -> list[Neighbor]:
-    """Return the nearest words by cosine, nearest first, equally near ones in the order of ``among``.
-
-    Args:
-        vectors: word embedding, float32 [V, D].
-        id_: word whose neighbours are asked for.
-        among: ids of possible neighbours; the word itself is none.
-        count: most neighbours.
+    Equally near ones are in the order of ``among``. The word itself is none of them.
     """
     ids = np.array([other for other in among if other != id_], int)
     similar = unit_rows(vectors[ids]) @ unit_rows(vectors[[id_]])[0]
     order = np.argsort(-similar, kind="stable")[:count]
-    return [Neighbor(int(ids[place]), float(similar[place])) for place in order]
+    return {int(ids[place]): float(similar[place]) for place in order}
 
 
-class Projection(NamedTuple):
-    """Vectors on the plane of their two principal components."""
+def project(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors on their two principal components, by the singular value decomposition (PCA).
 
-    points: np.ndarray
-    """Coordinates, float [K, 2]."""
-    shares: tuple[float, float]
-    """Share of the variance of each component."""
-
-
-def project(vectors: np.ndarray) -> Projection:
-    """Return vectors of length 1 on their two principal components, by the singular value decomposition (PCA).
+    The vectors are divided by their length, so that distances on the map follow cosines.
 
     Args:
-        vectors: float [K, D], K > 1. They are divided by their length, so that distances on the map follow cosines.
+        vectors: float [K, D], K > 1.
+
+    Returns:
+        Coordinates, float [K, 2], and the share of the variance of each component, float [2].
     """
     rows = unit_rows(vectors).astype(np.float64)
     rows -= rows.mean(axis=0)
@@ -92,8 +79,7 @@ def project(vectors: np.ndarray) -> Projection:
     points[:, :count] = left[:, :count] * values[:count]
     # The sign of a component is arbitrary: here its largest coordinate is positive.
     points *= np.where(points[np.abs(points).argmax(axis=0), [0, 1]] < 0, -1, 1)
-    total = float((values**2).sum()) or 1.0
-    return Projection(points, (float(values[0] ** 2) / total, float(values[1] ** 2) / total))
+    return points, values[:2] ** 2 / ((values**2).sum() or 1.0)
 
 
 def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[int]:
@@ -110,20 +96,19 @@ def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[
         ids = vocabulary.tokenizer.encode(word)
         if len(ids) == 1 and ids[0] >= FIRST_WORD:
             found.append(ids[0])
-        elif word in vocabulary.pieces[FIRST_WORD:]:
+            continue
+        if word in vocabulary.pieces[FIRST_WORD:]:
             found.append(vocabulary.pieces.index(word, FIRST_WORD))
-        else:
-            raise NotFoundError(_unknown(vocabulary, word, ids, side))
+            continue
+        name = f"{word[:60]!r} is no token of the {side} vocabulary"
+        if len(ids) > 1 and min(ids) >= FIRST_WORD:
+            pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
+            raise NotFoundError(
+                f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
+            )
+        known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
+        raise NotFoundError(f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word.")
     return list(dict.fromkeys(found))
-
-
-def _unknown(vocabulary: Vocabulary, word: str, ids: Sequence[int], side: str) -> str:
-    name = f"{word[:60]!r} is no token of the {side} vocabulary"
-    if len(ids) > 1 and min(ids) >= FIRST_WORD:
-        pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
-        return f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
-    known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
-    return f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word."
 
 
 def token_name(vocabulary: Vocabulary, id_: int) -> str:
@@ -137,26 +122,18 @@ def token_name(vocabulary: Vocabulary, id_: int) -> str:
 def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
     """Draw the map of the K most frequent words. Lines join words that are nearest to each other.
 
-    Args:
-        figure: empty figure. Its size changes.
-        vocabulary: tokens with their vectors.
-        count: K.
-        details: line below the title.
-
     Raises:
         DataError: for a vocabulary with too few words.
     """
     ids = vocabulary.words()[:count]
-    _check_count(ids)
     figure.set_size_inches(10, 8)
     heading = f"Word embeddings: the {len(ids):,} most frequent tokens"
     add_title(figure, heading, f"{details} · thick lines join tokens that are nearest to each other by cosine")
-    projection = project(vocabulary.vectors[ids])
-    axes = _axes(figure, projection)
-    axes.plot(*projection.points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0, label="tokens")
-    for first, second in mutual_neighbors(vocabulary.vectors[ids]):
-        axes.plot(*projection.points[[first, second]].T, color="0.65", linewidth=1.4, zorder=0.9)
-    _label(axes, projection.points, [token_name(vocabulary, id_) for id_ in ids], [INK] * len(ids))
+    axes, points = _add_map(figure, vocabulary, ids)
+    axes.plot(*points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0)
+    for pair in mutual_neighbors(vocabulary.vectors[ids]):
+        axes.plot(*points[[*pair]].T, color="0.65", linewidth=1.4, zorder=0.9)
+    _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids])
 
 
 def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
@@ -168,144 +145,118 @@ def mutual_neighbors(vectors: np.ndarray) -> list[tuple[int, int]]:
 
 
 def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], count: int, details: str) -> None:
-    """Draw the map of words and their N nearest neighbours, and list the neighbours with their cosines.
-
-    Args:
-        figure: empty figure. Its size changes.
-        vocabulary: tokens with their vectors.
-        given: ids of the words.
-        count: N.
-        details: line below the title.
+    """Draw the map of given words, by id, and their N nearest neighbours; list these with their cosines.
 
     Raises:
         DataError: for a vocabulary with too few words.
     """
     among = vocabulary.words()
     near = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
-    ids = list(dict.fromkeys([*given, *(neighbor.id for found in near.values() for neighbor in found)]))
-    _check_count(ids)
-    place = {id_: number for number, id_ in enumerate(ids)}
-    columns = len(_list_columns(near))
+    ids = list(dict.fromkeys([*given, *(id_ for found in near.values() for id_ in found)]))
+    columns = math.ceil(len(near) * (count + 2) / COLUMN_LINES)
     figure.set_size_inches(MAP_SIZE[0] + COLUMN_WIDTH * columns, MAP_SIZE[1])
     add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
-    projection = project(vocabulary.vectors[ids])
-    axes = _axes(figure, projection, list_width=COLUMN_WIDTH * columns)
-    colors = [INK] * len(ids)
+    axes, points = _add_map(figure, vocabulary, ids)
+    place = dict(zip(ids, points, strict=True))
+    markers = {}
     for number, (id_, found) in enumerate(near.items()):
-        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        style: dict[str, Any] = {
+            "color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "none",
+        }  # fmt: skip
         for neighbor in found:
-            ends = projection.points[[place[id_], place[neighbor.id]]]
-            axes.plot(*ends.T, color=color, linewidth=0.8, alpha=0.6, zorder=0.9)
-            if neighbor.id not in near:
-                axes.plot(*ends[1:].T, marker, color=color, markersize=4, markeredgewidth=0)
-                colors[place[neighbor.id]] = readable(color)
-        axes.plot(
-            *projection.points[[place[id_]]].T, marker, color=color, markersize=9, markeredgecolor=INK, zorder=3,
-            label=token_name(vocabulary, id_),
-        )  # fmt: skip
-    _list_neighbors(figure, figure.axes[1], vocabulary, near)
-    _label(axes, projection.points, [token_name(vocabulary, id_) for id_ in ids], colors, bold=len(given))
+            ends = np.array([place[id_], place[neighbor]])
+            axes.plot(*ends.T, color=style["color"], linewidth=0.8, alpha=0.6, zorder=0.9)
+            if neighbor not in near:
+                axes.plot(*ends[1:].T, **style, markersize=4, markeredgewidth=0)
+        (markers[id_],) = axes.plot(*place[id_], **style, markersize=9, markeredgecolor=INK, zorder=3)
+    _list_neighbors(axes, vocabulary, near, markers, columns)
+    _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids], bold=len(given))
 
 
-def _check_count(ids: Sequence[int]) -> None:
+def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[Axes, np.ndarray]:
+    """Return axes for a map of words, and the places of the words, float [K, 2].
+
+    Raises:
+        DataError: for too few words.
+    """
     if len(ids) < FEWEST:
         raise DataError(f"A map needs {FEWEST} words at least; received {len(ids)}. Give more words or --neighbors.")
-
-
-def _axes(figure: Figure, projection: Projection, *, list_width: float = 0) -> Axes:
-    """Return axes for a map; at the right of it are axes for a list of some width in inches."""
-    if list_width:
-        axes, beside = figure.subplots(1, 2, width_ratios=[MAP_SIZE[0] - 0.3, list_width])
-        beside.set_axis_off()
-    else:
-        axes = figure.add_subplot()
+    points, shares = project(vocabulary.vectors[ids])
+    axes = figure.add_subplot(xticks=[], yticks=[])
     for name, share, set_label in (
-        ("first", projection.shares[0], axes.set_xlabel),
-        ("second", projection.shares[1], axes.set_ylabel),
-    ):
+        ("first", shares[0], axes.set_xlabel), ("second", shares[1], axes.set_ylabel),
+    ):  # fmt: skip
         set_label(f"{name} principal component ({share:.0%} of variance)", fontsize=SMALL, color=FAINT_INK)
-    axes.set_xticks([])
-    axes.set_yticks([])
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.08)
     axes.spines[:].set_color("0.8")
-    return axes
+    return axes, points
 
 
-def _label(axes: Axes, points: np.ndarray, names: Sequence[str], colors: Sequence[str], bold: int = 0) -> None:
-    """Write labels beside points where no label covers another. The first ``bold`` labels are bold and larger.
+def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str], bold: int = 0) -> None:
+    """Write labels beside points where no label covers another, and few cover points; others are left out.
 
-    A thin line leads from a point to a label at some distance. A label without a free place is left out. Lays the
+    The first ``bold`` labels are bold and larger. A thin line leads from a point to a label at some distance. Lays the
     figure out: the places of labels depend on its final form.
     """
-    figure = axes.get_figure(root=True)
-    if figure is None:
-        return
     with missing_characters_as_boxes():
         figure.draw_without_rendering()
-        pixels = axes.transData.transform(points)
-        box = axes.get_window_extent()
-        places = Places(pixels, (box.x0, box.y0, box.x1, box.y1), GAP * figure.dpi / POINTS)
-        for number, (name, pixel, color) in enumerate(zip(names, pixels, colors, strict=True)):
+        pixels, inside = axes.transData.transform(points), axes.get_window_extent()
+        taken: list[Bbox] = []
+        for number, (name, point) in enumerate(zip(names, points, strict=True)):
+            is_bold = number < bold
             text = axes.annotate(
-                name, tuple(points[number]), xytext=(0, 0), textcoords="offset points", color=color,
-                fontsize=TEXT if number < bold else MAP_FONT, fontweight="bold" if number < bold else "normal",
-                fontfamily=fonts(), parse_math=False, annotation_clip=False, path_effects=[HALO],
+                name, tuple(point), xytext=(0, 0), textcoords="offset points", color=INK,
+                fontsize=TEXT if is_bold else MAP_FONT, fontweight="bold" if is_bold else "normal",
+                path_effects=[HALO],
             )  # fmt: skip
+            as_written(text)
             text.set_in_layout(False)
-            extent = text.get_window_extent()
-            place = places.place(
-                pixel, (extent.width, extent.height), figure.dpi / POINTS * GAP if number < bold else 0
-            )
-            if place is None:
+            found: list[tuple[float, tuple[int, int, int], Bbox]] = []
+            for place in PLACES:
+                _move(text, *place, is_bold=is_bold)
+                box = text.get_window_extent()
+                if not box.count_overlaps(taken) and inside.containsx(box.x0) and inside.containsx(box.x1):
+                    found.append((box.count_contains(pixels) + place[0] / 10, place, box))
+            if not found:
                 text.remove()
                 continue
-            scale = POINTS / figure.dpi
-            text.set_position(((place.left - extent.x0) * scale, (place.bottom - extent.y0) * scale))
-            if not place.is_near:
-                corner = np.array([place.left, place.bottom])
-                end = np.clip(pixel, corner, corner + extent.size)
-                leader = axes.transData.inverted().transform([pixel, end])
-                axes.plot(*leader.T, color=FAINT_INK, linewidth=0.5, zorder=0.8, scalex=False, scaley=False)
+            _, place, box = min(found, key=lambda candidate: candidate[0])
+            _move(text, *place, is_bold=is_bold)
+            taken.append(box)
+            if place[0] > NEAR:
+                axes.annotate(
+                    "", tuple(point), xytext=text.xyann, textcoords="offset points", arrowprops=LEADER
+                ).set_in_layout(False)
 
 
-def _list_columns(near: dict[int, list[Neighbor]]) -> list[list[int]]:
-    """Return the words of each column of the list: a word and its neighbours stay together."""
-    columns: list[list[int]] = [[]]
-    lines = 0.0
+def _move(text: Annotation, distance: int, across: int, up: int, *, is_bold: bool) -> None:
+    """Place a label at a distance from its point. The points of bold labels are larger."""
+    far = distance + 4 * is_bold
+    text.set(position=(across * far, up * far), ha=HORIZONTAL[across], va=VERTICAL[up])
+
+
+def _list_neighbors(
+    axes: Axes,
+    vocabulary: Vocabulary,
+    near: Mapping[int, Mapping[int, float]],
+    markers: Mapping[int, Line2D],
+    columns: int,
+) -> None:
+    """Write each word with its neighbours and their cosines, in a legend at the right of the map."""
+    blank = Line2D([], [], linestyle="none")
+    groups = []
     for id_, found in near.items():
-        needed = len(found) + 1 + BREAK
-        if columns[-1] and lines + needed > COLUMN_LINES:
-            columns.append([])
-            lines = 0
-        columns[-1].append(id_)
-        lines += needed
-    return columns
-
-
-def _list_neighbors(figure: Figure, axes: Axes, vocabulary: Vocabulary, near: dict[int, list[Neighbor]]) -> None:
-    """Write each word with its neighbours and their cosines, in columns at the right of the map."""
-
-    def write(text: str, right: float, down: float, weight: str) -> None:
-        axes.annotate(
-            text, (0, 1), xycoords="axes fraction", xytext=(right, -down), textcoords="offset points", fontsize=SMALL,
-            fontweight=weight, verticalalignment="center", color=INK, fontfamily=fonts(), parse_math=False,
-            annotation_clip=False,
-        ).set_in_layout(False)  # fmt: skip
-
-    numbers = {id_: number for number, id_ in enumerate(near)}
-    for column, ids in enumerate(_list_columns(near)):
-        right, down = column * COLUMN_WIDTH * POINTS, SMALL
-        for id_ in ids:
-            color, marker = COLORS[numbers[id_] % len(COLORS)], MARKERS[numbers[id_] % len(MARKERS)]
-            place = ScaledTranslation((right + 4) / POINTS, -down / POINTS, figure.dpi_scale_trans)
-            [point] = axes.plot(
-                [0], [1], marker, color=color, markeredgecolor=INK, markersize=7, transform=axes.transAxes + place,
-                clip_on=False,
-            )  # fmt: skip
-            point.set_in_layout(False)
-            write(token_name(vocabulary, id_), right + 13, down, "bold")
-            for neighbor in near[id_]:
-                down += LINE_HEIGHT
-                write(f"{neighbor.cosine:.2f}  {token_name(vocabulary, neighbor.id)}", right + 13, down, "normal")
-            down += (1 + BREAK) * LINE_HEIGHT
+        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
+        groups.append([(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names), (blank, "")])
+    # A legend fills its columns evenly: with groups of the same length, none is split.
+    groups += [[]] * (-len(groups) % columns)
+    longest = max(map(len, groups))
+    lines = [line for group in groups for line in [*group, *[(blank, "")] * (longest - len(group))]]
+    legend = axes.legend(
+        *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
+        frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1, labelspacing=0.3,
+    )  # fmt: skip
+    as_written(*legend.get_texts())
+    for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
+        text.set_fontweight("normal" if handle is blank else "bold")

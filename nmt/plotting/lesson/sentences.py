@@ -1,0 +1,237 @@
+"""A sentence in figures: its position encoding as a table, its masks, word plus position embeddings of phrases.
+
+Shapes: L tokens, padding included, D width. True is masked, as in the lesson; the masks of
+``nmt.models.layers.attention`` are True where attention is allowed.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from nmt.errors import DataError, NmtError
+from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.plotting.lesson.panels import FORMULA, Encoding, number, show_matrix, write_values
+from nmt.plotting.style import (
+    INK,
+    POINTS,
+    SMALL,
+    TEXT,
+    add_bar,
+    add_legend,
+    add_title,
+    as_written,
+    label_columns,
+    label_rows,
+    shortened,
+    token_label,
+)
+
+PADDING = "(pad)"
+MOST_WORDS, MOST_COLUMNS = 32, 16  # of a table
+CELL_WIDTH, CELL_HEIGHT = 1.15, 0.5  # inches
+MARGINS = (2.6, 1.5)
+LEAST_WIDTH = 6.5  # of the title in a line
+
+MASKED, READ = "#3b3b3b", "#f2e8c9"
+MOST_MASKED, MOST_WRITTEN = 40, 16  # tokens of a mask; of a mask with numbers
+
+MOST_TOKENS = 256  # of a phrase
+MOST_LABELS = 60  # rows with space for a label
+FIRST_ID = 2  # of a word, as in the TextVectorization layer of Keras: 0 is padding, 1 unknown
+LONGEST = 48  # characters of a phrase above its panel
+PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
+
+
+# --- table
+
+
+def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) -> None:
+    """Draw a table with a row for each word: position, then the formula and the value of each of D dimensions.
+
+    Raises:
+        DataError: without words, or with more than the table has room for.
+        NmtError: for more dimensions than the table has room for.
+    """
+    encoding = Encoding(max(1, len(words)), width, base)
+    if not 1 <= len(words) <= MOST_WORDS:
+        raise DataError(
+            f"The sentence has {len(words)} words. A table has from 1 to {MOST_WORDS} rows, one a word. Give another "
+            "sentence."
+        )
+    if width > MOST_COLUMNS:
+        raise NmtError(
+            f"--width must be at most {MOST_COLUMNS} in a table; received {width}. nmt plot position-matrix draws "
+            "wider encodings."
+        )
+    matrix = encoding.matrix()
+    figure.set_size_inches(max(LEAST_WIDTH, MARGINS[0] + CELL_WIDTH * width), MARGINS[1] + CELL_HEIGHT * len(words))
+    add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {number(base)} · {FORMULA}")
+    axes = figure.add_subplot()
+    image = show_matrix(axes, matrix, (-1, 1))
+    divisors = [base ** (column // 2 * 2 / width) for column in range(width)]
+    cells = [
+        [
+            f"{encoding.function(column)}({position} / {number(round(divisors[column], 2))})\n{value:.6f}"
+            for column, value in enumerate(row)
+        ]
+        for position, row in enumerate(matrix)
+    ]
+    write_values(axes, image, cells, size=8)
+    label_rows(axes, [f"{word}   k = {position}" for position, word in enumerate(words)])
+    axes.set_xticks(range(width), [f"{encoding.function(column)}, i = {column // 2}" for column in range(width)])
+    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelsize=SMALL)
+
+
+# --- masks
+
+
+def masks(words: int, padding: int) -> dict[str, np.ndarray]:
+    """Return the masks of a sentence of W words and P tokens of padding, by name: of each query to each key, [L, L]."""
+    length = words + padding
+    is_padding = np.broadcast_to(np.arange(length) >= words, (length, length))
+    is_ahead = np.arange(length)[None, :] > np.arange(length)[:, None]
+    return {
+        "padding mask": is_padding,
+        "look-ahead mask": is_ahead,
+        "both: the decoder's mask": is_padding | is_ahead,
+    }
+
+
+def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
+    """Draw the three masks of a sentence and P tokens of padding as matrices, with tokens as labels.
+
+    Raises:
+        DataError: without words, or with more tokens than a figure has room for.
+    """
+    length = len(words) + padding
+    if not words or length > MOST_MASKED:
+        raise DataError(
+            f"The sentence has {len(words)} words and {padding} of padding. Masks are drawn of a word at least and of "
+            f"{MOST_MASKED} tokens at most. Give another sentence, or less --pad."
+        )
+    tokens = [*words, *[PADDING] * padding]
+    found = masks(len(words), padding)
+    side = float(np.clip(0.42 * length, 2.6, 8.0))
+    size = float(np.clip(0.42 * side * POINTS / length, 3, 10))
+    label = max(len(token_label(token)) for token in tokens) * size / POINTS  # width, at 0.6 an em
+    figure.set_size_inches(3 * side + 1.2 + 0.6 * label, side + 1.7 + 0.45 * label)
+    add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
+    for place, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), found.items(), strict=True)):
+        image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
+        if length <= MOST_WRITTEN:
+            write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
+        axes.set_xticks(np.arange(length + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(length + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="white", linewidth=0.6)
+        axes.tick_params(which="minor", length=0)
+        label_columns(axes, tokens, size)
+        if place == 0:
+            label_rows(axes, tokens, size)
+            axes.set_ylabel("query: the token that attends", fontsize=TEXT, color=INK)
+        else:
+            axes.tick_params(axis="y", labelleft=False, left=False)
+        axes.set_xlabel(name, fontsize=TEXT, color=INK)
+    handles = [Patch(color=MASKED), Patch(color=READ)]
+    add_legend(figure, handles, ["1: masked, gets no attention", "0: attended to"])
+
+
+# --- embeddings
+
+
+class Embedded(NamedTuple):
+    """Word plus position embedding of a phrase."""
+
+    phrase: str
+    tokens: list[str]
+    """Token of each row [L]."""
+    values: np.ndarray
+    """Float32 [L, D]."""
+
+
+def words_of(phrase: str) -> list[str]:
+    """Return the words of a phrase in lower case without punctuation, as the lesson's text layer cuts it."""
+    return PUNCTUATION.sub("", phrase.lower()).split()
+
+
+def word_ids(phrases: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return ids for the words of all phrases, from ``FIRST_ID``: frequent words first, equally frequent ones from z.
+
+    The order is that of the TextVectorization layer of Keras.
+    """
+    counts = Counter(word for words in phrases for word in words)
+    ranked = sorted(counts, key=lambda word: (counts[word], word), reverse=True)
+    return {word: id_ for id_, word in enumerate(ranked, start=FIRST_ID)}
+
+
+def fixed_embeddings(phrases: Sequence[str], length: int | None, width: int, base: float) -> list[Embedded]:
+    """Return the sum of two sinusoidal encodings for each token of phrases: that of its id, that of its position.
+
+    Args:
+        phrases: raw phrases.
+        length: L, with padding of id 0 after a shorter phrase; None: that of the longest phrase.
+        width: D.
+        base: base of both encodings.
+
+    Raises:
+        DataError: for a phrase without words, or with more than fit.
+        NmtError: for an encoding that does not exist.
+    """
+    cut = [words_of(phrase) for phrase in phrases]
+    for phrase, words in zip(phrases, cut, strict=True):
+        check_length(phrase, len(words), length)
+    ids = word_ids(cut)
+    rows = length or max(map(len, cut))
+    positions = Encoding(rows, width, base).matrix()
+    table = sinusoidal_encoding(FIRST_ID + len(ids), width, base)
+    found = []
+    for phrase, words in zip(phrases, cut, strict=True):
+        padding = rows - len(words)
+        row_ids = [ids[word] for word in words] + [0] * padding
+        found.append(Embedded(phrase, [*words, *[PADDING] * padding], table[row_ids] + positions))
+    return found
+
+
+def check_length(phrase: str, tokens: int, length: int | None) -> None:
+    """Refuse a phrase without tokens, or with more than ``length`` or a figure allow.
+
+    Raises:
+        DataError: names the phrase.
+    """
+    most = min(MOST_TOKENS, length or MOST_TOKENS)
+    if not 1 <= tokens <= most:
+        raise DataError(
+            f"Phrase {phrase[:60]!r} has {tokens} tokens. Phrases of 1 to {most} tokens are drawn here. Give another "
+            "phrase, or another --length."
+        )
+
+
+def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]]], details: str) -> None:
+    """Draw embeddings as images: a row of panels for each kind of embedding, a column for each phrase.
+
+    Args:
+        figure: empty figure.
+        rows: name of a kind of embedding, and the embedding of each phrase.
+        details: line below the title.
+    """
+    longest = max(len(embedded.tokens) for _, row in rows for embedded in row)
+    figure.set_size_inches(11, float(np.clip(0.2 * longest + 1.1, 2.6, 8)) * len(rows) + 0.8)
+    add_title(figure, "Word plus position embeddings", details)
+    panels = figure.subplots(len(rows), len(rows[0][1]), squeeze=False)
+    for (kind, row), line in zip(rows, panels, strict=True):
+        bound = max(float(np.abs(embedded.values).max()) for embedded in row)
+        for axes, embedded in zip(line, row, strict=True):
+            image = show_matrix(axes, embedded.values, (-bound, bound))
+            as_written(axes.set_title(f"{kind}: {shortened(embedded.phrase, LONGEST)}", loc="left", fontsize=TEXT))
+            axes.set_xlabel("dimension", fontsize=TEXT)
+            if len(embedded.tokens) <= MOST_LABELS:
+                label_rows(axes, embedded.tokens, size=float(np.clip(420 / len(embedded.tokens), 5, 9)))
+            else:
+                axes.set_ylabel("position", fontsize=TEXT)
+        add_bar(figure, image, line[-1], "value")
