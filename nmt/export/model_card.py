@@ -5,8 +5,7 @@ import yaml
 from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import OURS, Comparison
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.version import version
 
 UNKNOWN_LICENCE = "not stated"
@@ -26,7 +25,7 @@ def model_card(
     """
     languages, manifest = model.manifest.languages, model.manifest
     vocabulary = {"source": model.source.size, "target": model.target.size}
-    weights = count_weights(parts_of(model.config.model, vocabulary))
+    weights = count_weights(model.config.model, vocabulary)
     known = [code for side, code in languages.items() if code != side]
     header = {
         "tags": ["translation"],

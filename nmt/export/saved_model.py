@@ -18,8 +18,7 @@ from nmt.decoding.text_ids import encode_sources
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.saved_model_usage import usage
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.runs.weights import WeightsFile
 from nmt.tokenizers.base import PAD
 from nmt.tokenizers.word import WordTokenizer
@@ -75,7 +74,7 @@ class SavedModelExporter(Exporter):
 
         weights = WeightsFile(model.run, model.epoch)
         sizes = {"source": model.source.size, "target": model.target.size}
-        weights.check_size(count_weights(parts_of(model.config.model, sizes)))
+        weights.check_size(count_weights(model.config.model, sizes))
         network = build_model(model.config.model, model.source.size, model.target.size, trained=True)
         weights.load(network)
         module = TranslationModule(network, model.config, beams_of(model.config), model.source.size, text_of(model))

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 from nmt.config.schema import Config
 from nmt.data.manifest import Manifest, read_manifest
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, StepMetrics, StepValidation, best_of
@@ -87,7 +86,7 @@ def read_facts(run: Run) -> RunFacts:
         manifest=manifest,
         records=run.metrics(),
         average=run.average(),
-        parameters=count_weights(parts_of(config.model, manifest.vocabulary)),
+        parameters=count_weights(config.model, manifest.vocabulary),
         environment=newest_environment(run),
         ancestors=[*_in_words(run, ancestors)],
         hidden_ancestors=hidden,
