@@ -18,7 +18,7 @@ class Architecture(NamedTuple):
 
     model: str
     """Model class as "module:class", imported at first use."""
-    count: Callable[[Any, int, int], Count]
+    size: Callable[[Any, int, int], Count]
     """Size of a model: a function of its section and the numbers of ids of the source and the target side."""
 
     def load_model(self) -> "type[Seq2SeqModel]":
@@ -41,12 +41,10 @@ def architecture_of(config: ModelConfig) -> Architecture:
 
 def count_weights(config: ModelConfig, vocabulary: dict[str, int]) -> int:
     """Return the number of weights of a model for vocabularies given by side, "source" and "target"."""
-    return architecture_of(config).count(config, vocabulary["source"], vocabulary["target"]).weights
+    return architecture_of(config).size(config, vocabulary["source"], vocabulary["target"]).weights
 
 
-def flops(
-    config: ModelConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int
-) -> Flops:
+def flops(config: ModelConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int) -> Flops:
     """Return the operations of a forward pass over B sentence pairs.
 
     Args:
@@ -57,5 +55,5 @@ def flops(
     """
     s, t = np.asarray(source_lengths, np.int64), np.asarray(target_lengths, np.int64)
     numbers = (s.sum(), t.sum(), len(s), s @ s, t @ t, s @ t)
-    costs = architecture_of(config).count(config, target_vocabulary, target_vocabulary)[1:]
+    costs = architecture_of(config).size(config, target_vocabulary, target_vocabulary)[1:]
     return Flops(2 * sum(cost * int(number) for cost, number in zip(costs, numbers, strict=True)))

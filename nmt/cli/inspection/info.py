@@ -86,7 +86,9 @@ def _describe_run(name: str | None, *, as_json: bool) -> None:
         model = _model(config, shapes, manifest.settings.dataset, manifest.vocabulary)
         _print({"run": chosen.name, "folder": str(chosen.folder), **model, **_progress(chosen, config)})
         return
-    typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}: {config.model.description}\n")
+    typer.echo(
+        f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}: {config.model.description}\n"
+    )
     typer.echo(table(shapes))
     typer.echo("\n" + describe(manifest) + "\n")
     _print_progress(chosen, config)
