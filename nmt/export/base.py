@@ -83,7 +83,7 @@ class Exporter(abc.ABC):
 
     def positions(self, model: TrainedModel) -> int | None:
         """Return the most tokens of a sentence that the export reads, bos and eos included; None: no limit."""
-        return None
+        return model.config.model.limits.source
 
     @abc.abstractmethod
     def check(self, model: TrainedModel) -> None:

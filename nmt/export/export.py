@@ -25,7 +25,7 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "ctranslate2": ("nmt.export.ctranslate2", "CTranslate2Exporter"),
     "argos": ("nmt.export.argos", "ArgosExporter"),
     "saved-model": ("nmt.export.saved_model", "SavedModelExporter"),
-    "huggingface": ("nmt.export.huggingface.exporter", "HuggingFaceExporter"),
+    "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
 }
 """Module and class of each format; a module is imported when its format is asked for."""
 QUANTIZED = ("ctranslate2", "argos")

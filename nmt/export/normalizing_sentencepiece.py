@@ -15,8 +15,20 @@ from pathlib import Path
 import sentencepiece
 
 from nmt.errors import NmtError
+from nmt.export.base import TrainedModel
 from nmt.tokenizers.base import SPACE_MARK, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
+
+
+def has_sentencepiece(model: TrainedModel) -> bool:
+    """Return whether ``write_sentencepiece`` can carry the tokenizers: subwords, whose normalization drops no words."""
+    return all(isinstance(side, SubwordTokenizer) and normalizes_alone(side) for side in (model.source, model.target))
+
+
+def write_sentencepiece(model: TrainedModel, folder: Path) -> None:
+    """Write ``source.spm`` and ``target.spm``, which take raw text."""
+    for side, tokenizer in (("source", model.source), ("target", model.target)):
+        (folder / f"{side}.spm").write_bytes(with_normalization(check_normalization(tokenizer, "sentencepiece")))
 
 
 def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer:

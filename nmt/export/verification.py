@@ -52,10 +52,9 @@ class Tolerance(NamedTuple):
 
 
 def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, exporter: Exporter) -> Sentences:
-    """Return the first sentences of a split, without those that are longer than the model or its export reads."""
+    """Return the first sentences of a split, without those that are longer than the export reads."""
     sources, references = (read_lines(dataset.text(split, side))[:MOST_SENTENCES] for side in ("source", "target"))
-    limits = [limit for limit in (model.config.model.limits.source, exporter.positions(model)) if limit is not None]
-    most = min(limits, default=None)
+    most = exporter.positions(model)
     kept = [
         index
         for index, source in enumerate(sources)

@@ -70,7 +70,8 @@ def info(
     if as_json:
         _print(_model(settings, shapes, prepared.name, vocabulary))
         return
-    typer.echo(f"Model of {config}, for the vocabularies of dataset {prepared.name}: {settings.model.description}\n")
+    typer.echo(f"Model of {config}, for the vocabularies of dataset {prepared.name}")
+    typer.echo(f"Model: {settings.model.description}\n")
     typer.echo(table(shapes))
 
 
@@ -86,9 +87,8 @@ def _describe_run(name: str | None, *, as_json: bool) -> None:
         model = _model(config, shapes, manifest.settings.dataset, manifest.vocabulary)
         _print({"run": chosen.name, "folder": str(chosen.folder), **model, **_progress(chosen, config)})
         return
-    typer.echo(
-        f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}: {config.model.description}\n"
-    )
+    typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}")
+    typer.echo(f"Model: {config.model.description}\n")
     typer.echo(table(shapes))
     typer.echo("\n" + describe(manifest) + "\n")
     _print_progress(chosen, config)

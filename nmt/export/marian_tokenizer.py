@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.export.huggingface.marian_weights import Vocabularies
+from nmt.export.marian_weights import Vocabularies
 from nmt.export.normalizing_sentencepiece import with_normalization
 from nmt.export.vocabulary import unique_pieces
 from nmt.storage.json_file import write_json
