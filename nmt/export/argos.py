@@ -11,7 +11,7 @@ import sentencepiece
 
 from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
-from nmt.export.base import Exporter, TrainedModel
+from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
 from nmt.export.transformer_weights import transformer_section
@@ -24,18 +24,12 @@ FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 """Date of all files in the archive, so that equal models are equal packages."""
 
 
-class ArgosExporter(Exporter):
+class ArgosExporter(CTranslate2Exporter):
     """An ``.argosmodel`` package: a zip archive with a CTranslate2 model and a sentencepiece model for both sides."""
 
     name: ClassVar = "argos"
     consumer: ClassVar = "Argos Translate"
-    extra: ClassVar = "fast"
-    modules: ClassVar = ("ctranslate2",)
-
-    def __init__(self, quantization: str = "int8") -> None:
-        """Take the number format of the matrices."""
-        self.quantization = quantization
-        self._engine = CTranslate2Exporter(quantization)
+    default: ClassVar = "int8"
 
     def check(self, model: TrainedModel) -> None:
         """Refuse all but Transformers with a joint subword vocabulary."""
@@ -48,17 +42,13 @@ class ArgosExporter(Exporter):
                 "--to ctranslate2."
             )
 
-    def positions(self, model: TrainedModel) -> int | None:
-        """Return the most tokens of a sentence that the export reads."""
-        return self._engine.positions(model)
-
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the package."""
         languages = model.manifest.languages
         root = Path(self._stem(model))
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             engine = Path(scratch)
-            self._engine.write(model, engine)
+            super().write(model, engine)
             with zipfile.ZipFile(self._package(model, folder), "w", zipfile.ZIP_DEFLATED) as archive:
                 metadata = {
                     "package_version": PACKAGE_VERSION,

@@ -20,7 +20,6 @@ from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 SINUSOIDS = 2048
 """Positions written for models with sinusoids. CTranslate2 reads no sentence past the table's end."""
-QUANTIZATIONS = ("float32", "int8", "int8_float32", "int16", "float16", "int8_float16", "bfloat16", "int8_bfloat16")
 
 
 class CTranslate2Exporter(Exporter):
@@ -30,15 +29,9 @@ class CTranslate2Exporter(Exporter):
     consumer: ClassVar = "CTranslate2"
     extra: ClassVar = "fast"
     modules: ClassVar = ("ctranslate2",)
-
-    def __init__(self, quantization: str = "float32", *, with_map: bool = False) -> None:
-        """Take the number format of the matrices, and whether to write a vocabulary map."""
-        self.quantization, self.with_map = quantization, with_map
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether greedy translations have to be those of the run: neither rounded, nor from part of a vocabulary."""
-        return super().is_exact and not self.with_map
+    quantizations: ClassVar = (
+        "float32", "int8", "int8_float32", "int16", "float16", "int8_float16", "bfloat16", "int8_bfloat16",
+    )  # fmt: skip
 
     def check(self, model: TrainedModel) -> None:
         """Refuse architectures besides the Transformer, and Transformers with an ablated encoder."""
@@ -62,8 +55,8 @@ class CTranslate2Exporter(Exporter):
             train = dataset_of_run(model.run.name, model.manifest).split("train")
             pieces = unique_pieces(model.source, model.target)
             (folder / VOCABULARY_MAP).write_text(vocabulary_map(model, train, *pieces), encoding="utf-8")
-        if has_sentencepiece(model):
-            write_sentencepiece(model, folder)
+        if has_sentencepiece(model.source, model.target):
+            write_sentencepiece(model.source, model.target, folder)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with CTranslate2, in the number format of the export."""
@@ -77,7 +70,7 @@ class CTranslate2Exporter(Exporter):
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""
         parts = ['With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```']
-        if has_sentencepiece(model):
+        if has_sentencepiece(model.source, model.target):
             parts.append(
                 "With CTranslate2 and sentencepiece alone. The sentencepiece models normalize text as in training:\n\n"
                 "```python\n"

@@ -10,14 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from safetensors.numpy import save_file
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
-from nmt.export.marian_weights import Layout, exported_heads, keeps_positions, shares_embeddings
+from nmt.export.marian_weights import (
+    embedding_keys,
+    exported_heads,
+    exported_weights,
+    keeps_positions,
+    shares_embeddings,
+)
 from nmt.export.normalizing_sentencepiece import check_normalization
 from nmt.export.transformer_weights import complete_weights, transformer_section
 from nmt.storage.json_file import write_json
@@ -77,11 +81,27 @@ class HuggingFaceExporter(Exporter):
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write model.safetensors, config.json, generation_config.json and the files of the tokenizer."""
         config, positions = transformer_section(model, self.consumer), self.positions(model)
-        layout = Layout(config, vocabularies(model.source, model.target))
-        weights = layout.exported(complete_weights(config, model, positions))
+        ids = vocabularies(model.source, model.target)
+        weights = exported_weights(config, complete_weights(config, model, positions), ids)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
-        write_json(folder / "config.json", _model_configuration(config, positions) | layout.keys())
-        write_json(folder / "generation_config.json", _generation_configuration(model.config.decoding, positions))
+        heads, decoding = exported_heads(config), model.config.decoding
+        described = {
+            "architectures": [MODEL_CLASSES[config.norm]], "model_type": MODEL_TYPES[config.norm],
+            "is_encoder_decoder": True, "dtype": "float32", "d_model": config.d_model,
+            "encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers,
+            "encoder_attention_heads": heads, "decoder_attention_heads": heads,
+            "encoder_ffn_dim": config.d_ff, "decoder_ffn_dim": config.d_ff, "activation_function": "relu",
+            "dropout": config.dropout, "attention_dropout": config.attention_dropout,
+            "activation_dropout": config.feed_forward_dropout, "scale_embedding": config.scale_embeddings,
+            "max_position_embeddings": positions, "use_cache": True,
+        }  # fmt: skip
+        write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, ids))
+        search: dict[str, Any] = {
+            "suppress_tokens": NEVER_GENERATED, "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions),
+        }  # fmt: skip
+        if decoding.beam_size > 1:
+            search |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        write_json(folder / "generation_config.json", SPECIAL_IDS | search)
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
@@ -155,41 +175,3 @@ ids = model.generate(**inputs, num_beams=1, max_new_tokens=100)
 translations = tokenizer.batch_decode(ids, skip_special_tokens=True)
 print(translations)
 ```"""
-
-
-def _model_configuration(config: TransformerConfig, positions: int) -> dict[str, Any]:
-    """Return config.json without the keys of ``exported_weights``."""
-    heads = exported_heads(config)
-    return {
-        "architectures": [MODEL_CLASSES[config.norm]],
-        "model_type": MODEL_TYPES[config.norm],
-        "is_encoder_decoder": True,
-        "dtype": "float32",
-        "d_model": config.d_model,
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": heads,
-        "decoder_attention_heads": heads,
-        "encoder_ffn_dim": config.d_ff,
-        "decoder_ffn_dim": config.d_ff,
-        "activation_function": "relu",
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.feed_forward_dropout,
-        "scale_embedding": config.scale_embeddings,
-        "max_position_embeddings": positions,
-        "use_cache": True,
-        **SPECIAL_IDS,
-    }
-
-
-def _generation_configuration(decoding: DecodingConfig, positions: int) -> dict[str, Any]:
-    """Return generation_config.json: the search of the section decoding, as far as ``generate`` has it."""
-    beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
-    return {
-        **SPECIAL_IDS,
-        "suppress_tokens": NEVER_GENERATED,
-        "do_sample": False,
-        "max_new_tokens": min(MAX_LENGTH, positions),
-        **(beams if decoding.beam_size > 1 else {}),
-    }

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmt.export.marian_weights import Vocabularies
-from nmt.export.normalizing_sentencepiece import with_normalization
+from nmt.export.normalizing_sentencepiece import write_sentencepiece
 from nmt.export.vocabulary import unique_pieces
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK, Tokenizer
@@ -64,8 +64,7 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
 def _write_subwords(source: SubwordTokenizer, target: SubwordTokenizer, folder: Path, *, bos: bool) -> dict[str, Any]:
     """Write the files of MarianTokenizer. Return its part of tokenizer_config.json."""
     separate = source.model != target.model
-    (folder / "source.spm").write_bytes(with_normalization(source))
-    (folder / "target.spm").write_bytes(with_normalization(target))
+    write_sentencepiece(source, target, folder)
     write_json(folder / "vocab.json", _ids(source.pieces(range(source.size))))
     if separate:
         write_json(folder / "target_vocab.json", _ids(target.pieces(range(target.size))))

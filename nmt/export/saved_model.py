@@ -85,8 +85,8 @@ class SavedModelExporter(Exporter):
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False, save_debug_info=False)
         signatures = {"serving_default": greedy, "greedy": greedy, "beam": beam}
         tf.saved_model.save(module, str(folder / VERSION), signatures=signatures, options=options)
-        if has_sentencepiece(model):
-            write_sentencepiece(model, folder)
+        if has_sentencepiece(model.source, model.target):
+            write_sentencepiece(model.source, model.target, folder)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations, by TensorFlow in another process that does not import nmt.
@@ -110,7 +110,7 @@ class SavedModelExporter(Exporter):
         ids = (
             "Ids are those of the sentencepiece models beside the folder, which normalize text as in training. This "
             f"translates the lines of its standard input:\n\n{_SCRIPT}"
-            if has_sentencepiece(model)
+            if has_sentencepiece(model.source, model.target)
             else f"Ids are those of the tokenizers in `run`, after the normalization of text: of a word or character, "
             f"{FIRST_WORD} + its place in `words`, {UNK} if it is unknown; of a subword, that of sentencepiece."
         )
