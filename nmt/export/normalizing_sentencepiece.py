@@ -69,8 +69,8 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
 @functools.cache
 def _compiled_rules(normalization: str) -> bytes:
     """Return the rules of a normalization in sentencepiece's binary form, which only its trainer writes."""
-    rules = {key: value for key, value in _rules(normalization) if key != value}
-    lines = [f"{_codes(key)}\t{_codes(value)}" for key, value in sorted(rules.items())]
+    rules = sorted({key: value for key, value in _rules(normalization) if key != value}.items())
+    lines = ["\t".join(" ".join(f"{ord(character):X}" for character in text) for text in rule) for rule in rules]
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rules.tsv"
@@ -81,10 +81,6 @@ def _compiled_rules(normalization: str) -> bytes:
         )  # fmt: skip
     trained = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
     return bytes(trained.normalizer_spec.precompiled_charsmap)
-
-
-def _codes(text: str) -> str:
-    return " ".join(f"{ord(character):X}" for character in text)
 
 
 def _rules(normalization: str) -> Iterator[tuple[str, str]]:

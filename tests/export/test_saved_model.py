@@ -249,7 +249,8 @@ def test_the_script_of_the_card_translates_as_nmt_does(exports: Callable[[str], 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
-    assert done.stdout.split("\n")[:-1] == ours
+    # sentencepiece drops spaces at the beginning of a text, of which this random model makes some.
+    assert [text.strip() for text in done.stdout.split("\n")[:-1]] == [text.strip() for text in ours]
 
 
 def test_the_usage_describes_the_signatures(exported: Export) -> None:
