@@ -21,6 +21,18 @@ from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 SINUSOIDS = 2048
 """Positions written for models with sinusoids. CTranslate2 reads no sentence past the table's end."""
 
+_SCRIPT = """With CTranslate2 and sentencepiece alone, whose models normalize text as in training:
+
+```python
+import ctranslate2, sentencepiece
+
+translator = ctranslate2.Translator("FOLDER")
+source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", "target"))
+tokens = source.encode("SENTENCE", out_type=str)
+[result] = translator.translate_batch([tokens], beam_size=5)
+print(target.decode(result.hypotheses[0]))
+```"""
+
 
 class CTranslate2Exporter(Exporter):
     """A CTranslate2 model directory."""
@@ -69,26 +81,12 @@ class CTranslate2Exporter(Exporter):
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""
-        parts = ['With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```']
-        if has_sentencepiece(model.source, model.target):
-            parts.append(
-                "With CTranslate2 and sentencepiece alone. The sentencepiece models normalize text as in training:\n\n"
-                "```python\n"
-                "import ctranslate2, sentencepiece\n\n"
-                'translator = ctranslate2.Translator("FOLDER")\n'
-                'source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", '
-                '"target"))\n'
-                'tokens = source.encode("SENTENCE", out_type=str)\n'
-                "[result] = translator.translate_batch([tokens], beam_size=5)\n"
-                "print(target.decode(result.hypotheses[0]))\n"
-                "```"
-            )
-        parts.append(
+        alone = [_SCRIPT] if has_sentencepiece(model.source, model.target) else []
+        return "\n\n".join([
+            'With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```', *alone,
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
-            "penalty, nmt by ((5 + length) / 6) to that power. nmt ranks the hypotheses of CTranslate2 by its own "
-            "formula; CTranslate2 alone may prefer another hypothesis."
-        )
-        return "\n\n".join(parts)
+            "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too.",
+        ])  # fmt: skip
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:

@@ -38,8 +38,6 @@ SPECIAL_IDS = {
 }  # fmt: skip
 MODEL_CLASSES = {"post": "MarianMTModel", "pre": "PegasusForConditionalGeneration"}
 MODEL_TYPES = {"post": "marian", "pre": "pegasus"}
-NEVER_GENERATED = [PAD, BOS]
-"""Ids that no translation has, as in ``nmt.decoding.search.mask_special_tokens``."""
 
 
 class HuggingFaceExporter(Exporter):
@@ -96,12 +94,9 @@ class HuggingFaceExporter(Exporter):
             "max_position_embeddings": positions, "use_cache": True,
         }  # fmt: skip
         write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, ids))
-        search: dict[str, Any] = {
-            "suppress_tokens": NEVER_GENERATED, "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions),
-        }  # fmt: skip
-        if decoding.beam_size > 1:
-            search |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
-        write_json(folder / "generation_config.json", SPECIAL_IDS | search)
+        search = {"suppress_tokens": [PAD, BOS], "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions)}
+        beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        write_json(folder / "generation_config.json", SPECIAL_IDS | search | (beams if decoding.beam_size > 1 else {}))
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
@@ -148,10 +143,7 @@ def load(folder: Path) -> tuple[Any, Any]:
 
 
 def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:
-    """Return greedy translations of raw sentences, by a tokenizer and a model (consumer) of transformers.
-
-    A translation has at most ``positions`` tokens, eos included, whatever the section decoding allows.
-    """
+    """Return greedy translations by a tokenizer and a model of transformers, of at most ``positions`` tokens each."""
     encoded = [[id_ for id_ in ids if id_ not in (BOS, EOS)] for ids in tokenizer(texts)["input_ids"]]
     translations = [""] * len(texts)
     for batch in length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size):

@@ -36,7 +36,7 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
     """Write the files of a tokenizer.
 
     Args:
-        source: tokenizer of the source side; subwords with a normalization that a sentencepiece model can hold.
+        source: tokenizer of the source side; subwords as ``has_sentencepiece`` asks.
         target: tokenizer of the target side, of the same kind.
         folder: folder of the export.
         bos: whether the encoder reads bos before a sentence.

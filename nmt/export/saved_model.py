@@ -190,12 +190,7 @@ def beams_of(config: Config) -> int:
 
 
 def _max_lengths(config: Config, sentences: tf.RaggedTensor) -> tf.Tensor:
-    """Return the most ids of each translation, 0 for a sentence without ids: int32 [B].
-
-    Args:
-        config: configuration of the run.
-        sentences: ids without bos and eos, ragged int32 [B, S'].
-    """
+    """Ids without bos and eos, ragged int32 [B, S'] -> most ids of each translation, 0 for no ids: int32 [B]."""
     settings, limit = config.decoding, config.model.limits.target
     lengths = sentences.row_lengths()
     # In float64, as ``nmt.decoding.text_ids.max_lengths``: a ratio such as 1.1 rounds differently in float32.
