@@ -57,8 +57,7 @@ WITH_TENSORFLOW = (
     "benchmark.profiler",
     "export.export",
     "export.model_card",
-    "export.saved_model_graph",
-    "export.saved_model_text",
+    "export.saved_model",
     "export.verification",
 )
 MOST_MODULES, MOST_LINES = 15, 350

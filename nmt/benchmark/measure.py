@@ -66,7 +66,7 @@ class TrainingSpeed(DocumentedRecord):
     target_tokens_per_second: float
     """Median of the target tokens a second over the steps."""
     useful_flops_per_second: float
-    """Operations that the real tokens need (see ``nmt.models.accounting``) by time, median over the steps."""
+    """Operations that the real tokens need (see ``nmt.models.registry.flops``) by time, median over the steps."""
     share_of_matmul: float
     """Rate of useful operations as a share of the rate of matrix products in that precision at that time: median over
     the steps."""

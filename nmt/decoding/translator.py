@@ -27,10 +27,9 @@ from nmt.decoding.text_ids import (
 )
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
-from nmt.models.accounting import count_weights
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -91,7 +90,7 @@ class Translator:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
         # A configuration that asks for a giant model is refused before the model is built.
-        weights.check_size(count_weights(parts_of(config.model, {"source": source.size, "target": target.size})))
+        weights.check_size(count_weights(config.model, {"source": source.size, "target": target.size}))
         precision = runtime.resolve_precision(config.decoding.precision)
         model = build_model(config.model, source.size, target.size, precision, trained=True)
         weights.load(model)

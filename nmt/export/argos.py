@@ -6,12 +6,15 @@ import zipfile
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import sentencepiece
 
+from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
-from nmt.export.base import Exporter, TrainedModel
-from nmt.export.ctranslate2 import CTranslate2Exporter, length_limits, transformer_section
+from nmt.export.base import TrainedModel
+from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
+from nmt.export.transformer_weights import transformer_section
 from nmt.version import version
 
 PACKAGE_VERSION = "1.0"
@@ -21,34 +24,23 @@ FIRST_DATE = (1980, 1, 1, 0, 0, 0)
 """Date of all files in the archive, so that equal models are equal packages."""
 
 
-class ArgosExporter(Exporter):
+class ArgosExporter(CTranslate2Exporter):
     """An ``.argosmodel`` package: a zip archive with a CTranslate2 model and a sentencepiece model for both sides."""
 
     name: ClassVar = "argos"
     consumer: ClassVar = "Argos Translate"
-    extra: ClassVar = "fast"
-    modules: ClassVar = ("ctranslate2",)
-
-    def __init__(self, quantization: str = "int8") -> None:
-        """Take the number format of the matrices."""
-        self.quantization = quantization
-        self._engine = CTranslate2Exporter(quantization)
+    default: ClassVar = "int8"
 
     def check(self, model: TrainedModel) -> None:
         """Refuse all but Transformers with a joint subword vocabulary."""
         transformer_section(model, self.consumer)
-        for tokenizer in (model.source, model.target):
-            check_normalization(tokenizer, self.consumer)
-        if with_normalization_of(model, "source") != with_normalization_of(model, "target"):
+        source, target = (check_normalization(side, self.consumer) for side in (model.source, model.target))
+        if with_normalization(source) != with_normalization(target):
             raise NmtError(
                 f"Run {model.run.name!r} has a vocabulary for each side. {self.consumer} has one sentencepiece model "
                 "for both. Prepare the corpus with --set data.joint_vocabulary=true and train again, or export with "
                 "--to ctranslate2."
             )
-
-    def positions(self, model: TrainedModel) -> int | None:
-        """Return the most tokens of a sentence that the export reads."""
-        return self._engine.positions(model)
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the package."""
@@ -56,7 +48,7 @@ class ArgosExporter(Exporter):
         root = Path(self._stem(model))
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             engine = Path(scratch)
-            self._engine.write(model, engine)
+            super().write(model, engine)
             with zipfile.ZipFile(self._package(model, folder), "w", zipfile.ZIP_DEFLATED) as archive:
                 metadata = {
                     "package_version": PACKAGE_VERSION,
@@ -68,7 +60,7 @@ class ArgosExporter(Exporter):
                 }
                 _add(archive, root / "metadata.json", (json.dumps(metadata, indent=2) + "\n").encode())
                 _add(archive, root / "README.md", f"# {root}\n\nTrained with nmt {version()}.\n".encode())
-                _add(archive, root / "sentencepiece.model", with_normalization_of(model, "source"))
+                _add(archive, root / "sentencepiece.model", (engine / "source.spm").read_bytes())
                 for file in sorted(engine.iterdir()):
                     _add(archive, root / "model" / file.name, file.read_bytes())
 
@@ -83,7 +75,8 @@ class ArgosExporter(Exporter):
             pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
             engine = ctranslate2.Translator(str(root / "model"))
         tokens = [pieces.encode(text, out_type=str) for text in texts]
-        limits = length_limits(model, [len(row) for row in tokens])
+        lengths = np.array([len(row) for row in tokens], np.int64)
+        limits = max_lengths(model.config, lengths + 1 + int(model.config.model.reads_bos)).tolist()
         results = engine.translate_batch(
             tokens, beam_size=1, length_penalty=0, max_batch_size=model.config.decoding.batch_size,
             max_decoding_length=max(limits, default=1),
@@ -109,12 +102,6 @@ class ArgosExporter(Exporter):
 
     def _package(self, model: TrainedModel, folder: Path) -> Path:
         return folder / f"{self._stem(model)}.argosmodel"
-
-
-def with_normalization_of(model: TrainedModel, side: str) -> bytes:
-    """Return the sentencepiece model of side "source" or "target", which normalizes text itself."""
-    tokenizer = model.source if side == "source" else model.target
-    return with_normalization(check_normalization(tokenizer, ArgosExporter.consumer))
 
 
 def _add(archive: zipfile.ZipFile, path: Path, content: bytes) -> None:

@@ -73,17 +73,26 @@ class Exporter(abc.ABC):
     modules: ClassVar[tuple[str, ...]] = ()
     """Python modules of the consumer."""
 
-    quantization: str = "float32"
-    """Number format of the exported matrices."""
+    quantizations: ClassVar[tuple[str, ...]] = ("float32",)
+    """Number formats of the exported matrices."""
+    default: ClassVar[str] = "float32"
+    """Number format unless another is asked for."""
+
+    with_map: bool = False
+    """Whether the export has a vocabulary map; see ``nmt.export.vocabulary``."""
+
+    def __init__(self, quantization: str | None = None) -> None:
+        """Take a number format; None: the default."""
+        self.quantization = quantization or self.default
 
     @property
     def is_exact(self) -> bool:
         """Whether greedy translations have to be those of the run; otherwise a loss of BLEU is bounded."""
-        return self.quantization == "float32"
+        return self.quantization == "float32" and not self.with_map
 
     def positions(self, model: TrainedModel) -> int | None:
         """Return the most tokens of a sentence that the export reads, bos and eos included; None: no limit."""
-        return None
+        return model.config.model.limits.source
 
     @abc.abstractmethod
     def check(self, model: TrainedModel) -> None:

@@ -25,11 +25,9 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "ctranslate2": ("nmt.export.ctranslate2", "CTranslate2Exporter"),
     "argos": ("nmt.export.argos", "ArgosExporter"),
     "saved-model": ("nmt.export.saved_model", "SavedModelExporter"),
-    "huggingface": ("nmt.export.huggingface.exporter", "HuggingFaceExporter"),
+    "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
 }
 """Module and class of each format; a module is imported when its format is asked for."""
-QUANTIZED = ("ctranslate2", "argos")
-"""Formats with a choice of number formats."""
 CARD = "README.md"
 
 
@@ -59,34 +57,25 @@ def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = 
     if to not in EXPORTERS:
         raise NmtError(f"There is no export format {to!r}{did_you_mean(to, EXPORTERS)}. Known: {', '.join(EXPORTERS)}.")
     module, name = EXPORTERS[to]
-    exporter: type[Exporter] = getattr(importlib.import_module(module), name)
-    if exporter.extra:
-        require(exporter.extra, *exporter.modules)
+    kind: type[Exporter] = getattr(importlib.import_module(module), name)
+    if kind.extra:
+        require(kind.extra, *kind.modules)
+    if quantization not in (None, *kind.quantizations):
+        raise NmtError(
+            f"There is no number format {quantization!r}{did_you_mean(str(quantization), kind.quantizations)} in an "
+            f"export to {to}. Known: {', '.join(kind.quantizations)}."
+        )
     if with_map and to != "ctranslate2":
         raise NmtError(f"--vocabulary-map is for ctranslate2; received it with --to {to}. Leave it out.")
-    more = {"with_map": True} if with_map else {}
-    if quantization is None:
-        return exporter(**more)
-    if to not in QUANTIZED:
-        raise NmtError(
-            f"--quantization is for {' and '.join(QUANTIZED)}; received it with --to {to}, which holds float32. Leave "
-            "it out."
-        )
-    from nmt.export.ctranslate2 import QUANTIZATIONS  # noqa: PLC0415 - of these formats alone
-
-    if quantization not in QUANTIZATIONS:
-        raise NmtError(
-            f"There is no number format {quantization!r}{did_you_mean(quantization, QUANTIZATIONS)}. Known: "
-            f"{', '.join(QUANTIZATIONS)}."
-        )
-    return exporter(quantization, **more)  # type: ignore[call-arg]
+    exporter = kind(quantization)
+    exporter.with_map = with_map
+    return exporter
 
 
 def default_folder(run: Run, exporter: Exporter) -> Path:
     """Return the folder that an export is written to unless another is given."""
-    suffix = f"-{exporter.quantization}" if exporter.name in QUANTIZED else ""
-    suffix += "-map" if getattr(exporter, "with_map", False) else ""
-    return run.folder / EXPORTS / f"{exporter.name}{suffix}"
+    numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
+    return run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
 
 
 def export_run(
@@ -125,19 +114,19 @@ def export_run(
     folder = output or default_folder(run, exporter)
     _check_folder(folder, overwrite=overwrite)
     dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
-    validation = sentences_of(dataset, "validation", model, exporter)
+    most = exporter.positions(model)
+    sources, references = sentences_of(dataset, "validation", model, most)
     with atomic_folder(folder, replace=overwrite) as temporary:
-        report(f"translating {len(validation.sources):,} validation sentences with nmt")
-        ours = translate_ourselves(model, validation.sources)
+        report(f"translating {len(sources):,} validation sentences with nmt")
+        ours = translate_ourselves(model, sources)
         report(f"writing the model for {exporter.consumer}")
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")
-        comparison = compare(exporter, model, temporary, validation, ours, tolerance or Tolerance())
-        test = sentences_of(dataset, "test", model, exporter)
-        translations = exporter.translate(model, temporary, test.sources)
-        scores = score_systems(
-            {exporter.consumer: translations}, [test.references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0
-        )
+        theirs = exporter.translate(model, temporary, sources)
+        comparison = compare(exporter, sources, references, ours, theirs, tolerance or Tolerance())
+        sources, references = sentences_of(dataset, "test", model, most)
+        theirs = exporter.translate(model, temporary, sources)
+        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / CARD).write_text(card, encoding="utf-8")
         _copy_run_files(model, temporary / RUN_FILES)

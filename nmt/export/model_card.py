@@ -5,8 +5,7 @@ import yaml
 from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import OURS, Comparison
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.version import version
 
 UNKNOWN_LICENCE = "not stated"
@@ -26,7 +25,10 @@ def model_card(
     """
     languages, manifest = model.manifest.languages, model.manifest
     vocabulary = {"source": model.source.size, "target": model.target.size}
-    weights = count_weights(parts_of(model.config.model, vocabulary))
+    weights = count_weights(model.config.model, vocabulary)
+    epoch = f"epoch {model.epoch}" if isinstance(model.epoch, int) else model.epoch
+    most = exporter.positions(model)
+    longest = "any" if most is None else f"{most:,} tokens, bos and eos included"
     known = [code for side, code in languages.items() if code != side]
     header = {
         "tags": ["translation"],
@@ -45,10 +47,10 @@ def model_card(
                 "|---|---|",
                 f"| languages | {languages['source']} to {languages['target']} |",
                 f"| architecture | {model.config.model.description} |",
-                f"| weights | {weights:,}, of {_epoch(model)} |",
+                f"| weights | {weights:,}, of {epoch} |",
                 f"| ids | {vocabulary['source']:,} source and {vocabulary['target']:,} target {model.source.unit} |",
                 f"| normalization of text | {manifest.settings.normalization} |",
-                f"| longest sentence | {_positions(exporter, model)} |",
+                f"| longest sentence | {longest} |",
                 f"| licence | {_cell(licence or UNKNOWN_LICENCE)} |",
             ]
         ),
@@ -73,15 +75,6 @@ def model_card(
         exporter.usage(model),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _epoch(model: TrainedModel) -> str:
-    return f"epoch {model.epoch}" if isinstance(model.epoch, int) else str(model.epoch)
-
-
-def _positions(exporter: Exporter, model: TrainedModel) -> str:
-    positions = exporter.positions(model)
-    return "any" if positions is None else f"{positions:,} tokens, bos and eos included"
 
 
 def _scores(validation: Scores, test: Scores | None, consumer: str) -> str:

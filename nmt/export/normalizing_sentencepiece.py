@@ -13,10 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 from nmt.errors import NmtError
 from nmt.tokenizers.base import SPACE_MARK, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
+
+REPLACING = ("none", "nfkc")
+"""Normalizations that replace characters alone, never whole words."""
+
+
+def has_sentencepiece(*tokenizers: Tokenizer) -> bool:
+    """Return whether sentencepiece models can do all that the tokenizers do."""
+    return all(isinstance(side, SubwordTokenizer) and side.normalization in REPLACING for side in tokenizers)
 
 
 def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer:
@@ -30,7 +39,7 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
             f"The model has {tokenizer.unit} as tokens. {consumer} makes tokens with sentencepiece. Prepare the corpus "
             "with --set data.tokenizer=subword and train again, or export with --to saved-model."
         )
-    if not normalizes_alone(tokenizer):
+    if not has_sentencepiece(tokenizer):
         raise NmtError(
             f"The model normalizes text to ascii-words, which drops whole words with digits. {consumer} replaces "
             "characters alone. Prepare the corpus with --set data.normalization=nfkc and train again, or export with "
@@ -39,9 +48,10 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
     return tokenizer
 
 
-def normalizes_alone(tokenizer: SubwordTokenizer) -> bool:
-    """Return whether the normalization of a tokenizer replaces characters alone, never whole words."""
-    return tokenizer.normalization in ("none", "nfkc")
+def write_sentencepiece(source: Tokenizer, target: Tokenizer, folder: Path) -> None:
+    """Write ``source.spm`` and ``target.spm``, which take raw text."""
+    for side, tokenizer in (("source", source), ("target", target)):
+        (folder / f"{side}.spm").write_bytes(with_normalization(check_normalization(tokenizer, "sentencepiece")))
 
 
 def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
@@ -49,8 +59,6 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
 
     Combining marks in another order than Unicode's are left as they are.
     """
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - it loads protobuf
-
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
     model.normalizer_spec.name = f"nmt-{tokenizer.normalization}"
     model.normalizer_spec.precompiled_charsmap = _compiled_rules(tokenizer.normalization)
@@ -61,10 +69,8 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
 @functools.cache
 def _compiled_rules(normalization: str) -> bytes:
     """Return the rules of a normalization in sentencepiece's binary form, which only its trainer writes."""
-    from sentencepiece import sentencepiece_model_pb2  # noqa: PLC0415 - it loads protobuf
-
-    rules = {key: value for key, value in _rules(normalization) if key != value}
-    lines = [f"{_codes(key)}\t{_codes(value)}" for key, value in sorted(rules.items())]
+    rules = sorted({key: value for key, value in _rules(normalization) if key != value}.items())
+    lines = ["\t".join(" ".join(f"{ord(character):X}" for character in text) for text in rule) for rule in rules]
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rules.tsv"
@@ -75,10 +81,6 @@ def _compiled_rules(normalization: str) -> bytes:
         )  # fmt: skip
     trained = sentencepiece_model_pb2.ModelProto.FromString(model.getvalue())
     return bytes(trained.normalizer_spec.precompiled_charsmap)
-
-
-def _codes(text: str) -> str:
-    return " ".join(f"{ord(character):X}" for character in text)
 
 
 def _rules(normalization: str) -> Iterator[tuple[str, str]]:

@@ -1,120 +1,66 @@
-"""Weights of a trained Transformer by their role, in NumPy, for formats that lay them out differently.
-
-Shapes: D model, V vocabulary, L positions.
-"""
-
-from typing import NamedTuple
+"""What the formats of Transformers share: the model section that they carry, and all matrices by our names."""
 
 import numpy as np
 
 from nmt.config.transformer import TransformerConfig
+from nmt.errors import NmtError
+from nmt.export.base import TrainedModel
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.weights import current_name
 from nmt.storage.arrays import Arrays
 
-
-class LinearWeights(NamedTuple):
-    """x kernel + bias."""
-
-    kernel: np.ndarray
-    """float32 [inputs, outputs]."""
-    bias: np.ndarray
-    """float32 [outputs]."""
+NEVER = -1e9
+"""Bias of a token that is never generated; finite, so that no product with it is undefined."""
+BLOCKS = {"encoder": ("attention",), "decoder": ("self_attention", "cross_attention")}
+"""Attention blocks of a layer of each stack, in order."""
 
 
-class NormWeights(NamedTuple):
-    """Layer normalization."""
+def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig:
+    """Return the model section of a Transformer.
 
-    gamma: np.ndarray
-    """Scale, float32 [D]."""
-    beta: np.ndarray
-    """Shift, float32 [D]."""
-
-
-class AttentionWeights(NamedTuple):
-    """Multi-head attention of H heads of size d."""
-
-    query: LinearWeights
-    """[D, H d]."""
-    key: LinearWeights
-    """[D, H d]."""
-    value: LinearWeights
-    """[D, H d]."""
-    output: LinearWeights
-    """[H d, D]."""
-    norm: NormWeights
-    """Norm of the sublayer."""
-
-
-class FeedForwardWeights(NamedTuple):
-    """Feed-forward block."""
-
-    inner: LinearWeights
-    """[D, F]."""
-    outer: LinearWeights
-    """[F, D]."""
-    norm: NormWeights
-    """Norm of the sublayer."""
-
-
-class TransformerWeights:
-    """Weights by role. A layer number counts from 1; a side is "source" or "target"."""
-
-    def __init__(self, config: TransformerConfig, arrays: Arrays) -> None:
-        """Take the model section and the weights by name."""
-        self.config = config
-        self._arrays = {current_name(name): array for name, array in arrays.items()}
-
-    def _linear(self, name: str) -> LinearWeights:
-        return LinearWeights(self._arrays[f"{name}/kernel"], self._arrays[f"{name}/bias"])
-
-    def _norm(self, name: str) -> NormWeights:
-        return NormWeights(self._arrays[f"{name}/gamma"], self._arrays[f"{name}/beta"])
-
-    def _attention(self, layer: str, name: str, norm: str) -> AttentionWeights:
-        query, key, value, output = (
-            self._linear(f"{layer}/{name}/{part}") for part in ("query", "key", "value", "output")
+    Raises:
+        NmtError: for another architecture, and for an encoder that lacks a part.
+    """
+    section = model.config.model
+    if not isinstance(section, TransformerConfig):
+        raise NmtError(
+            f"Run {model.run.name!r} has the architecture {section.architecture!r}. {consumer} runs Transformers. "
+            "Export it with --to saved-model, or train a model of architecture transformer."
         )
-        return AttentionWeights(query, key, value, output, self._norm(f"{layer}/{norm}_sublayer/norm"))
-
-    def _feed_forward(self, layer: str) -> FeedForwardWeights:
-        inner, outer = (self._linear(f"{layer}/feed_forward/{part}") for part in ("inner", "outer"))
-        return FeedForwardWeights(inner, outer, self._norm(f"{layer}/feed_forward_sublayer/norm"))
-
-    def encoder_layer(self, number: int) -> tuple[AttentionWeights, FeedForwardWeights]:
-        """Return self-attention and feed-forward block of an encoder layer."""
-        layer = f"encoder_{number}"
-        return self._attention(layer, "attention", "attention"), self._feed_forward(layer)
-
-    def decoder_layer(self, number: int) -> tuple[AttentionWeights, AttentionWeights, FeedForwardWeights]:
-        """Return self-attention, cross-attention and feed-forward block of a decoder layer."""
-        layer = f"decoder_{number}"
-        norm = "self_attention" if self.config.share_decoder_norm else "cross_attention"
-        return (
-            self._attention(layer, "self_attention", "self_attention"),
-            self._attention(layer, "cross_attention", norm),
-            self._feed_forward(layer),
+    if section.ablations:
+        keys = " and ".join(f"model.{key}: false" for key in section.ablations)
+        raise NmtError(
+            f"Run {model.run.name!r} has an encoder without {' and '.join(section.ablations.values())} ({keys}). "
+            f"{consumer} runs whole Transformers. Export it with --to saved-model."
         )
+    return section
 
-    def final_norm(self, stack: str) -> NormWeights:
-        """Return the norm after the last layer of stack "encoder" or "decoder", which pre-norm models have."""
-        return self._norm(f"{stack}_norm")
 
-    def embedding(self, side: str, vocabulary: int) -> np.ndarray:
-        """Return the word vectors of a side before they are scaled: float32 [V, D]."""
-        if self.config.word_embedding == "sinusoidal":
-            return sinusoidal_encoding(vocabulary, self.config.d_model, self.config.position_base)
-        return self._arrays["embedding/matrix" if self.config.tie_embeddings == "all" else f"{side}_embedding/matrix"]
+def complete_weights(config: TransformerConfig, model: TrainedModel, positions: int) -> Arrays:
+    """Return all matrices of a Transformer by name, float32, also those that its file leaves out.
 
-    def positions(self, side: str, count: int) -> np.ndarray:
-        """Return the position vectors of a side, float32 [L, D]: ``count`` sinusoids, or all learned ones."""
-        if self.config.positions == "learned":
-            return self._arrays[f"{side}_positions/matrix"]
-        return sinusoidal_encoding(count, self.config.d_model, self.config.position_base)
+    These are computed (sinusoids), shared by both sides or by two norms, or tied to the target embedding.
 
-    def output_layer(self, vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return matrix [V, D] and bias [V] of the output layer, float32; the bias of a tied matrix is 0."""
-        if self.config.tie_embeddings == "none":
-            kernel, bias = self._linear("output_layer")
-            return np.ascontiguousarray(kernel.T), bias
-        return self.embedding("target", vocabulary), np.zeros(vocabulary, np.float32)
+    Args:
+        config: section model.
+        model: what is exported.
+        positions: number of position vectors of each side, where they are sinusoids.
+    """
+    arrays = {current_name(name): array for name, array in model.weights().items()}
+    for side, words in (("source", model.source.size), ("target", model.target.size)):
+        if config.word_embedding == "sinusoidal":
+            arrays[f"{side}_embedding/matrix"] = sinusoidal_encoding(words, config.d_model, config.position_base)
+        elif config.tie_embeddings == "all":
+            arrays[f"{side}_embedding/matrix"] = arrays["embedding/matrix"]
+        if config.positions == "sinusoidal":
+            table = sinusoidal_encoding(positions, config.d_model, config.position_base)
+            arrays[f"{side}_positions/matrix"] = table
+    if config.tie_embeddings != "none":
+        arrays["output_layer/kernel"] = arrays["target_embedding/matrix"].T
+        arrays["output_layer/bias"] = np.zeros(model.target.size, np.float32)
+    if config.share_decoder_norm:
+        for layer in range(1, config.decoder_layers + 1):
+            for part in ("gamma", "beta"):
+                shared = arrays[f"decoder_{layer}/self_attention_sublayer/norm/{part}"]
+                arrays[f"decoder_{layer}/cross_attention_sublayer/norm/{part}"] = shared
+    return arrays

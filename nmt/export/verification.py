@@ -3,8 +3,6 @@
 N sentences.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.dataset import Dataset
@@ -20,15 +18,6 @@ MOST_SENTENCES = 2_000
 OURS = "nmt"
 SHOWN = 3
 """Number of differences in a message."""
-
-
-class Sentences(NamedTuple):
-    """Sentences of a split that both programs read."""
-
-    sources: list[str]
-    """N sources."""
-    references: list[str]
-    """N references."""
 
 
 class Comparison(NamedTuple):
@@ -51,17 +40,15 @@ class Tolerance(NamedTuple):
     """Largest loss of BLEU where weights are quantized."""
 
 
-def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, exporter: Exporter) -> Sentences:
-    """Return the first sentences of a split, without those that are longer than the model or its export reads."""
+def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
+    """Return the first N sources of a split and their references, without sources of more than ``most`` tokens."""
     sources, references = (read_lines(dataset.text(split, side))[:MOST_SENTENCES] for side in ("source", "target"))
-    limits = [limit for limit in (model.config.model.limits.source, exporter.positions(model)) if limit is not None]
-    most = min(limits, default=None)
+    special = 1 + int(model.config.model.reads_bos)
     kept = [
-        index
-        for index, source in enumerate(sources)
-        if most is None or len(model.source.encode(source)) + 1 + int(model.config.model.reads_bos) <= most
-    ]
-    return Sentences([sources[index] for index in kept], [references[index] for index in kept])
+        number for number, source in enumerate(sources)
+        if most is None or len(model.source.encode(source)) + special <= most
+    ]  # fmt: skip
+    return [[side[number] for number in kept] for side in (sources, references)]
 
 
 def translate_ourselves(model: TrainedModel, sources: list[str]) -> list[str]:
@@ -72,61 +59,44 @@ def translate_ourselves(model: TrainedModel, sources: list[str]) -> list[str]:
 
 
 def compare(
-    exporter: Exporter,
-    model: TrainedModel,
-    folder: Path,
-    sentences: Sentences,
-    ours: list[str],
+    exporter: Exporter, sources: list[str], references: list[str], ours: list[str], theirs: list[str],
     tolerance: Tolerance,
-) -> Comparison:
-    """Translate with an export and compare.
-
-    Args:
-        exporter: the format.
-        model: what was exported.
-        folder: folder of the export.
-        sentences: sentences of the validation split.
-        ours: our own translations of them.
-        tolerance: what is accepted.
+) -> Comparison:  # fmt: skip
+    """Compare translations of N validation sentences by an export (theirs) with our own.
 
     Raises:
-        DataError: if translations differ more than that; shows where.
+        DataError: if they differ more than the tolerance; shows where.
     """
-    theirs = exporter.translate(model, folder, sentences.sources)
-    scores = score_systems(
-        {OURS: ours, exporter.consumer: theirs}, [sentences.references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0
-    )
-    differences = [number for number, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1]]
-    if exporter.is_exact:
-        if len(differences) > tolerance.different:
-            raise DataError(
-                f"The export is not equal to the run: {len(differences):,} of {len(ours):,} validation sentences are "
-                f"translated differently.\n{_shown(differences, sentences.sources, ours, theirs, exporter.consumer)}\n"
-                f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; "
-                f"--allow-different {len(differences)} accepts them."
-            )
-    else:
-        bleu = {name: system["BLEU"].score for name, system in scores.systems.items()}
-        loss = bleu[OURS] - bleu[exporter.consumer]
-        if loss > tolerance.bleu:
-            raise DataError(
-                f"The export in {exporter.quantization} loses {loss:.2f} BLEU on the validation split: "
-                f"{bleu[OURS]:.2f} before, {bleu[exporter.consumer]:.2f} after.\n"
-                f"{_shown(differences, sentences.sources, ours, theirs, exporter.consumer)}\n"
-                f"At most {tolerance.bleu:g} are accepted. Nothing was written. Choose another --quantization, or "
-                f"accept the loss with --tolerance {loss + 0.05:.1f}."
-            )
-    return Comparison(len(ours), len(differences), scores)
-
-
-def _shown(
-    differences: Sequence[int], sources: Sequence[str], ours: Sequence[str], theirs: Sequence[str], consumer: str
-) -> str:
-    width = max(len(consumer), len("source"))
-    lines = []
-    for index in differences[:SHOWN]:
-        rows = (("source", sources[index]), (OURS, ours[index]), (consumer, theirs[index]))
-        lines += [f"  sentence {index + 1}", *(f"    {name:<{width}}  {text}" for name, text in rows)]
-    if len(differences) > SHOWN:
-        lines.append(f"  and {len(differences) - SHOWN:,} more")
-    return "\n".join(lines)
+    consumer = exporter.consumer
+    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
+    rows = list(zip(sources, ours, theirs, strict=True))
+    different = [number for number, (_, mine, found) in enumerate(rows, start=1) if mine != found]
+    bleu = [scores.systems[name]["BLEU"].score for name in (OURS, consumer)]
+    loss, problem = bleu[0] - bleu[1], ""
+    if exporter.is_exact and len(different) > tolerance.different:
+        problem = (
+            f"The export is not equal to the run: {len(different):,} of {len(ours):,} validation sentences are "
+            "translated differently."
+        )
+        remedy = (
+            f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; "
+            f"--allow-different {len(different)} accepts them."
+        )
+    elif not exporter.is_exact and loss > tolerance.bleu:
+        problem = (
+            f"The export in {exporter.quantization} loses {loss:.2f} BLEU on the validation split: {bleu[0]:.2f} "
+            f"before, {bleu[1]:.2f} after."
+        )
+        remedy = (
+            f"At most {tolerance.bleu:g} are accepted. Nothing was written. Choose another --quantization, or accept "
+            f"the loss with --tolerance {loss + 0.05:.1f}."
+        )
+    if problem:
+        lines, width = [problem], max(len(consumer), len("source"))
+        for number in different[:SHOWN]:
+            names = ("source", OURS, consumer)
+            shown = [f"    {name:<{width}}  {text}" for name, text in zip(names, rows[number - 1], strict=True)]
+            lines += [f"  sentence {number}", *shown]
+        lines += [f"  and {len(different) - SHOWN:,} more"] if len(different) > SHOWN else []
+        raise DataError("\n".join([*lines, remedy]))
+    return Comparison(len(ours), len(different), scores)

@@ -1,109 +1,111 @@
-"""Weights and arithmetic of a model, counted from its configuration: nothing is built, TensorFlow is not loaded."""
+"""Number of weights and of multiplications of a model, by arithmetic: nothing is built, TensorFlow is not loaded.
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, Self
+Products of real tokens count. Padding, embedding look-ups, norms, softmax, dropout, biases, the loss and the optimizer
+do not.
+"""
 
-import numpy as np
+from typing import NamedTuple, Self
 
-# The gradient of a product with respect to each of its two factors is a product of the same size.
-BACKWARD_PER_FORWARD = 2
+from nmt.config.model import RecurrentConfig, TransformerConfig
+
+GATES = {"lstm": 4, "gru": 3, "simple": 1}
+STATES = {"lstm": 2, "gru": 1, "simple": 1}
+ADDITIVE = ("additive", "concat")
 
 
-class Part(NamedTuple):
-    """A part of a model, in the order of the data's way through it."""
+class Count(NamedTuple):
+    """Weights of a model, and multiplications of a forward pass."""
 
-    name: str
-    shape: str
-    """Shape of the output in the letters B batch, S source length, T target length, and numbers."""
     weights: int
-    """Number of weights; 0 for a matrix counted before."""
-    kind: str
-    """Kind of layer and its sizes, in words."""
-    inputs: tuple[str, ...] = ()
-    """Names of what it reads: parts beside it in the same layer, parts of the model, or ``source`` and ``target``, the
-    ids of both sides. A name in brackets is read as it was in the step before."""
-    sublayers: tuple["Part", ...] = ()
-    """Its own parts, whose weights add up to its weights; () where it has none."""
+    source: int = 0
+    """Multiplications for each source token."""
+    target: int = 0
+    """Multiplications for each target token, those of the output layer included."""
+    sentence: int = 0
+    """Multiplications for each sentence."""
+    source_pairs: int = 0
+    """Multiplications for each pair of source tokens."""
+    target_pairs: int = 0
+    """Multiplications for each pair of target tokens, those behind the causal mask too (Chowdhery et al. 2022)."""
+    cross_pairs: int = 0
+    """Multiplications for each source with each target token, those outside a local window too."""
 
 
 class Flops(NamedTuple):
-    """Floating-point operations of a forward pass."""
+    """Floating-point operations: a multiplication and an addition for each term of a product."""
 
-    projections: int
-    """Operations of the queries, keys, values and outputs of attention blocks, and of gates of recurrent cells."""
-    attention: int
-    """Operations of attention scores and contexts."""
-    feed_forward: int
-    """Operations of feed-forward blocks."""
-    output_layer: int
-    """Operations of the logits."""
-
-    @property
-    def forward(self) -> int:
-        """Sum over all parts."""
-        return sum(self)
+    forward: int
+    """Operations of a forward pass."""
 
     @property
     def training(self) -> int:
-        """Operations of forward and backward pass, the backward pass being twice the forward."""
-        return (1 + BACKWARD_PER_FORWARD) * self.forward
+        """Operations with the backward pass, where each factor of a product has its gradient by a product as large."""
+        return 3 * self.forward
 
     def plus(self, flops: "Flops") -> Self:
-        """Return the sum, part by part."""
-        return type(self)(*(mine + theirs for mine, theirs in zip(self, flops, strict=True)))
+        """Return the sum."""
+        return type(self)(self.forward + flops.forward)
 
 
-class Accounting(Protocol):
-    """Account of an architecture: functions of its configuration section."""
-
-    def parts(self, config: Any, source_vocabulary: int, target_vocabulary: int) -> list[Part]:
-        """Return the parts of the model for vocabularies of these numbers of ids."""
-
-    def flops(
-        self, config: Any, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int
-    ) -> Flops:
-        """Return the operations of a forward pass over sentences of these lengths, integers [B] with bos and eos."""
-
-
-def count_weights(parts: Iterable[Part]) -> int:
-    """Return the number of weights of all parts."""
-    return sum(part.weights for part in parts)
-
-
-def summary(parts: list[Part]) -> str:
-    """Return the parts as a table: name, output shape, weights, inputs, kind; and their total.
-
-    Below the first of several equal layers its sublayers follow, indented. The others are a row each.
-    """
-    rows: list[tuple[str, str, str, str, str]] = [("part", "output", "parameters", "reads", "what it is")]
-    # A layer is known by its weights and sublayers; the names of what it reads differ from layer to layer.
-    known: dict[tuple[tuple[str, str, int, str], ...], str] = {}
-    for part in parts:
-        alike = tuple((inner.name, inner.shape, inner.weights, inner.kind) for inner in part.sublayers)
-        first = known.setdefault(alike, part.name) if alike else part.name
-        kind = part.kind if first == part.name else f"as {first}"
-        rows.append((part.name, part.shape, f"{part.weights:,}", ", ".join(part.inputs), kind))
-        if first == part.name:
-            rows += [
-                (f"  {inner.name}", inner.shape, f"{inner.weights:,}", ", ".join(inner.inputs), inner.kind)
-                for inner in part.sublayers
-            ]
-    total = count_weights(parts)
-    rows.append(("all", "", f"{total:,}", "", f"{total * 4 / 2**20:,.1f} MiB in float32"))
-    name, shape, weights, inputs = (max(len(row[column]) for row in rows) for column in range(4))
-    return "\n".join(
-        f"{row[0]:<{name}}  {row[1]:<{shape}}  {row[2]:>{weights}}  {row[3]:<{inputs}}  {row[4]}".rstrip()
-        for row in rows
+def transformer(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> Count:
+    """Return the size of a Transformer for vocabularies of these numbers of ids."""
+    d_model, inner = config.d_model, config.heads * config.size_per_head
+    layers, decoder_layers, blocks = config.encoder_layers, config.decoder_layers, config.encoder_feed_forward
+    projection, feed_forward = d_model * inner, 2 * d_model * config.d_ff
+    # Of the four projections of cross-attention two read the source: keys and values.
+    source = layers * (4 * projection + blocks * feed_forward) + decoder_layers * 2 * projection
+    target = decoder_layers * (6 * projection + feed_forward)
+    biases = (layers + 2 * decoder_layers) * (3 * inner + d_model)
+    biases += (layers * blocks + decoder_layers) * (config.d_ff + d_model)
+    norms = layers * config.encoder_norm * (1 + blocks) + decoder_layers * (2 if config.share_decoder_norm else 3)
+    norms += (config.encoder_norm + 1) * (config.norm == "pre")
+    words = target_vocabulary + source_vocabulary * (config.tie_embeddings != "all")
+    vectors = words * (config.word_embedding != "sinusoidal") + 2 * config.max_positions * (
+        config.positions == "learned"
+    )
+    output = (d_model + 1) * target_vocabulary * (config.tie_embeddings == "none")
+    return Count(
+        weights=source + target + biases + 2 * norms * d_model + vectors * d_model + output,
+        source=source,
+        target=target + d_model * target_vocabulary,
+        source_pairs=2 * inner * layers,
+        target_pairs=2 * inner * decoder_layers,
+        cross_pairs=2 * inner * decoder_layers,
     )
 
 
-def as_json(part: Part) -> dict[str, Any]:
-    """Return a part and its sublayers as what JSON holds."""
-    return {
-        "name": part.name,
-        "shape": part.shape,
-        "weights": part.weights,
-        "kind": part.kind,
-        "inputs": list(part.inputs),
-        "sublayers": [as_json(inner) for inner in part.sublayers],
-    }
+def recurrent(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int) -> Count:
+    """Return the size of a recurrent model for vocabularies of these numbers of ids."""
+    gates, width, direction, annotation = (
+        GATES[config.cell], config.width, config.direction_width, config.annotation_width
+    )  # fmt: skip
+    attends, bahdanau, inner = config.attention != "none", config.step == "bahdanau", config.score_width
+    # An encoder layer reads all directions of the layer below.
+    source = config.layers * gates * annotation * direction
+    source += gates * annotation * (config.input_width + (config.layers - 1) * annotation)
+    lowest = config.input_width + annotation * (bahdanau and attends) + width * config.input_feeding
+    target = gates * width * (lowest + (2 * config.layers - 1) * width)
+    bias = (1 + config.reset_after) * gates * config.layers * (annotation + width)
+    if config.attention in ADDITIVE:
+        source, target, bias = source + annotation * inner, target + width * inner, bias + inner
+    elif config.attention == "general":
+        source += annotation * width
+    bias += config.attention == "scaled-dot"
+    if config.window == "local-p":
+        target += (width + 1) * inner
+    if bahdanau:  # maxout of state, context and embedding
+        target += 2 * (width + annotation * attends + config.input_width) * config.output_width
+    elif attends:
+        target += (annotation + width) * width
+    start = {"linear": annotation, "backward": direction}.get(config.first_state)
+    states = config.layers * STATES[config.cell] if start else 0
+    sentence = states * (start or 0) * width
+    words = source_vocabulary + target_vocabulary * (config.tie_embeddings not in ("shared", "all"))
+    output = (config.output_width + 1) * target_vocabulary * (config.tie_embeddings not in ("output", "all"))
+    return Count(
+        weights=source + target + bias + sentence + states * width + words * config.input_width + output,
+        source=source,
+        target=target + config.output_width * target_vocabulary,
+        sentence=sentence,
+        cross_pairs=((inner if config.attention in ADDITIVE else width) + annotation) * attends,
+    )

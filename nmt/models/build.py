@@ -1,6 +1,7 @@
 """Building: from a configuration to a model with its weights made."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from nmt.config.model import ModelConfig
 from nmt.config.training import Precision
@@ -56,3 +57,19 @@ def build_model(
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"two weights of {type(model).__name__} are called {repeated!r}, and would be saved as one")
     return model
+
+
+def weight_shapes(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> dict[str, list[int]]:
+    """Return the shapes of a model's weights by name, in the model's order. No memory is spent on their values.
+
+    Args, raises: as of ``build_model``.
+    """
+
+    def shapes() -> dict[str, list[int]]:
+        with keras.StatelessScope(initialize_variables=False):
+            model = build_model(config, source_vocabulary, target_vocabulary, trained=True)
+            return {weight_name(weight): list(weight.shape) for weight in model.weights}
+
+    # Keras keeps a list, for each thread, of the variables that it has still to make.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(shapes).result()

@@ -5,7 +5,7 @@ from typing import Any
 
 from nmt.config.model import TransformerConfig
 from nmt.config.schema import Config
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.recipes.choice import Choice, steps_for
 from nmt.recipes.facts import Facts
 from nmt.recipes.sizes import SIZES, Size
@@ -48,7 +48,7 @@ def _data(facts: Facts) -> str:
 
 
 def _model(facts: Facts, choice: Choice, config: Config) -> str:
-    weights = sum(part.weights for part in parts_of(config.model, facts.vocabulary))
+    weights = count_weights(config.model, facts.vocabulary)
     described = f"Model: {config.model.description}; {_millions(weights)} weights"
     if config.training.start_from:
         return f"{described}, those of run {config.training.start_from}, from which it starts."

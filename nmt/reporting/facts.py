@@ -5,8 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.manifest import read_manifest
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
 from nmt.runs.lineage import lineage
 from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
@@ -35,7 +34,7 @@ class RunFacts:
         self.records = run.metrics()
         self.epochs = [record for record in self.records if isinstance(record, EpochMetrics)]
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
-        self.parameters = count_weights(parts_of(self.config.model, self.manifest.vocabulary))
+        self.parameters = count_weights(self.config.model, self.manifest.vocabulary)
         self.environment = newest_environment(run)
         runs, self.hidden_ancestors = lineage(run)
         self.ancestors = [

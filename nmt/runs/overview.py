@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeVar
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
 from nmt.errors import NmtError
-from nmt.models.accounting import count_weights
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.runs.directory import RUNS, Run, last_written
 from nmt.runs.metrics import (
     EpochMetrics,
@@ -114,7 +113,7 @@ def overview(run: Run, read_vocabulary: ReadVocabulary) -> Overview:
 
     config = attempt(run.config)
     vocabulary = attempt(lambda: read_vocabulary(run.dataset_path))
-    weights = count_weights(parts_of(config.model, vocabulary)) if config and vocabulary else None
+    weights = count_weights(config.model, vocabulary) if config and vocabulary else None
     readable = attempt(run.metrics)
     records = readable or []
     problems += _missing_files(run, records)

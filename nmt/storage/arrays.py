@@ -1,10 +1,12 @@
 """Named arrays in a safetensors file with a checksum: weights and optimizer states."""
 
+import contextlib
 import hashlib
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -63,6 +65,16 @@ def _sort_metadata(path: Path, metadata: dict[str, str]) -> None:
             file.write(orders[0])
 
 
+def read_shapes(path: Path) -> dict[str, list[int]]:
+    """Return the shapes of the arrays of a file by name, from its header alone.
+
+    Raises:
+        NotFoundError, DataError: as of ``read_arrays``; the values are not compared with the checksum.
+    """
+    with _opened(path) as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - no mapping
+
+
 def read_arrays(path: Path, expected: str | None = None) -> Arrays:
     """Return the arrays of a file after a comparison with its checksum, and with ``expected`` unless that is None.
 
@@ -70,17 +82,24 @@ def read_arrays(path: Path, expected: str | None = None) -> Arrays:
         NotFoundError: if the file does not exist.
         DataError: if the file is damaged, is whole but not the expected one, or has an unknown format.
     """
-    try:
-        with safe_open(path, "np") as file:
-            metadata = file.metadata() or {}
-            check_format(metadata.get(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except FileNotFoundError:
-        raise NotFoundError(f"{path} is missing. Restore a copy of it.") from None
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
-        raise DataError(f"{path} is damaged: {str(error) or type(error).__name__}. Restore a copy of it.") from None
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     if metadata.get(CHECKSUM) != checksum(arrays):
         raise DataError(f"{path} is damaged: its SHA-256 is not the one noted when it was saved. Restore a copy of it.")
     if expected not in (None, metadata[CHECKSUM]):
         raise DataError(f"{path} is not the file that was saved with those beside it. Restore a copy of it.")
     return arrays
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a file of arrays; what is wrong with it is said in words."""
+    try:
+        with safe_open(path, "np") as file:
+            check_format((file.metadata() or {}).get(FORMAT, FIRST_FORMAT), [FIRST_FORMAT, CURRENT_FORMAT], str(path))
+            yield file
+    except FileNotFoundError:
+        raise NotFoundError(f"{path} is missing. Restore a copy of it.") from None
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, MemoryError) as error:
+        raise DataError(f"{path} is damaged: {str(error) or type(error).__name__}. Restore a copy of it.") from None

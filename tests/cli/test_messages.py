@@ -97,7 +97,7 @@ $ nmt prepare pairs.tsv  => data cannot be used: File exists
 # --- nmt export, and what translates with exports ---------------------------------------------------------------------
 $ nmt export --to onnx  => There is no export format 'onnx'
 $ nmt export --to ctranslate2 --quantization int4  => There is no number format 'int4' (did you mean 'int8'?)
-$ nmt export --to saved-model --quantization int8  => --quantization is for ctranslate2 and argos
+$ nmt export --to saved-model --quantization int8  => no number format 'int8' in an export to saved-model
 $ nmt export --to argos --vocabulary-map  => --vocabulary-map is for ctranslate2
 $ nmt export --to argos  => The model has words as tokens
 $ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: false/' checkpoints/base/config.yaml

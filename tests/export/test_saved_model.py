@@ -1,7 +1,6 @@
 """SavedModel exports: the translations of nmt, by TensorFlow alone."""
 
 import functools
-import json
 import random
 import re
 import subprocess
@@ -13,8 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from conftest import MakeRun, small_pairs
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt import runtime
 from nmt.config.schema import Config
@@ -23,17 +20,14 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
 from nmt.export.export import export_run
-from nmt.export.saved_model import SavedModelExporter, beams_of, text_of
-from nmt.export.saved_model_text import TextDecoder, TextEncoder
+from nmt.export.saved_model import SavedModelExporter, beams_of
 from nmt.models.build import build_model
 from nmt.models.weights import weights_of
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
-from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.registry import fit_tokenizer
-from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 EXPORTER = SavedModelExporter()
 TRANSFORMER = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 32, "d_ff": 64, "heads": 4}
@@ -86,11 +80,6 @@ CASES: dict[str, dict[str, Any]] = {
     "lstm without attention": {"data": WORDS, "model": {**LUONG, "attention": "none", "layers": 2}},
 }  # fmt: skip
 FAST = "post-norm, words, three beams, coverage"
-SCRIPTS = (
-    FAST, "words, NFKC, sinusoidal embeddings, no length penalty", "characters, NFKC", "tied embeddings, subwords",
-    "separate subwords, BPE, ascii-words, nothing tied",
-)  # fmt: skip
-"""Cases whose usages have different scripts."""
 SENTENCES = [
     "im one two three", "im  thirsty\u00a0", "Three, two... ONE!", "", "\u3000", "\u00efm seven", "zebra x1 one", "two",
     "im four five six seven six five four", "\u4f60\u597d one",
@@ -150,20 +139,6 @@ def exported(request: pytest.FixtureRequest, exports: Callable[[str], Export]) -
     return exports(request.param)
 
 
-RUN_SCRIPTS = """
-import contextlib, io, json, os, sys
-printed = []
-for folder, script, text in json.load(sys.stdin):
-    os.chdir(folder)
-    sys.stdin = io.StringIO(text)
-    with contextlib.redirect_stdout(io.StringIO()) as output:
-        exec(script, {})
-    printed.append(output.getvalue())
-assert "nmt" not in sys.modules
-json.dump(printed, sys.stdout)
-"""
-
-
 def padded(rows: list[list[int]], width: int = 0) -> tf.Tensor:
     width = max([width, *map(len, rows)])
     return tf.constant([row + [PAD] * (width - len(row)) for row in rows], tf.int32, [len(rows), width])
@@ -197,24 +172,6 @@ def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> No
             assert ids[:count] == [translation.ids for translation in ours]
             np.testing.assert_allclose(scores[:count], [translation.score for translation in ours], atol=1e-4)
             assert number or (np.isneginf(scores[count:]).all() and not any(ids[count:]))
-
-
-def test_text_goes_in_and_out_where_operations_of_tensorflow_can_tokenize(exported: Export) -> None:
-    data = exported.model.config.data
-    possible = data.tokenizer != "subword" and data.normalization != "nfkc"
-    assert (text_of(exported.model) is not None) == possible == ("translate" in exported.signatures)
-    if not possible:
-        return
-    texts = tf.constant(SENTENCES)
-    found = exported.signatures["translate"](source_texts=texts)
-    ours = exported.translator.translate(SENTENCES)
-    assert [text.decode() for text in found["target_texts"].numpy()] == [translation.text for translation in ours]
-    ids = exported.signatures["beam"](source_ids=padded(exported.translator.encode(SENTENCES)))
-    found = exported.signatures["translate_beam"](source_texts=texts)
-    assert (found["scores"].numpy() == ids["scores"].numpy()).all()
-    for texts_of_sentence, rows in zip(found["target_texts"].numpy(), ids["target_ids"].numpy(), strict=True):
-        decoded = [exported.model.target.decode(without_padding(row)) for row in rows]
-        assert [text.decode() for text in texts_of_sentence] == decoded
 
 
 def test_a_sentence_gives_the_same_alone_and_in_a_batch_with_or_without_special_ids(exported: Export) -> None:
@@ -251,15 +208,11 @@ def test_ids_that_the_model_does_not_have_are_refused_in_words(exported: Export)
 @pytest.mark.slow
 def test_a_sentence_longer_than_the_model_reads_is_refused_in_words(exports: Callable[[str], Export]) -> None:
     exported = exports("pre-norm, learned positions, characters, no bos")
-    longest = "o" * 39
     assert exported.signatures["greedy"](source_ids=padded([[5] * 39]))["target_ids"].shape[1] == 40
-    assert exported.signatures["translate"](source_texts=tf.constant([longest])).keys() == {"target_texts", "scores"}
     with pytest.raises(tf.errors.InvalidArgumentError, match="more than 39 ids"):
         exported.signatures["greedy"](source_ids=padded([[5] * 40]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 39 ids"):
-        exported.signatures["translate"](source_texts=tf.constant(["o", longest + "o"]))
     with pytest.raises(DataError, match="Too long: sentence 1 has 40 tokens"):
-        EXPORTER.translate(exported.model, exported.folder, [longest + "o"])
+        EXPORTER.translate(exported.model, exported.folder, ["o" * 40])
 
 
 def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(exported: Export) -> None:
@@ -279,24 +232,25 @@ def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str
 
 
 @pytest.mark.slow
-def test_a_run_is_exported_and_compared_as_text(make_run: MakeRun) -> None:
+def test_a_run_is_exported_and_compared(make_run: MakeRun) -> None:
     comparison = export_run(make_run("word"), EXPORTER).comparison
     assert comparison.sentences > 10 and not comparison.different
 
 
 @pytest.mark.slow
-def test_the_script_of_the_usage_translates_as_nmt_does(exports: Callable[[str], Export]) -> None:
-    """In a process as of a reader, who has no nmt, but for that one process runs the script of each export."""
-    jobs = []
-    for exported in map(exports, SCRIPTS):
-        [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
-        jobs.append((str(exported.folder), script, "".join(f"{sentence}\n" for sentence in SENTENCES)))
-    command = [sys.executable, "-I", "-c", RUN_SCRIPTS]
-    done = subprocess.run(command, input=json.dumps(jobs), capture_output=True, encoding="utf-8", check=False)
+def test_the_script_of_the_card_translates_as_nmt_does(exports: Callable[[str], Export]) -> None:
+    """In a process as of a reader, who has no nmt."""
+    exported = exports("tied embeddings, subwords")
+    [script] = re.findall(r"```python\n(.*?)```", EXPORTER.usage(exported.model), re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"{script}\nassert 'nmt' not in sys.modules"],
+        input="".join(f"{sentence}\n" for sentence in SENTENCES),
+        capture_output=True, encoding="utf-8", check=False, cwd=exported.folder,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for name, printed in zip(SCRIPTS, json.loads(done.stdout), strict=True):
-        ours = [translation.text for translation in exports(name).translator.translate(SENTENCES)]
-        assert printed.split("\n")[:-1] == ours, name
+    ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
+    # sentencepiece drops spaces at the beginning of a text, of which this random model makes some.
+    assert [text.strip() for text in done.stdout.split("\n")[:-1]] == [text.strip() for text in ours]
 
 
 def test_the_usage_describes_the_signatures(exported: Export) -> None:
@@ -312,53 +266,3 @@ def test_damaged_files_are_reported(exports: Callable[[str], Export], tmp_path: 
     (tmp_path / "1" / "saved_model.pb").write_bytes(b"no protocol buffer")
     with pytest.raises(DataError, match=r"TensorFlow could not translate with .* export again"):
         EXPORTER.translate(exports(FAST).model, tmp_path, ["one"])
-
-
-# --- text in and out --------------------------------------------------------------------------------------------------
-
-KINDS = [WordTokenizer, CharacterTokenizer]
-TEXTS = st.lists(
-    st.text() | st.text("aB\u00e9e\u0301 \t\u00a0\u2028\u1e9b\u212a1\x1c\x00.\ufeff") | st.sampled_from(SENTENCES),
-    max_size=8,
-)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("normalization", ["none", "ascii-words"])
-@settings(deadline=None, max_examples=40)
-@given(texts=TEXTS, known=st.integers(1, 3), ended=st.booleans())
-def test_text_becomes_the_ids_of_the_tokenizer_and_its_text_again(
-    kind: type[WordTokenizer], normalization: str, texts: list[str], known: int, ended: bool
-) -> None:
-    normalize = NORMALIZERS[normalization]
-    pieces = sorted({piece for text in texts for piece in kind._split(normalize(text))})[::known]
-    tokenizer = kind(pieces, normalization)
-    ids = TextEncoder(tokenizer)(tf.constant(texts, tf.string, [len(texts)])).to_list()
-    assert ids == [tokenizer.encode(text) for text in texts]
-    rows = [[*row, EOS] if ended else row for row in ids]
-    decoded = TextDecoder(tokenizer)(padded(rows))
-    assert [text.decode() for text in decoded.numpy()] == [tokenizer.decode(row) for row in rows]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("normalization", ["none", "ascii-words"])
-@pytest.mark.parametrize("step", [101, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_code_point_is_tokenized_as_by_the_tokenizer(
-    kind: type[WordTokenizer], normalization: str, step: int
-) -> None:
-    codes = [code for code in range(sys.maxunicode + 1) if code <= 0x3000 or code % step == 0]
-    characters = [chr(code) for code in codes if not 0xD800 <= code < 0xE000]
-    normalized = NORMALIZERS[normalization](" ".join(characters))
-    tokenizer = kind(["a", "b", *sorted({*kind._split(normalized)} - {"a", "b"})][::2], normalization)
-    words = [f"a{character}b {character}" for character in characters]
-    texts = [" ".join(words[start : start + 4096]) for start in range(0, len(words), 4096)]
-    assert TextEncoder(tokenizer)(tf.constant(texts)).to_list() == [tokenizer.encode(text) for text in texts]
-
-
-@given(texts=st.lists(st.binary(), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=15)
-def test_bytes_that_are_not_utf_8_become_ids_too(texts: list[bytes]) -> None:
-    for kind in KINDS:
-        for normalization in ("none", "ascii-words"):
-            ids = TextEncoder(kind(["a"], normalization))(tf.constant(texts))
-            assert len(ids.to_list()) == len(texts)

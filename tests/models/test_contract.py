@@ -19,7 +19,7 @@ from nmt.config.schema import Config
 from nmt.data.synthetic import generate_split
 from nmt.errors import ConfigError, NotFoundError
 from nmt.models import registry
-from nmt.models.accounting import Flops, Part
+from nmt.models.accounting import Count
 from nmt.models.base import Seq2SeqModel, StepOutput
 from nmt.models.build import build_model
 from nmt.models.layers.basic import Linear, TokenEmbedding
@@ -122,20 +122,9 @@ class Nameless(Toy):
             layer.build((None, 3 * self.config.width))
 
 
-class ToyAccounting:
-    """The account of the toy."""
-
-    def parts(self, config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> list[Part]:
-        return [
-            Part("source", f"[B, S, {config.width}]", source_vocabulary * config.width, "TokenEmbedding"),
-            Part("target", f"[B, T, {config.width}]", target_vocabulary * config.width, "TokenEmbedding"),
-            Part("output", f"[B, T, {target_vocabulary}]", (3 * config.width + 1) * target_vocabulary, "Linear"),
-        ]
-
-    def flops(
-        self, config: ToyConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int
-    ) -> Flops:
-        return Flops(0, 0, 0, 6 * config.width * target_vocabulary * int(target_lengths.sum()))
+def toy_count(config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> Count:
+    words, output = source_vocabulary + target_vocabulary, (3 * config.width + 1) * target_vocabulary
+    return Count(words * config.width + output, target=3 * config.width * target_vocabulary)
 
 
 TOY = """
@@ -151,7 +140,7 @@ SENTENCE = "im one two three"
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder, with the architecture registered."""
     monkeypatch.setitem(MODEL_CONFIGS, "toy", ToyConfig)
-    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Toy", ToyAccounting()))
+    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Toy", toy_count))
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Toy.__module__])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(200)))
@@ -193,7 +182,7 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(
     for arguments in (["info", "--run", "whole"], ["plot", "losses", "--run", "whole"], ["average", "--last", "2"]):
         assert command(monkeypatch, *arguments) == 0
     output = capsys.readouterr().out
-    assert re.search(r"^output +\[B, T, ", output, re.M) and "architecture: toy" in output
+    assert re.search(r"^  output +[\d,]+  kernel \[96, ", output, re.M) and "architecture: toy" in output
     assert (
         command(monkeypatch, "bench", "--config", "toy.yaml", "--generated", "--vocabulary", "50", "--seconds", "0")
         == 0
@@ -231,6 +220,6 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
 def test_weights_that_share_a_name_are_a_mistake_of_the_architecture(
     toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Nameless", ToyAccounting()))
+    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Nameless", toy_count))
     with pytest.raises(ValueError, match=r"two weights of Nameless are called 'matrix'"):
         build_model(ToyConfig(), 20, 20)

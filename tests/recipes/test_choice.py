@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import Config
-from nmt.models.registry import parts_of
+from nmt.models.registry import count_weights
 from nmt.recipes.choice import Choice, choose, heads_for, steps_for
 from nmt.recipes.composition import Recipe, compose
 from nmt.recipes.facts import Facts
@@ -38,7 +38,7 @@ def facts(pairs: int = 29_000, length: int = 15, joint: bool = True, validation:
 
 
 def weights(recipe: Recipe) -> int:
-    return sum(part.weights for part in parts_of(recipe.config.model, recipe.facts.vocabulary))
+    return count_weights(recipe.config.model, recipe.facts.vocabulary)
 
 
 def steps(choice: Choice, of: Facts) -> int:

@@ -166,7 +166,7 @@ def _measure(
     )
     from nmt.decoding.model_search import ModelSearch
     from nmt.models.build import build_model
-    from nmt.models.registry import architecture_of
+    from nmt.models.registry import flops
     from nmt.training.input_pipeline import InputPipeline
     from nmt.training.state import TrainState
     from nmt.version import version
@@ -174,11 +174,10 @@ def _measure(
     typer.echo("Measuring matrix products and training ...", err=True)
     state, pipeline = TrainState(config, vocabulary), InputPipeline(config, train)
     products = [MatrixProducts(precision) for precision in dict.fromkeys(["float32", "bfloat16", state.precision])]
-    accounting = architecture_of(config.model).accounting
 
     def count(source: "np.ndarray", target: "np.ndarray") -> "Flops":
-        flops = accounting.flops(config.model, source, target, vocabulary["target"])
-        return flops.plus(flops) if config.training.r_drop else flops
+        found = flops(config.model, source, target, vocabulary["target"])
+        return found.plus(found) if config.training.r_drop else found
 
     training = measure_training(
         training_step(state, pipeline),

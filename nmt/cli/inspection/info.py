@@ -1,17 +1,21 @@
 """``nmt info``: description of a run, or of the model of a configuration."""
 
 import json
+import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nmt.cli.options import CONFIGURATION, DatasetOption, JsonOption, RunOption, SetOption
-from nmt.errors import NmtError
+from nmt.errors import NmtError, NotFoundError
 
 if TYPE_CHECKING:
     from nmt.config.schema import Config
-    from nmt.models.accounting import Part
     from nmt.runs.directory import Run
+
+STAGES = ("embedding", "source", "encoder", "first_state", "target", "decoder")
+"""First words of the names of weights, in the order of the data's way through a model."""
 
 
 def info(
@@ -33,8 +37,8 @@ def info(
 ) -> None:
     """Describe a run: model, dataset, epochs and configuration.
 
-    The model is listed by layer and sublayer: shapes, parameters, and what each part reads. A name in brackets is read
-    as it was in the step before. With --config, describes the model that training on a dataset would make.
+    The model is listed by layer and sublayer: parameters and the shapes of matrices. With --config, describes the model
+    that training on a dataset would make.
 
     Examples:
         nmt info
@@ -57,35 +61,35 @@ def info(
         )
     from nmt.config.loading import find_config, load_config
     from nmt.data.dataset import find_dataset
-    from nmt.models.accounting import summary
-    from nmt.models.registry import parts_of
+    from nmt.models.build import weight_shapes
 
     settings = load_config(find_config(config), overrides)
     prepared = find_dataset(dataset or settings.data.dataset)
-    parts = parts_of(settings.model, prepared.manifest.vocabulary)
+    vocabulary = prepared.manifest.vocabulary
+    shapes = weight_shapes(settings.model, vocabulary["source"], vocabulary["target"])
     if as_json:
-        _print(_model(settings, parts, prepared.name, prepared.manifest.vocabulary))
+        _print(_model(settings, shapes, prepared.name, vocabulary))
         return
-    typer.echo(f"Model of {config}, for the vocabularies of dataset {prepared.name}\n")
-    typer.echo(summary(parts))
+    typer.echo(f"Model of {config}, for the vocabularies of dataset {prepared.name}")
+    typer.echo(f"Model: {settings.model.description}\n")
+    typer.echo(table(shapes))
 
 
 def _describe_run(name: str | None, *, as_json: bool) -> None:
     from nmt.cli.commands.prepare import describe
     from nmt.data.manifest import read_manifest
-    from nmt.models.accounting import summary
-    from nmt.models.registry import parts_of
     from nmt.runs.directory import find_run
 
     chosen = find_run(name)
     config, manifest = chosen.config(), read_manifest(chosen.dataset_path)
-    parts = parts_of(config.model, manifest.vocabulary)
+    shapes = _shapes_of(chosen, config, manifest.vocabulary)
     if as_json:
-        model = _model(config, parts, manifest.settings.dataset, manifest.vocabulary)
+        model = _model(config, shapes, manifest.settings.dataset, manifest.vocabulary)
         _print({"run": chosen.name, "folder": str(chosen.folder), **model, **_progress(chosen, config)})
         return
-    typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}\n")
-    typer.echo(summary(parts))
+    typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}")
+    typer.echo(f"Model: {config.model.description}\n")
+    typer.echo(table(shapes))
     typer.echo("\n" + describe(manifest) + "\n")
     _print_progress(chosen, config)
     typer.echo("\nConfiguration:\n" + config.to_yaml().rstrip())
@@ -125,14 +129,68 @@ def _progress(run: "Run", config: "Config") -> dict[str, Any]:
     }
 
 
-def _model(config: "Config", parts: "list[Part]", dataset: str | None, vocabulary: dict[str, int]) -> dict[str, Any]:
-    from nmt.models.accounting import as_json, count_weights
+def _shapes_of(run: "Run", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
+    """Return the shapes of the weights of a run by name, from their file; before the first epoch from the model."""
+    from nmt.runs.weights import choose_epoch
+    from nmt.storage.arrays import read_shapes
 
+    try:
+        return read_shapes(run.weights_path(choose_epoch(run, None)))
+    except NotFoundError:
+        from nmt.models.build import weight_shapes
+
+        return weight_shapes(config.model, vocabulary["source"], vocabulary["target"])
+
+
+def _place(name: str) -> tuple[int, list[int | str]]:
+    """Return what sorts names of weights: the data's way through the model, then letters and numbers."""
+    stage = next((number for number, word in enumerate(STAGES) if name.startswith(word)), len(STAGES))
+    return stage, [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.replace("self_", ""))]
+
+
+def table(shapes: dict[str, list[int]]) -> str:
+    """Return the weights of a model as a table: layers with their sublayers, parameters, matrices; and their total.
+
+    Of equal layers the first is shown with its sublayers.
+    """
+    layers: dict[str, dict[str, dict[str, list[int]]]] = {}
+    for path, shape in sorted(shapes.items(), key=lambda item: _place(item[0])):
+        layer, *within, name = path.split("/")
+        sublayer = within[0] if within else ""
+        layers.setdefault(layer, {}).setdefault(sublayer, {})["/".join([*within[1:], name])] = shape
+    rows, known = [("part", "parameters", "matrices")], dict[str, str]()
+    for layer, sublayers in layers.items():
+        total = sum(map(_count, sublayers.values()))
+        first = known.setdefault(str(sublayers), layer) if set(sublayers) - {""} else layer
+        if first != layer:
+            rows.append((layer, f"{total:,}", f"as {first}"))
+            continue
+        rows.append((layer, f"{total:,}", _matrices(sublayers.pop("", {}))))
+        rows += [(f"  {name}", f"{_count(part):,}", _matrices(part)) for name, part in sublayers.items()]
+    weights = _count(shapes)
+    rows.append(("all", f"{weights:,}", f"{weights * 4 / 2**20:,.1f} MiB in float32"))
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
+    return "\n".join(f"{name:<{widths[0]}}  {count:>{widths[1]}}  {what}".rstrip() for name, count, what in rows)
+
+
+def _count(shapes: dict[str, list[int]]) -> int:
+    return sum(map(math.prod, shapes.values()))
+
+
+def _matrices(shapes: dict[str, list[int]]) -> str:
+    """Return the matrices of a part by name; its vectors if it has none."""
+    matrices = {name: shape for name, shape in shapes.items() if len(shape) > 1} or shapes
+    return ", ".join(f"{name.removesuffix('/kernel')} {shape}" for name, shape in matrices.items())
+
+
+def _model(
+    config: "Config", shapes: dict[str, list[int]], dataset: str | None, vocabulary: dict[str, int]
+) -> dict[str, Any]:
     return {
         "dataset": dataset,
         "vocabulary": vocabulary,
-        "weights": count_weights(parts),
-        "parts": [as_json(part) for part in parts],
+        "weights": _count(shapes),
+        "shapes": shapes,
         "configuration": config.model_dump(mode="json"),
     }
 

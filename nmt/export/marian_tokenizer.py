@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from nmt.export.huggingface.marian_weights import Vocabularies
-from nmt.export.normalizing_sentencepiece import with_normalization
+from nmt.export.marian_weights import Vocabularies
+from nmt.export.normalizing_sentencepiece import write_sentencepiece
 from nmt.export.vocabulary import unique_pieces
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK, Tokenizer
-from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 # Characters that str.split() takes for white space, as the inside of a character class.
@@ -34,10 +33,10 @@ def vocabularies(source: Tokenizer, target: Tokenizer) -> Vocabularies:
 
 
 def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: bool, max_length: int) -> None:
-    """Write the files of the tokenizer.
+    """Write the files of a tokenizer.
 
     Args:
-        source: tokenizer of the source side; subwords with a normalization that a sentencepiece model can hold.
+        source: tokenizer of the source side; subwords as ``has_sentencepiece`` asks.
         target: tokenizer of the target side, of the same kind.
         folder: folder of the export.
         bos: whether the encoder reads bos before a sentence.
@@ -51,30 +50,20 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,  # "</s>" in a text is text
     }
-    if isinstance(source, SubwordTokenizer) and isinstance(target, SubwordTokenizer):
-        settings |= {"unk_token": special[UNK], **_write_subwords(source, target, folder, bos=bos)}
-    elif isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer):
+    if isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer):
         settings["tokenizer_class"] = "PreTrainedTokenizerFast"
         write_json(folder / "tokenizer.json", _word_tokenizer(source, target, bos=bos))
     else:
-        raise TypeError(f"no tokenizer of transformers for {type(source).__name__} and {type(target).__name__}")
-    write_json(folder / "tokenizer_config.json", settings)
-
-
-def _write_subwords(source: SubwordTokenizer, target: SubwordTokenizer, folder: Path, *, bos: bool) -> dict[str, Any]:
-    """Write the files of MarianTokenizer. Return its part of tokenizer_config.json."""
-    separate = source.model != target.model
-    (folder / "source.spm").write_bytes(with_normalization(source))
-    (folder / "target.spm").write_bytes(with_normalization(target))
-    write_json(folder / "vocab.json", _ids(source.pieces(range(source.size))))
-    if separate:
-        write_json(folder / "target_vocab.json", _ids(target.pieces(range(target.size))))
-    return {
-        "tokenizer_class": "MarianTokenizer",
-        "separate_vocabs": separate,
+        pieces = [tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target)]
+        settings |= {"tokenizer_class": "MarianTokenizer", "unk_token": special[UNK]}
+        settings["separate_vocabs"] = pieces[0] != pieces[1]
         # MarianTokenizer adds eos alone; sentencepiece adds bos.
-        "sp_model_kwargs": {"add_bos": True} if bos else {},
-    }
+        settings["sp_model_kwargs"] = {"add_bos": True} if bos else {}
+        write_sentencepiece(source, target, folder)
+        write_json(folder / "vocab.json", _ids(pieces[0]))
+        if settings["separate_vocabs"]:
+            write_json(folder / "target_vocab.json", _ids(pieces[1]))
+    write_json(folder / "tokenizer_config.json", settings)
 
 
 def _ids(pieces: list[str]) -> dict[str, int]:

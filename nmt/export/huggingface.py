@@ -10,16 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 from safetensors.numpy import save_file
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.ctranslate2 import transformer_section
-from nmt.export.huggingface.marian_tokenizer import vocabularies, write_tokenizer
-from nmt.export.huggingface.marian_weights import exported_heads, exported_weights, keeps_positions, shares_embeddings
+from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
+from nmt.export.marian_weights import (
+    embedding_keys,
+    exported_heads,
+    exported_weights,
+    keeps_positions,
+    shares_embeddings,
+)
 from nmt.export.normalizing_sentencepiece import check_normalization
+from nmt.export.transformer_weights import complete_weights, transformer_section
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.tokenizers.subword import SubwordTokenizer
@@ -28,10 +32,12 @@ SINUSOIDS = 1024
 """Positions written for models with sinusoids, as many as Marian has."""
 MAX_LENGTH = 512
 """Tokens of the longest translation that transformers generates unless told otherwise."""
+SPECIAL_IDS = {
+    "pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS,
+    "forced_eos_token_id": None,
+}  # fmt: skip
 MODEL_CLASSES = {"post": "MarianMTModel", "pre": "PegasusForConditionalGeneration"}
 MODEL_TYPES = {"post": "marian", "pre": "pegasus"}
-NEVER_GENERATED = [PAD, BOS]
-"""Ids that no translation has, as in ``nmt.decoding.search.mask_special_tokens``."""
 
 
 class HuggingFaceExporter(Exporter):
@@ -74,10 +80,23 @@ class HuggingFaceExporter(Exporter):
         """Write model.safetensors, config.json, generation_config.json and the files of the tokenizer."""
         config, positions = transformer_section(model, self.consumer), self.positions(model)
         ids = vocabularies(model.source, model.target)
-        weights, keys = exported_weights(config, model.weights(), ids, positions)
+        weights = exported_weights(config, complete_weights(config, model, positions), ids)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
-        write_json(folder / "config.json", _model_configuration(config, positions) | keys)
-        write_json(folder / "generation_config.json", _generation_configuration(model.config.decoding, positions))
+        heads, decoding = exported_heads(config), model.config.decoding
+        described = {
+            "architectures": [MODEL_CLASSES[config.norm]], "model_type": MODEL_TYPES[config.norm],
+            "is_encoder_decoder": True, "dtype": "float32", "d_model": config.d_model,
+            "encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers,
+            "encoder_attention_heads": heads, "decoder_attention_heads": heads,
+            "encoder_ffn_dim": config.d_ff, "decoder_ffn_dim": config.d_ff, "activation_function": "relu",
+            "dropout": config.dropout, "attention_dropout": config.attention_dropout,
+            "activation_dropout": config.feed_forward_dropout, "scale_embedding": config.scale_embeddings,
+            "max_position_embeddings": positions, "use_cache": True,
+        }  # fmt: skip
+        write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, ids))
+        search = {"suppress_tokens": [PAD, BOS], "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions)}
+        beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        write_json(folder / "generation_config.json", SPECIAL_IDS | search | (beams if decoding.beam_size > 1 else {}))
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
@@ -85,39 +104,29 @@ class HuggingFaceExporter(Exporter):
         return translations_of(*load(folder), model, texts, self.positions(model))
 
     def usage(self, model: TrainedModel) -> str:
-        """Return how to use the export with transformers."""
+        """Return how to use the export with transformers, and where its translations may differ."""
         config, decoding = transformer_section(model, self.consumer), model.config.decoding
-        packages = "torch transformers" + (" sentencepiece" if model.source.unit == "subwords" else "")
-        paragraphs = [
-            f"The folder holds a `{MODEL_CLASSES[config.norm]}` of transformers 5 with its tokenizer: `pip install "
-            f"{packages}`.",
-            _EXAMPLE,
-            f"`nmt translate` gives a translation of a sentence of N tokens, special ids included, at most "
-            f"{decoding.max_length_ratio:g} N + {decoding.max_length_extra} tokens. `generate` has one limit for all: "
-            "set `max_new_tokens`.",
-            "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`; that of "
-            f"nmt by ((5 + T) / 6)^{decoding.length_penalty:g}. The best translations of a beam can differ.",
-            f"The model reads at most {self.positions(model):,} tokens, special ids included.",
+        subwords = isinstance(model.source, SubwordTokenizer)
+        lines = [
+            f"`generate` has one limit for all sentences; `nmt translate` gives a sentence of N tokens, special ids "
+            f"included, at most {decoding.max_length_ratio:g} N + {decoding.max_length_extra}.",
+            "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`, nmt by "
+            f"((5 + T) / 6)^{decoding.length_penalty:g}. The best translations of a beam can differ.",
         ]
-        if model.source.unit == "subwords":
-            paragraphs.append(
-                "A sentence that begins with `>>` and goes on with `<<` is not translated as it stands: "
-                "`MarianTokenizer` takes such a beginning for a language code."
-            )
-        if config.norm == "post" or shares_embeddings(config, vocabularies(model.source, model.target)):
-            paragraphs.append(_ONNX)
+        if subwords:
+            lines.append("`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.")
+        if config.norm == "pre" and not shares_embeddings(config, vocabularies(model.source, model.target)):
+            lines.append("Transformers 5 is needed: Pegasus of transformers 4 takes one embedding for both sides.")
         else:
-            paragraphs.append(
-                "Read it with transformers 5 or later. Pegasus of transformers 4 takes one embedding for both sides "
-                "without a warning."
-            )
+            lines.append("`optimum-cli export onnx` of optimum-onnx 0.1, which needs transformers 4, makes it ONNX.")
         if config.norm == "post" and not keeps_positions(config):
-            paragraphs.append(
-                "`save_pretrained` of `MarianMTModel` leaves out the positions, which this model does not share with "
-                "Marian. Copy `model.encoder.embed_positions.weight` and `model.decoder.embed_positions.weight` from "
-                "`model.safetensors` into a model saved by transformers."
+            lines.append(
+                "`save_pretrained` of `MarianMTModel` leaves out the positions. Copy both `embed_positions.weight` "
+                "from `model.safetensors` into a model saved by transformers."
             )
-        return "\n\n".join(paragraphs)
+        packages = "torch transformers" + (" sentencepiece" if subwords else "")
+        head = f"A `{MODEL_CLASSES[config.norm]}` of transformers 5 with its tokenizer: `pip install {packages}`."
+        return "\n\n".join([head, _EXAMPLE, "\n".join(f"- {line}" for line in lines)])
 
 
 def load(folder: Path) -> tuple[Any, Any]:
@@ -134,15 +143,7 @@ def load(folder: Path) -> tuple[Any, Any]:
 
 
 def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:
-    """Return greedy translations of raw sentences.
-
-    Args:
-        tokenizer: tokenizer of transformers.
-        consumer: model of transformers.
-        model: what was exported.
-        texts: sentences.
-        positions: most tokens of a translation, eos included, whatever the section decoding allows.
-    """
+    """Return greedy translations by a tokenizer and a model of transformers, of at most ``positions`` tokens each."""
     encoded = [[id_ for id_ in ids if id_ not in (BOS, EOS)] for ids in tokenizer(texts)["input_ids"]]
     translations = [""] * len(texts)
     for batch in length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size):
@@ -166,59 +167,3 @@ ids = model.generate(**inputs, num_beams=1, max_new_tokens=100)
 translations = tokenizer.batch_decode(ids, skip_special_tokens=True)
 print(translations)
 ```"""
-
-
-_ONNX = """As ONNX, with the package optimum-onnx. Its version 0.1 needs transformers 4: use another environment.
-
-```console
-pip install optimum-onnx onnxruntime torch sentencepiece
-optimum-cli export onnx --model . --task text2text-generation-with-past onnx
-```
-
-`optimum.onnxruntime.ORTModelForSeq2SeqLM.from_pretrained("onnx")` takes the place of the model above."""
-
-
-def _model_configuration(config: TransformerConfig, positions: int) -> dict[str, Any]:
-    """Return config.json without the keys of ``exported_weights``."""
-    heads = exported_heads(config)
-    return {
-        "architectures": [MODEL_CLASSES[config.norm]],
-        "model_type": MODEL_TYPES[config.norm],
-        "is_encoder_decoder": True,
-        "dtype": "float32",
-        "d_model": config.d_model,
-        "encoder_layers": config.encoder_layers,
-        "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": heads,
-        "decoder_attention_heads": heads,
-        "encoder_ffn_dim": config.d_ff,
-        "decoder_ffn_dim": config.d_ff,
-        "activation_function": "relu",
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "activation_dropout": config.feed_forward_dropout,
-        "scale_embedding": config.scale_embeddings,
-        "max_position_embeddings": positions,
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": None,
-        "use_cache": True,
-    }
-
-
-def _generation_configuration(decoding: DecodingConfig, positions: int) -> dict[str, Any]:
-    """Return generation_config.json: the search of the section decoding, as far as ``generate`` has it."""
-    beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
-    return {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": None,
-        "suppress_tokens": NEVER_GENERATED,
-        "do_sample": False,
-        "max_new_tokens": min(MAX_LENGTH, positions),
-        **(beams if decoding.beam_size > 1 else {}),
-    }

@@ -1,1 +1,0 @@
-"""Export to transformers: exporter, weights and tokenizer of Marian and Pegasus."""
