@@ -125,11 +125,6 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def peak_gpu_memory() -> int | None:
-    """Return the peak memory of TensorFlow on the first GPU in bytes; None without a GPU."""
-    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None
-
-
 def tensor_memory() -> tuple[int, int] | None:
     """Return the bytes of tensors on the device of computations: now, and at most since ``reset_tensor_memory``.
 

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from nmt.data.languages import language_name
 from nmt.decoding.alignment import CrossAttention
 from nmt.serving.batching import Batcher
-from nmt.serving.languages import Detected, Detector, language_name
+from nmt.serving.detection import Detected, Detector
 from nmt.serving.markup import Markup
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import MOST_ATTENTION, SPECIAL, Found, Pair, Search, ServedModel
