@@ -37,12 +37,8 @@ TURNS = 5
 WARM_UP = 3
 MATMUL_SIZES = (2048, 4096, 8192) if runtime.GPUS else (512, 1024, 2048)
 BEAMS = {"greedy": 1, "beam 5": 5}
-"""Number of beams of each search."""
 TRAINING, PRODUCTS, SEARCH = 0.5, 0.2, 0.3
 """Shares of the measuring time."""
-
-Report = Callable[[str], None]
-"""Receives what is being measured."""
 
 
 class Speed(DocumentedRecord):
@@ -50,8 +46,6 @@ class Speed(DocumentedRecord):
 
     name: str
     """What was measured and its precision, such as "step in float32"; with --run engine and search."""
-    runs: int
-    """Number of runs."""
     seconds: float
     """Time of a run: a product, a step, a batch translated, or with --run all sentences translated."""
     seconds_range: tuple[float, float]
@@ -101,7 +95,7 @@ class Work(NamedTuple):
     """Time for it in a turn; it runs at least once."""
 
 
-def measure(works: Mapping[str, Work], turns: int, report: Report, warm_up: int = 1) -> list[Speed]:
+def measure(works: Mapping[str, Work], turns: int, report: Callable[[str], None], warm_up: int = 1) -> list[Speed]:
     """Run works in turns, in each turn each as often as fits into its time, and return their speeds.
 
     Args:
@@ -115,7 +109,6 @@ def measure(works: Mapping[str, Work], turns: int, report: Report, warm_up: int 
         for _ in range(warm_up):
             work.run()
     rates: dict[str, list[dict[str, float]]] = {name: [] for name in works}
-    runs = dict.fromkeys(works, 0)
     for turn in range(1, turns + 1):
         report(f"turn {turn} of {turns}")
         for name, work in works.items():
@@ -126,12 +119,11 @@ def measure(works: Mapping[str, Work], turns: int, report: Report, warm_up: int 
                 spent += time.perf_counter() - began
                 counts.append({"runs": 1, **work.counts(result)})
             rates[name].append({key: sum(count[key] for count in counts) / spent for key in counts[0]})
-            runs[name] += len(counts)
     speeds = []
     for name, by_turn in rates.items():
         seconds = [1 / each["runs"] for each in by_turn]
         speeds.append(Speed(
-            name=name, runs=runs[name], seconds=float(np.median(seconds)), seconds_range=(min(seconds), max(seconds)),
+            name=name, seconds=float(np.median(seconds)), seconds_range=(min(seconds), max(seconds)),
             **{f"{key}_per_second": float(np.median([each[key] for each in by_turn]))
                for key in by_turn[0] if key != "runs"},
         ))  # fmt: skip
@@ -139,7 +131,7 @@ def measure(works: Mapping[str, Work], turns: int, report: Report, warm_up: int 
 
 
 def measure_model(
-    config: Config, vocabulary: dict[str, int], train: Split, test: Split, seconds: float, report: Report
+    config: Config, vocabulary: dict[str, int], train: Split, test: Split, seconds: float, report: Callable[[str], None]
 ) -> BenchmarkReport:
     """Measure matrix products, training and search with a model that is not trained.
 
@@ -239,7 +231,7 @@ def search_work(search: ModelSearch, split: Split, config: Config, seconds: floa
     return Work(run, count, seconds)
 
 
-def measure_run(name: str, backends: list[str], turns: int, report: Report) -> list[Speed]:
+def measure_run(name: str, backends: list[str], turns: int, report: Callable[[str], None]) -> list[Speed]:
     """Translate the test split of a run with TensorFlow in both precisions and with its exports to CTranslate2.
 
     Args:

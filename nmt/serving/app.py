@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from nmt.data.languages import language_name
 from nmt.serving.access import Access, digest
 from nmt.serving.guard import Guard
 from nmt.serving.protocol import (
@@ -138,15 +139,14 @@ def _add_state(app: FastAPI, service: Service, access: Access) -> None:
     @app.get("/frontend/settings")
     async def frontend_settings() -> dict[str, Any]:
         """Return what pages need to know of the service."""
-        target = service.pairs[0].target
-        [name] = [language.name for language in service.languages() if language.code == target]
-        has_keys = access.api_keys is not None
+        target, has_keys = service.pairs[0].target, access.api_keys is not None
         return {
             "apiKeys": has_keys, "keyRequired": has_keys, "charLimit": service.settings.max_characters,
             "alternativesLimit": service.settings.max_alternatives, "filesTranslation": False,
             "supportedFilesFormat": [], "suggestions": False, "frontendTimeout": 500,
             "language": {
-                "source": {"code": AUTO, "name": "Auto Detect"}, "target": {"code": target, "name": name},
+                "source": {"code": AUTO, "name": "Auto Detect"},
+                "target": {"code": target, "name": language_name(target)},
             },
         }  # fmt: skip
 

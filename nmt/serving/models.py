@@ -79,10 +79,8 @@ class ServedModel:
     @property
     def most_tokens(self) -> int:
         """Most tokens of a sentence: fewer than the model has positions."""
-        model, most = (
-            self._translator.config.model,
-            MOST_TOKENS.get(self._translator.source.unit, MOST_TOKENS_OTHERWISE),
-        )
+        model, unit = self._translator.config.model, self._translator.source.unit
+        most = MOST_TOKENS.get(unit, MOST_TOKENS_OTHERWISE)
         if model.limits.source is not None:
             most = min(most, model.limits.source - 1 - int(model.reads_bos))
         return max(1, most)
@@ -105,12 +103,11 @@ class ServedModel:
             index for index, is_wanted in enumerate(attention)
             if is_wanted and self._has_attention and n_best[index][0].ids
         ]  # fmt: skip
-        attentions: list[CrossAttention | None] = [None] * len(texts)
+        attentions: dict[int, CrossAttention] = {}
         if wanted:
             computed = translator.attention([texts[index] for index in wanted], [n_best[index][0] for index in wanted])
-            for index, each in zip(wanted, computed, strict=True):
-                attentions[index] = each
-        return [Found(*each) for each in zip(n_best, attentions, strict=True)]
+            attentions = dict(zip(wanted, computed, strict=True))
+        return [Found(each, attentions.get(index)) for index, each in enumerate(n_best)]
 
     def pieces(self, text: str, translation: Translation) -> tuple[list[str], list[str]]:
         """Return the tokens of a sentence and of its translation as text; joined they are readable."""

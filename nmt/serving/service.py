@@ -170,9 +170,9 @@ class Service:
         document = await self._prepare(self._document, request.q, pairs[0], False)
         search = Search.ALTERNATIVES if alternatives else Search.SCORED
         found = await self._find([document], search, attention=True)
-        model = self._models[pairs[0]]
-        sentences = await self._prepare(_details, model, document.segments, found[0], alternatives + 1)
-        return DetailsAnswer(sentences=sentences, detectedLanguage=detected[0] if detected else None)
+        model, sentences = self._models[pairs[0]], zip(document.segments, found[0], strict=True)
+        parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1) for each in sentences])
+        return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
 
     async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
@@ -256,13 +256,7 @@ def _texts(segments: Sequence[Segment], found: Sequence[Found | None], rank: int
         yield sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
 
 
-def _details(
-    model: ServedModel, segments: Sequence[Segment], found: Sequence[Found | None], most: int
-) -> list[SentenceDetails]:
-    return [_sentence_details(model, *each, most) for each in zip(segments, found, strict=True)]
-
-
-def _sentence_details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
+def _details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
     if found is None:
         same = TranslationDetails(text=segment.text, score=None, unknown=[], finished=True)
         return SentenceDetails(
@@ -270,17 +264,14 @@ def _sentence_details(model: ServedModel, segment: Segment, found: Found | None,
             attention=None,
         )  # fmt: skip
     source_tokens, target_tokens = model.pieces(segment.text, found.translations[0])
+    translations = [
+        TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
+        for each in found.translations[:most]
+    ]
     return SentenceDetails(
-        source=segment.text,
-        separator=segment.separator,
-        translations=[
-            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
-            for each in found.translations[:most]
-        ],
-        source_tokens=source_tokens,
-        target_tokens=target_tokens,
-        attention=_weights(found.attention),
-    )
+        source=segment.text, separator=segment.separator, translations=translations, source_tokens=source_tokens,
+        target_tokens=target_tokens, attention=_weights(found.attention),
+    )  # fmt: skip
 
 
 def _weights(attention: CrossAttention | None) -> list[list[float]] | None:

@@ -139,9 +139,7 @@ def describe(report: "BenchmarkReport", origin: str) -> str:
         "",
         table([*report.matmul, report.training, *report.decoding]),
         "",
-        f"Training does {report.share_of_matmul:.1%} of the operations that dense products of its precision do in that "
-        "time.",
-        "Translations are as long as their references.",
+        f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision. Medians of turns.",
     ])  # fmt: skip
 
 
