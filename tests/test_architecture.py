@@ -31,7 +31,7 @@ WINGS: dict[str, str] = {
     "reporting": "errors storage config runtime models runs data decoding evaluation training",
     "api": "errors extras config runs data decoding evaluation training recipes tracking",
     "benchmark": "storage config runtime tokenizers models runs data decoding training api",
-    "serving": "errors storage config tokenizers runs data decoding api",
+    "serving": "errors storage config tokenizers data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
     "recipes plotting tracking benchmark export reporting api serving",
 }

@@ -81,7 +81,7 @@ class Guard:
         async def limited() -> Message:
             nonlocal read
             message = await receive()
-            read += len(message.get("body", b""))
+            read += len(message["body"]) if message["type"] == "http.request" else 0
             if read > self._max_body:
                 raise self._too_long()
             return message

@@ -1,6 +1,7 @@
 """The service as a process: its socket, its signals, its end."""
 
 import errno
+import os
 import signal
 import socket
 
@@ -28,9 +29,10 @@ def bind(host: str, port: int) -> socket.socket:
         raise NmtError(
             f"--host {host!r} is no address of this machine. Give 127.0.0.1, or 0.0.0.0 for all addresses."
         ) from None
+    family, _, _, _, place = found[0]
+    both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # "::" takes clients of IPv4 too
     try:
-        # Two sockets can be bound to a port of which none listens.
-        return socket.create_server(found[0][4][:2], family=found[0][0], backlog=BACKLOG)
+        return socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConflictError(
@@ -38,7 +40,8 @@ def bind(host: str, port: int) -> socket.socket:
                 "it, or give another --port; 0 takes any that is free."
             ) from None
         raise NmtError(
-            f"The service cannot listen at port {port} of {host}: {error.strerror}. Give another --host or --port."
+            f"The service cannot listen at port {port} of {host}: {os.strerror(error.errno or 0)}. Give another --host "
+            "or --port."
         ) from None
 
 
