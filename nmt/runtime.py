@@ -125,11 +125,6 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def peak_gpu_memory() -> int | None:
-    """Return the peak memory of TensorFlow on the first GPU in bytes; None without a GPU."""
-    return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if GPUS else None
-
-
 def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Return the bytes that this process may still take; None where the system does not say.
 

@@ -27,11 +27,11 @@ WINGS: dict[str, str] = {
     "recipes": "errors config models runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
     "tracking": "errors config runs runtime training",
-    "benchmark": "extras storage runs config runtime tokenizers models data decoding training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage config runtime models runs data decoding evaluation training plotting",
     "api": "errors extras config runs data decoding evaluation training recipes tracking",
-    "serving": "errors extras storage config tokenizers runs data decoding api",
+    "benchmark": "storage config runtime tokenizers models runs data decoding training api",
+    "serving": "errors storage config tokenizers data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
     "recipes plotting tracking benchmark export reporting api serving",
 }
@@ -53,8 +53,7 @@ WITH_TENSORFLOW = (
     "training",
     "recipes.budget",
     "tracking",
-    "benchmark.measure",
-    "benchmark.profiler",
+    "benchmark",
     "export.export",
     "export.model_card",
     "export.saved_model",

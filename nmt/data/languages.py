@@ -1,4 +1,4 @@
-"""Language codes of both sides of a corpus: from the names of its files and columns, or from a TMX."""
+"""Languages: codes and English names, and the codes of both sides of a corpus, told by names of files or by a TMX."""
 
 import re
 from collections.abc import Mapping
@@ -9,39 +9,49 @@ from nmt.data.sources.formats import PICKLES, tmx_languages
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import NmtError
 
-# The two-letter codes of ISO 639-1, each with its three-letter code of ISO 639-3.
-_ISO_639 = (
-    "aa=aar ab=abk ae=ave af=afr ak=aka am=amh an=arg ar=ara as=asm av=ava ay=aym az=aze ba=bak be=bel bg=bul bi=bis "
-    "bm=bam bn=ben bo=bod br=bre bs=bos ca=cat ce=che ch=cha co=cos cr=cre cs=ces cu=chu cv=chv cy=cym da=dan de=deu "
-    "dv=div dz=dzo ee=ewe el=ell en=eng eo=epo es=spa et=est eu=eus fa=fas ff=ful fi=fin fj=fij fo=fao fr=fra fy=fry "
-    "ga=gle gd=gla gl=glg gn=grn gu=guj gv=glv ha=hau he=heb hi=hin ho=hmo hr=hrv ht=hat hu=hun hy=hye hz=her ia=ina "
-    "id=ind ie=ile ig=ibo ii=iii ik=ipk io=ido is=isl it=ita iu=iku ja=jpn jv=jav ka=kat kg=kon ki=kik kj=kua kk=kaz "
-    "kl=kal km=khm kn=kan ko=kor kr=kau ks=kas ku=kur kv=kom kw=cor ky=kir la=lat lb=ltz lg=lug li=lim ln=lin lo=lao "
-    "lt=lit lu=lub lv=lav mg=mlg mh=mah mi=mri mk=mkd ml=mal mn=mon mr=mar ms=msa mt=mlt my=mya na=nau nb=nob nd=nde "
-    "ne=nep ng=ndo nl=nld nn=nno no=nor nr=nbl nv=nav ny=nya oc=oci oj=oji om=orm or=ori os=oss pa=pan pi=pli pl=pol "
-    "ps=pus pt=por qu=que rm=roh rn=run ro=ron ru=rus rw=kin sa=san sc=srd sd=snd se=sme sg=sag sh=hbs si=sin sk=slk "
-    "sl=slv sm=smo sn=sna so=som sq=sqi sr=srp ss=ssw st=sot su=sun sv=swe sw=swa ta=tam te=tel tg=tgk th=tha ti=tir "
-    "tk=tuk tl=tgl tn=tsn to=ton tr=tur ts=tso tt=tat tw=twi ty=tah ug=uig uk=ukr ur=urd uz=uzb ve=ven vi=vie vo=vol "
-    "wa=wln wo=wol xh=xho yi=yid yo=yor za=zha zh=zho zu=zul"
+# The two-letter codes of ISO 639-1, each with its code of ISO 639-3, and codes of three letters that name files of
+# public corpora and have none of two. A library knows all 8,000 languages, and takes "old", "raw" and "src" for some.
+_TABLE = (
+    "aa=aar Afar, ab=abk Abkhazian, ae=ave Avestan, af=afr Afrikaans, ak=aka Akan, am=amh Amharic, an=arg Aragonese, "
+    "ar=ara Arabic, as=asm Assamese, ast Asturian, av=ava Avaric, ay=aym Aymara, az=aze Azerbaijani, ba=bak Bashkir, "
+    "be=bel Belarusian, bg=bul Bulgarian, bi=bis Bislama, bm=bam Bambara, bn=ben Bengali, bo=bod Tibetan, br=bre "
+    "Breton, bs=bos Bosnian, ca=cat Catalan, ce=che Chechen, ceb Cebuano, ch=cha Chamorro, ckb Central Kurdish, "
+    "co=cos Corsican, cr=cre Cree, cs=ces Czech, cu=chu Church Slavic, cv=chv Chuvash, cy=cym Welsh, da=dan Danish, "
+    "de=deu German, dsb Lower Sorbian, dv=div Dhivehi, dz=dzo Dzongkha, ee=ewe Ewe, el=ell Greek, en=eng English, "
+    "eo=epo Esperanto, es=spa Spanish, et=est Estonian, eu=eus Basque, fa=fas Persian, ff=ful Fulah, fi=fin Finnish, "
+    "fil Filipino, fj=fij Fijian, fo=fao Faroese, fr=fra French, frr Northern Frisian, fy=fry Western Frisian, ga=gle "
+    "Irish, gd=gla Scottish Gaelic, gl=glg Galician, gn=grn Guarani, gsw Swiss German, gu=guj Gujarati, gv=glv Manx, "
+    "ha=hau Hausa, he=heb Hebrew, hi=hin Hindi, ho=hmo Hiri Motu, hr=hrv Croatian, hsb Upper Sorbian, ht=hat Haitian "
+    "Creole, hu=hun Hungarian, hy=hye Armenian, hz=her Herero, ia=ina Interlingua, id=ind Indonesian, ie=ile "
+    "Interlingue, ig=ibo Igbo, ii=iii Sichuan Yi, ik=ipk Inupiaq, io=ido Ido, is=isl Icelandic, it=ita Italian, "
+    "iu=iku Inuktitut, ja=jpn Japanese, jv=jav Javanese, ka=kat Georgian, kab Kabyle, kg=kon Kongo, ki=kik Kikuyu, "
+    "kj=kua Kuanyama, kk=kaz Kazakh, kl=kal Kalaallisut, km=khm Khmer, kn=kan Kannada, ko=kor Korean, kr=kau Kanuri, "
+    "ks=kas Kashmiri, ku=kur Kurdish, kv=kom Komi, kw=cor Cornish, ky=kir Kyrgyz, la=lat Latin, lb=ltz Luxembourgish, "
+    "lg=lug Ganda, li=lim Limburgish, lij Ligurian, lmo Lombard, ln=lin Lingala, lo=lao Lao, lt=lit Lithuanian, "
+    "lu=lub Luba-Katanga, lv=lav Latvian, mg=mlg Malagasy, mh=mah Marshallese, mi=mri Maori, mk=mkd Macedonian, "
+    "ml=mal Malayalam, mn=mon Mongolian, mr=mar Marathi, ms=msa Malay, mt=mlt Maltese, my=mya Burmese, na=nau Nauru, "
+    "nb=nob Norwegian Bokmål, nd=nde North Ndebele, nds Low German, ne=nep Nepali, ng=ndo Ndonga, nl=nld Dutch, "
+    "nn=nno Norwegian Nynorsk, no=nor Norwegian, nr=nbl South Ndebele, nv=nav Navajo, ny=nya Chichewa, oc=oci "
+    "Occitan, oj=oji Ojibwe, om=orm Oromo, or=ori Odia, os=oss Ossetian, pa=pan Punjabi, pi=pli Pali, pl=pol Polish, "
+    "ps=pus Pashto, pt=por Portuguese, qu=que Quechua, rm=roh Romansh, rn=run Rundi, ro=ron Romanian, ru=rus Russian, "
+    "rw=kin Kinyarwanda, sa=san Sanskrit, sc=srd Sardinian, scn Sicilian, sd=snd Sindhi, se=sme Northern Sami, sg=sag "
+    "Sango, sh=hbs Serbo-Croatian, si=sin Sinhala, sk=slk Slovak, sl=slv Slovenian, sm=smo Samoan, sn=sna Shona, "
+    "so=som Somali, sq=sqi Albanian, sr=srp Serbian, ss=ssw Swati, st=sot Sesotho, su=sun Sundanese, sv=swe Swedish, "
+    "sw=swa Swahili, szl Silesian, ta=tam Tamil, te=tel Telugu, tg=tgk Tajik, th=tha Thai, ti=tir Tigrinya, tk=tuk "
+    "Turkmen, tl=tgl Tagalog, tn=tsn Tswana, to=ton Tongan, tr=tur Turkish, ts=tso Tsonga, tt=tat Tatar, tw=twi Twi, "
+    "ty=tah Tahitian, ug=uig Uyghur, uk=ukr Ukrainian, ur=urd Urdu, uz=uzb Uzbek, ve=ven Venda, vec Venetian, vi=vie "
+    "Vietnamese, vo=vol Volapük, wa=wln Walloon, wo=wol Wolof, xh=xho Xhosa, yi=yid Yiddish, yo=yor Yoruba, yue "
+    "Cantonese, za=zha Zhuang, zh=zho Chinese, zu=zul Zulu"
 )
-_TWO_LETTERS = {long: short for short, long in (pair.split("=") for pair in _ISO_639.split())}
-ISO_639_1 = frozenset(_TWO_LETTERS.values())
+NAMES: dict[str, str] = {}
+"""English names by code."""
+_CODES: dict[str, str] = {}  # by two letters, three letters, and name in lower case
+for _codes, _name in (entry.split(" ", 1) for entry in _TABLE.split(", ")):
+    _code, _, _long = _codes.partition("=")
+    NAMES[_code] = _name
+    _CODES |= dict.fromkeys(filter(None, [_code, _long, _name.lower()]), _code)
+ISO_639_1 = frozenset(code for code in NAMES if len(code) == 2)
 """Two-letter codes."""
-# Three-letter codes of ISO 639-3 that have no two-letter code and name files of public corpora.
-_ONLY_THREE_LETTERS = frozenset(
-    {"ast", "ceb", "ckb", "dsb", "fil", "frr", "gsw", "hsb", "kab", "lij", "lmo", "nds", "scn", "szl", "vec", "yue"}
-)
-# Common languages by their English names.
-_LANGUAGE_NAMES = (
-    "afrikaans=af albanian=sq arabic=ar armenian=hy azerbaijani=az basque=eu belarusian=be bengali=bn bosnian=bs "
-    "bulgarian=bg catalan=ca chinese=zh croatian=hr czech=cs danish=da dutch=nl english=en esperanto=eo estonian=et "
-    "finnish=fi french=fr galician=gl georgian=ka german=de greek=el gujarati=gu hebrew=he hindi=hi hungarian=hu "
-    "icelandic=is indonesian=id irish=ga italian=it japanese=ja kazakh=kk korean=ko latin=la latvian=lv lithuanian=lt "
-    "macedonian=mk malay=ms maltese=mt marathi=mr norwegian=no persian=fa polish=pl portuguese=pt romanian=ro "
-    "russian=ru serbian=sr slovak=sk slovenian=sl spanish=es swahili=sw swedish=sv tamil=ta telugu=te thai=th "
-    "turkish=tr ukrainian=uk urdu=ur vietnamese=vi welsh=cy"
-)
-_NAMES = dict(pair.split("=") for pair in _LANGUAGE_NAMES.split())
 # Codes that are English words: two of them name no pair, as in "how-to-be.tsv".
 _WORDS = frozenset({"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", "lo", "my", "no", "or", "so", "to"})
 # Varieties of one language that look like pairs where the region is in lower case: br is Breton too, tw is Twi.
@@ -55,22 +65,25 @@ Codes = tuple[str | None, str | None]
 def language_code(text: str) -> str | None:
     """Return the language code that ``text`` is, in the form of BCP 47, or None.
 
-    A three-letter code becomes the two-letter code of the language if there is one; the English name of a common
-    language becomes its code.
+    A three-letter code becomes the two-letter code of the language if there is one; an English name becomes its code.
 
     >>> language_code("deu"), language_code("PT_br"), language_code("German"), language_code("tsv")
     ('de', 'pt-BR', 'de', None)
     """
-    if text.lower() in _NAMES:
-        return _NAMES[text.lower()]
+    if text.lower() in _CODES:
+        return _CODES[text.lower()]
     match = _CODE.fullmatch(text)
-    if not match:
+    language, script, region = match.groups() if match else ("", None, None)
+    if language.lower() not in _CODES:
         return None
-    language, script, region = match.groups()
-    language = _TWO_LETTERS.get(language.lower(), language.lower())
-    if language not in ISO_639_1 | _ONLY_THREE_LETTERS:
-        return None
-    return "-".join(filter(None, [language, script and script.title(), region and region.upper()]))
+    return "-".join(filter(None, [_CODES[language.lower()], script and script.title(), region and region.upper()]))
+
+
+def language_name(code: str) -> str:
+    """Return the English name of a language, with its region or script if the code has them."""
+    base, _, rest = code.replace("_", "-").partition("-")
+    name = NAMES.get(_CODES.get(base.lower(), ""), base)
+    return f"{name} ({rest})" if rest else name
 
 
 def language_pair(text: str) -> tuple[str, str]:
@@ -79,8 +92,8 @@ def language_pair(text: str) -> tuple[str, str]:
     Raises:
         NmtError: if it is no pair of codes.
     """
-    codes = [_lower_language(code.strip()) for code in text.split("," if "," in text else "-")]
-    match codes:
+    codes = [code.strip().partition("-") for code in text.split("," if "," in text else "-")]
+    match [f"{language.lower()}{hyphen}{variety}" for language, hyphen, variety in codes]:
         case [source, target] if re.fullmatch(LANGUAGE, source) and re.fullmatch(LANGUAGE, target):
             return source, target
     raise NmtError(
@@ -89,13 +102,10 @@ def language_pair(text: str) -> tuple[str, str]:
     )
 
 
-def _lower_language(code: str) -> str:
-    language, hyphen, variety = code.partition("-")
-    return f"{language.lower()}{hyphen}{variety}"
-
-
 def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataConfig | None = None) -> DataConfig:
     """Return the configuration with "auto" replaced in the language codes, by None where the language is unknown.
+
+    What the files tell holds for a side only if it does not contradict the code that is set for the other.
 
     Args:
         files: one file of pairs, or two files with a side each.
@@ -108,22 +118,14 @@ def resolve_languages(files: list[TextFile], config: DataConfig, fallback: DataC
     configured = (config.source_language, config.target_language)
     if "auto" not in configured:
         return config
-    found = _found(files, config)
+    found = _of_two_files(*files) if len(files) == 2 else _of_one_file(files[0], config)
     if found == (None, None) and fallback:
-        known = (fallback.source_language, fallback.target_language)
-        found = tuple(None if code == "auto" else code for code in known)  # type: ignore[assignment]
-    source, target = (_resolved(configured, found, side) for side in (0, 1))
+        found = fallback.source_language, fallback.target_language
+    sides = list(zip(configured, found, strict=True))
+    if any(code not in {"auto", None} and not _same(code, guess) for code, guess in sides):
+        sides = [(code, None) for code in configured]
+    source, target = (code if code != "auto" else None if guess == "auto" else guess for code, guess in sides)
     return config.model_copy(update={"source_language": source, "target_language": target})
-
-
-def _resolved(configured: Codes, found: Codes, side: int) -> str | None:
-    """Return the code of a side. A configured code of the other side tells which of the two found codes is left."""
-    if configured[side] != "auto":
-        return configured[side]
-    other = configured[1 - side]
-    if other in ("auto", None) or found == (None, None) or _same(other, found[1 - side]):
-        return found[side]
-    return found[1 - side] if _same(other, found[side]) else None
 
 
 def _same(first: str | None, second: str | None) -> bool:
@@ -132,84 +134,66 @@ def _same(first: str | None, second: str | None) -> bool:
     return first == second
 
 
-def _found(files: list[TextFile], config: DataConfig) -> Codes:
-    if len(files) == 2:
-        return _of_two_files(files)
-    file, columns = files[0], (config.source_column, config.target_column)
-    if file.suffix == ".tmx":
-        first, second = tmx_languages(file, config) or ("", "")
-        return _of_tmx(first), _of_tmx(second)
+def _of_one_file(file: TextFile, config: DataConfig) -> Codes:
+    """Return the codes in the names of columns, in a TMX, or in the name of a file of pairs."""
+    columns = (config.source_column, config.target_column)
+    if file.suffix == ".tmx":  # which states its languages, so that any code is believed
+        stated = tmx_languages(file, config) or ("", "")
+        first, second = (language_code(code) or (code if re.fullmatch(LANGUAGE, code) else None) for code in stated)
+        return first, second
+    source, target = _pair_in_name(_own_name(file))
     if file.suffix in PICKLES:  # whose columns are fixed
-        return _pair_in_name(file)
+        return source, target
     if any(isinstance(column, str) for column in columns):
         return language_code(str(columns[0])), language_code(str(columns[1]))
-    source, target = _pair_in_name(file)
     in_order = int(columns[0] or 1) < int(columns[1] or 2)
     return (source, target) if in_order else (target, source)
 
 
-def _of_tmx(language: str) -> str | None:
-    """Return the code of a language of a TMX file, which states it, so that any code is believed."""
-    return language_code(language) or (language if re.fullmatch(LANGUAGE, language) else None)
+def _of_two_files(first: TextFile, second: TextFile) -> Codes:
+    """Return the last codes in which the names of two files differ, of members of archives first; both must have one.
 
-
-def _of_two_files(files: list[TextFile]) -> Codes:
-    """Return the codes in the names of two files, of members of archives first; both must have one.
-
-    A code is the last dotted part that is one, as in "train.en.gz", or the only part in which the names differ, as in
-    "train-en.txt" and "train-de.txt".
+    "train.en.gz" and "train.de.gz" tell them, "train-en.txt" and "train-de.txt", "corpus.en-de.en", "corpus.en-de.de".
     """
-    for first, second in ([_own_name(file) for file in files], [file.path.name for file in files]):
-        dotted = _last_code(first), _last_code(second)
-        parts = re.split("[-_.]", first), re.split("[-_.]", second)
-        pairs = zip(*parts, strict=True) if len(parts[0]) == len(parts[1]) else []
-        differing = [(language_code(one), language_code(other)) for one, other in pairs if one != other]
-        for codes in (dotted, *(differing if len(differing) == 1 else [])):
-            if None not in codes and codes[0] != codes[1]:
-                return codes
+    for names in ((_own_name(first), _own_name(second)), (first.path.name, second.path.name)):
+        parts = [[part for dotted in name.split(".") for part in _parts(dotted)] for name in names]
+        codes = [list(filter(None, map(language_code, each))) for each in parts]
+        for source, target in zip(reversed(codes[0]), reversed(codes[1]), strict=False):
+            if source != target:
+                return source, target
     return None, None
+
+
+def _pair_in_name(name: str) -> Codes:
+    """Return two codes side by side in a part of a name, in their order: "en-de.tsv", "english-german-both.pkl".
+
+    Three-letter codes are left out, and the names of archives: "deu-eng.zip" of manythings.org has English first.
+    """
+    for dotted in reversed(name.split(".")):
+        parts = _parts(dotted)
+        codes = [language_code(part) if len(part.partition("-")[0]) != 3 else None for part in parts]
+        match [place for place, code in enumerate(codes) if code]:
+            case [first, second] if second == first + 1 and not {parts[first].lower(), parts[second].lower()} <= _WORDS:
+                if codes[first] != codes[second]:
+                    return codes[first], codes[second]
+    return None, None
+
+
+def _parts(text: str) -> list[str]:
+    """Return what hyphens and underscores separate, codes with their regions and scripts: "train", "pt-BR"."""
+    parts: list[str] = []
+    for part in re.split("[-_]", text):
+        language = parts[-1].partition("-")[0] if parts else ""
+        is_variety = f"{language}-{part}".lower() in _VARIETIES or (language.islower() and part.isupper())
+        if parts and language_code(f"{parts[-1]}-{part}") and (is_variety or part.lower() not in ISO_639_1):
+            parts[-1] += f"-{part}"
+        else:
+            parts.append(part)
+    return parts
 
 
 def _own_name(file: TextFile) -> str:
     return (file.member or file.path.name).rsplit("/", 1)[-1]
-
-
-def _last_code(name: str) -> str | None:
-    codes = (language_code(part) for part in reversed(name.split(".")) if not _looks_like_a_pair(part))
-    return next(filter(None, codes), None)
-
-
-def _looks_like_a_pair(part: str) -> bool:
-    """Return whether a code with a region, such as "en-de", may be two codes; "pt-BR" may not."""
-    first, _, second = part.replace("_", "-").partition("-")
-    if _is_variety(first, second):
-        return False
-    return second.lower() in ISO_639_1
-
-
-def _is_variety(first: str, second: str) -> bool:
-    return f"{first}-{second}".lower() in _VARIETIES or (first.islower() and second.isupper())
-
-
-def _pair_in_name(file: TextFile) -> Codes:
-    """Return the codes in the name of a file of pairs, in its order: "en-de.tsv", "english-german-both.pkl".
-
-    Three-letter codes are left out, and the names of archives: "deu-eng.zip" of manythings.org has English first.
-    """
-    for part in reversed(_own_name(file).split(".")):
-        tokens = re.split("[-_]", part)
-        places = [place for place, token in enumerate(tokens) if _code_in_pair(token)]
-        if places not in ([0, 1], [len(tokens) - 2, len(tokens) - 1]):
-            continue
-        first, second = (tokens[place] for place in places)
-        codes = _code_in_pair(first), _code_in_pair(second)
-        if codes[0] != codes[1] and not _is_variety(first, second) and not {first.lower(), second.lower()} <= _WORDS:
-            return codes
-    return None, None
-
-
-def _code_in_pair(token: str) -> str | None:
-    return language_code(token) if token.lower() in ISO_639_1 or token.lower() in _NAMES else None
 
 
 def differ(first: Mapping[Side, str], second: Mapping[Side, str]) -> bool:

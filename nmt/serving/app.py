@@ -1,20 +1,25 @@
 """Endpoints of the service."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import FileResponse, JSONResponse
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
-from nmt.serving import metrics as prometheus
-from nmt.serving.access import Access, ApiKeys
-from nmt.serving.guard import FAILED, Application, Guard
-from nmt.serving.metrics import Metrics
-from nmt.serving.page import INDEX, PageFile
+from nmt.data.languages import language_name
+from nmt.serving.access import Access, digest
+from nmt.serving.guard import Guard
 from nmt.serving.protocol import (
     AUTO,
     DetailsAnswer,
@@ -22,8 +27,8 @@ from nmt.serving.protocol import (
     DetectedLanguage,
     DetectRequest,
     ErrorAnswer,
-    Health,
     Language,
+    Parameters,
     RequestError,
     TranslateAnswer,
     TranslateRequest,
@@ -32,129 +37,133 @@ from nmt.serving.protocol import (
 from nmt.serving.service import Service
 from nmt.version import version
 
+PAGE = Path(__file__).parent / "page"
 CLIENT_LEFT = 499
 """Status in the metrics for a client that left before its answer."""
-NOT_STORED = {"cache-control": "no-store"}
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": HTTPStatus(status).phrase}
-    for status in (400, 403, 408, 413, 500, 503, 504)
-}
+RETRY_SECONDS = "1"
+"""Time after which a client of an overloaded service tries again."""
+Answer = TypeVar("Answer")
 
 
-def make_application(service: Service, access: Access, page: Mapping[str, PageFile], metrics: Metrics) -> Application:
-    """Return the ASGI application of a service: all endpoints, with a guard around them."""
+def make_application(service: Service, access: Access, on_ready: Callable[[], None]) -> ASGIApp:
+    """Return the ASGI application of a service: all endpoints, with a guard around them.
+
+    Args:
+        service: the service, which starts and stops with the application.
+        access: who may use it.
+        on_ready: called when requests are answered.
+    """
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.start()
+        on_ready()
+        try:
+            yield
+        finally:
+            await service.stop()
+
     app = FastAPI(
         title="nmt", description="Translation service. It speaks the LibreTranslate protocol.", version=version(),
         openapi_url="/spec", docs_url=None, redoc_url=None,  # FastAPI's pages load scripts from elsewhere
+        lifespan=lifespan,
     )  # fmt: skip
     _add_errors(app)
-    _add_protocol(app, service, access.api_keys)
-    _add_page(app, page, metrics)
-    endpoints = frozenset(route.path for route in app.routes if hasattr(route, "path") and "{" not in route.path)
-    return Guard(app, access, service.settings.max_body, metrics, endpoints)
+    _add_protocol(app, service, access)
+    _add_state(app, service, access)
+    app.mount("/static", StaticFiles(directory=PAGE))
+    endpoints = frozenset(route.path for route in app.routes if hasattr(route, "path"))
+    shared = CORSMiddleware(app, allow_origins=access.origins, allow_methods=("GET", "POST"))
+    return Guard(shared, access, service.settings.max_body, service.metrics, endpoints)
 
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
-    async def refused(request: Request, error: RequestError) -> Response:
-        return JSONResponse({"error": error.message}, error.status, error.headers)
+    async def refused(_: Request, error: RequestError) -> Response:
+        headers = {"retry-after": RETRY_SECONDS} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        return JSONResponse({"error": error.message}, error.status, headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, __: Exception) -> Response:
+        return Response(status_code=CLIENT_LEFT)
 
     @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": FAILED}, 500)  # the guard logs the reason
+    async def failed(_: Request, __: Exception) -> Response:  # the server logs the reason
+        return JSONResponse({"error": "The service failed at this request. Its log has the reason."}, 500)
 
     @app.exception_handler(HTTPException)
-    async def not_served(request: Request, error: Exception) -> Response:
-        status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
-        words = {
-            404: f"There is no {request.url.path[:200]} here.",
-            405: f"{request.url.path[:200]} takes another method.",
-        }
-        return JSONResponse({"error": words[status] if status in words else str(error)}, status, headers)
+    async def not_served(request: Request, error: HTTPException) -> Response:
+        path = request.url.path[:200]
+        words = {404: f"There is no {path} here.", 405: f"{path} takes another method."}
+        return JSONResponse({"error": words.get(error.status_code, error.detail)}, error.status_code, error.headers)
 
 
-def _add_protocol(app: FastAPI, service: Service, api_keys: ApiKeys | None) -> None:
-    def check_key(key: str | None) -> None:
-        if api_keys is not None and (key is None or not api_keys.accepts(key)):
+def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
+    async def respond(
+        request: Request, kind: type[Parameters], work: Callable[[Parameters], Coroutine[Any, Any, Answer]]
+    ) -> Answer:
+        parameters = await read_parameters(request, kind)
+        key = parameters.api_key
+        if access.api_keys is not None and (key is None or digest(key) not in access.api_keys):
             raise RequestError(403, f"The API key is {'missing' if key is None else 'wrong'}. Send api_key.")
+        with service.place():
+            return await _finish(request, work(parameters), service.settings.timeout)
 
-    @app.post("/translate", response_model=TranslateAnswer, responses=ERRORS, openapi_extra=_body(TranslateRequest))
-    async def translate(request: Request) -> Response:
+    @app.post("/translate", response_model_exclude_none=True, **_documented(TranslateRequest))
+    async def translate(request: Request) -> TranslateAnswer:
         """Translate a text or texts."""
-        parameters = await read_parameters(request, TranslateRequest)
-        check_key(parameters.api_key)
-        with service.place():
-            return await _finish(request, service.translate(parameters), service.settings.timeout)
+        return await respond(request, TranslateRequest, service.translate)
 
-    @app.post("/detect", response_model=list[DetectedLanguage], responses=ERRORS, openapi_extra=_body(DetectRequest))
-    async def detect(request: Request) -> Response:
+    @app.post("/detect", **_documented(DetectRequest))
+    async def detect(request: Request) -> list[DetectedLanguage]:
         """Detect the language of a text, among the source languages of the service."""
-        parameters = await read_parameters(request, DetectRequest)
-        check_key(parameters.api_key)
-        with service.place():
-            return await _finish(request, service.detect(parameters.q), service.settings.timeout)
+        return await respond(request, DetectRequest, service.detect)
 
-    @app.post("/details", response_model=DetailsAnswer, responses=ERRORS, openapi_extra=_body(DetailsRequest))
-    async def details(request: Request) -> Response:
+    @app.post("/details", **_documented(DetailsRequest))
+    async def details(request: Request) -> DetailsAnswer:
         """Translate a text with scores, tokens and attention of each sentence."""
-        parameters = await read_parameters(request, DetailsRequest)
-        check_key(parameters.api_key)
-        with service.place():
-            return await _finish(request, service.details(parameters), service.settings.timeout)
+        return await respond(request, DetailsRequest, service.details)
 
-    @app.get("/languages", response_model=list[Language])
-    async def languages() -> Response:
+
+def _add_state(app: FastAPI, service: Service, access: Access) -> None:
+    @app.get("/languages")
+    async def languages() -> list[Language]:
         """List the languages."""
-        return _json(service.languages())
+        return service.languages()
 
-    @app.get("/health", response_model=Health)
-    async def health() -> Response:
+    @app.get("/health")
+    async def health() -> dict[str, str]:
         """Say that the service works."""
-        return _json(Health())
+        return {"status": "ok"}
 
     @app.get("/frontend/settings")
-    async def frontend_settings() -> Response:
+    async def frontend_settings() -> dict[str, Any]:
         """Return what pages need to know of the service."""
-        names = {language.code: language.name for language in service.languages()}
-        pair = service.pairs[0]
-        return JSONResponse(
-            {
-                "apiKeys": api_keys is not None, "keyRequired": api_keys is not None,
-                "charLimit": service.settings.max_characters, "alternativesLimit": service.settings.max_alternatives,
-                "filesTranslation": False, "supportedFilesFormat": [], "suggestions": False,
-                "frontendTimeout": 500,
-                "language": {
-                    "source": {"code": AUTO, "name": "Auto Detect"},
-                    "target": {"code": pair.target, "name": names[pair.target]},
-                },
+        target, has_keys = service.pairs[0].target, access.api_keys is not None
+        return {
+            "apiKeys": has_keys, "keyRequired": has_keys, "charLimit": service.settings.max_characters,
+            "alternativesLimit": service.settings.max_alternatives, "filesTranslation": False,
+            "supportedFilesFormat": [], "suggestions": False, "frontendTimeout": 500,
+            "language": {
+                "source": {"code": AUTO, "name": "Auto Detect"},
+                "target": {"code": target, "name": language_name(target)},
             },
-            headers=NOT_STORED,
-        )  # fmt: skip
-
-
-def _add_page(app: FastAPI, page: Mapping[str, PageFile], metrics: Metrics) -> None:
-    def file(name: str) -> Response:
-        if name not in page:
-            raise HTTPException(404)
-        return Response(page[name].content, media_type=page[name].content_type, headers={"cache-control": "no-cache"})
-
-    @app.get("/", include_in_schema=False)
-    async def index() -> Response:
-        return file(INDEX)
-
-    @app.get("/static/{name:path}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        return file(name)
+        }  # fmt: skip
 
     @app.get("/metrics", include_in_schema=False)
     async def all_metrics() -> Response:
-        return Response(metrics.render(), media_type=prometheus.CONTENT_TYPE, headers=NOT_STORED)
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return FileResponse(PAGE / "index.html")
 
 
-async def _finish(request: Request, work: Coroutine[Any, Any, Any], timeout: float) -> Response:
-    """Return the result of work as JSON. Work ends when the client leaves, and when the time is over.
+async def _finish(request: Request, work: Coroutine[Any, Any, Answer], timeout: float) -> Answer:
+    """Return the result of work, which ends when the client leaves, and when the time is over.
 
     Raises:
+        ClientDisconnect: if the client leaves.
         RequestError: if the time is over.
     """
     working = asyncio.ensure_future(work)
@@ -162,9 +171,9 @@ async def _finish(request: Request, work: Coroutine[Any, Any, Any], timeout: flo
     try:
         await asyncio.wait({working, leaving}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
-            return _json(working.result())
+            return working.result()
         if leaving.done():
-            return Response(status_code=CLIENT_LEFT)
+            raise ClientDisconnect
         raise RequestError(504, f"The request was not done within {timeout:g} s. Send less text, or try again later.")
     finally:
         working.cancel()
@@ -176,14 +185,13 @@ async def _client_leaves(request: Request) -> None:
         pass
 
 
-def _json(content: BaseModel | list[Any]) -> JSONResponse:
-    if isinstance(content, BaseModel):
-        return JSONResponse(content.model_dump(exclude_none=not isinstance(content, DetailsAnswer)), headers=NOT_STORED)
-    return JSONResponse([each.model_dump() for each in content], headers=NOT_STORED)
-
-
-def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    """Return the description of a body for the OpenAPI document."""
+def _documented(kind: type[BaseModel]) -> dict[str, Any]:
+    """Return the description of a body and of refusals for the OpenAPI document."""
     content = {"schema": kind.model_json_schema()}
     types = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
-    return {"requestBody": {"required": True, "content": dict.fromkeys(types, content)}}
+    errors = {
+        status: {"model": ErrorAnswer, "description": HTTPStatus(status).phrase}
+        for status in (400, 403, 413, 500, 503, 504)
+    }
+    body = {"required": True, "content": dict.fromkeys(types, content)}
+    return {"responses": errors, "openapi_extra": {"requestBody": body}}

@@ -8,8 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import Found, Search, ServedModel
@@ -28,37 +27,12 @@ class _Job:
     attention: bool
     waiting: list[int]
     """Indices of the sentences that are in no batch yet."""
-    found: list[Found | None]
-    """What the model found, by index."""
-    done: asyncio.Future[None]
-    missing: int = field(init=False)
-    """Number of sentences without a result."""
-
-    def __post_init__(self) -> None:
-        self.missing = len(self.segments)
-
-    def deliver(self, index: int, found: Found | Exception) -> None:
-        """Take the result of a sentence."""
-        if self.done.done():
-            return  # given up
-        if isinstance(found, Exception):
-            self.done.set_exception(found)
-            return
-        self.found[index] = found
-        self.missing -= 1
-        if not self.missing:
-            self.done.set_result(None)
+    found: list[asyncio.Future[Found]]
+    """What the model finds, by index."""
 
 
-class _Place(NamedTuple):
-    """Sentence of a job."""
-
-    job: _Job
-    number: int
-
-    @property
-    def tokens(self) -> int:
-        return self.job.segments[self.number].tokens
+_Place = tuple[_Job, int]
+"""Sentence of a job, by its index."""
 
 
 class Batcher:
@@ -90,51 +64,46 @@ class Batcher:
 
     async def find(self, segments: Sequence[Segment], search: Search, *, attention: bool = False) -> list[Found]:
         """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
-        if not segments:
-            return []
-        done = asyncio.get_running_loop().create_future()
-        job = _Job(segments, search, attention, list(range(len(segments))), [None] * len(segments), done)
+        futures = [asyncio.get_running_loop().create_future() for _ in segments]
+        job = _Job(segments, search, attention, list(range(len(segments))), futures)
         self._jobs.append(job)
         self._arrived.set()
         try:
-            await done
+            return await asyncio.gather(*futures)
         finally:
             if job in self._jobs:
                 self._jobs.remove(job)
-        return [found for found in job.found if found is not None]
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
-            batch = self._next_batch()
-            if not batch:
+            if not self._jobs:
                 self._arrived.clear()
                 continue
+            batch = self._next_batch()
             self._metrics.batch_sentences.observe(len(batch))
             results = await loop.run_in_executor(self._thread, self._compute, batch)
-            for place, found in zip(batch, results, strict=True):
-                place.job.deliver(place.number, found)
+            for (job, index), found in zip(batch, results, strict=True):
+                future = job.found[index]
+                if future.done():
+                    continue  # given up
+                if isinstance(found, Exception):
+                    future.set_exception(found)
+                else:
+                    future.set_result(found)
 
     def _next_batch(self) -> list[_Place]:
         """Take the next batch out of the queue: the first sentence of the job whose turn it is, and others like it."""
-        if not self._jobs:
-            return []
         first = self._jobs[0]
-        lead = _Place(first, first.waiting[0])
-        candidates = sorted(self._in_turns(first.search), key=lambda place: place.tokens)
-        middle = candidates.index(lead)
+        candidates = sorted(self._in_turns(first.search), key=lambda place: place[0].segments[place[1]].tokens)
+        middle = candidates.index((first, first.waiting[0]))
         start = max(0, min(middle - self._batch_size // 2, len(candidates) - self._batch_size))
         batch = candidates[start : start + self._batch_size]
-        taken: dict[int, set[int]] = {}
         for job, index in batch:
-            taken.setdefault(id(job), set()).add(index)
+            job.waiting.remove(index)
         self._jobs.rotate(-1)
-        for job in list(self._jobs):
-            if id(job) in taken:
-                job.waiting = [index for index in job.waiting if index not in taken[id(job)]]
-                if not job.waiting:
-                    self._jobs.remove(job)
+        self._jobs = deque(job for job in self._jobs if job.waiting)
         return batch
 
     def _in_turns(self, search: Search) -> list[_Place]:
@@ -144,7 +113,7 @@ class Batcher:
         turn = 0
         while jobs and len(places) < WINDOW * self._batch_size:
             jobs = [job for job in jobs if turn < len(job.waiting)]
-            places += [_Place(job, job.waiting[turn]) for job in jobs]
+            places += [(job, job.waiting[turn]) for job in jobs]
             turn += 1
         return places
 
@@ -159,4 +128,4 @@ class Batcher:
 
     def _find(self, batch: list[_Place]) -> list[Found]:
         texts = [job.segments[index].text for job, index in batch]
-        return self.model.find(texts, batch[0].job.search, [job.attention for job, _ in batch])
+        return self.model.find(texts, batch[0][0].search, [job.attention for job, _ in batch])

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -34,9 +32,6 @@ class Metrics:
         self.batch_sentences = Histogram(
             "nmt_batch_sentences", "Sentences in a batch.", buckets=SENTENCES, registry=self.registry
         )
-        self.refused_connections = Counter(
-            "nmt_refused_connections", "Connections refused because too many are open.", registry=self.registry
-        )
 
     def watch(self, requests: Callable[[], float], sentences: Callable[[], float]) -> None:
         """Report the length of the queue: requests in the service, sentences that wait for a batch."""
@@ -45,7 +40,3 @@ class Metrics:
             ("nmt_queue_sentences", "Sentences that wait for a batch.", sentences),
         ):
             Gauge(name, text, registry=self.registry).set_function(function)
-
-    def render(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        return generate_latest(self.registry)

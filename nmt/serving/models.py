@@ -2,24 +2,17 @@
 
 import enum
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.api import load
-from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
 from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.exported import open_export
 from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.decoding.translation import TextTranslator, Translation
-from nmt.errors import ConflictError, DataError
-from nmt.extras import require
-from nmt.runs.directory import Run, find_run
-from nmt.runs.metrics import WeightsId
+from nmt.errors import DataError
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
-EXPORT_FORMAT = "ctranslate2"
 MOST_TOKENS = {"characters": 1_000}
 """Most tokens of a sentence by the tokenizer's unit. Longer ones are cut: their translation would be slow and poor."""
 MOST_TOKENS_OTHERWISE = 250
@@ -56,79 +49,16 @@ class Found(NamedTuple):
     """Attention of the best translation, if it was asked for and the model has it."""
 
 
-class OpenModel(NamedTuple):
-    """Model as it is opened."""
-
-    pair: Pair
-    translator: TextTranslator
-    description: str
-    """Name and weights, such as "run base, epoch 7"."""
-    positions: int | None = None
-    """Most tokens of a sentence that an export reads, bos and eos included; None: as its configuration says."""
-
-
-def open_model(name: str | None, epoch: str | None, settings: dict[str, Any]) -> OpenModel:
-    """Open a model.
-
-    Args:
-        name: name of a run, or folder of an export to CTranslate2; None: the run trained last.
-        epoch: weights of a run, as for ``nmt.api.load``.
-        settings: keys of the section decoding with other values than the model's, None for none.
-
-    Raises:
-        NotFoundError: if there is no such model, or the package for it is missing.
-        ConflictError: if the folder holds an export of another format.
-        DataError: if a file of it is damaged.
-        ConfigError: if a setting breaks the schema.
-    """
-    if name is not None and ("/" in name or Path(name).is_dir()):
-        return _open_export(Path(name), settings)
-    run = find_run(name)
-    decoding = change_decoding(run.config().decoding, settings)
-    translator = load(run, epoch, decoding=decoding).translator
-    return OpenModel(_pair(run), translator, f"run {run.name}, {_weights(translator.epoch)}")
-
-
-def _open_export(folder: Path, settings: dict[str, Any]) -> OpenModel:
-    exported = open_export(folder)
-    description = exported.description
-    if description.to != EXPORT_FORMAT:
-        raise ConflictError(
-            f"{folder} is an export to {description.to}. A service uses runs, and exports to {EXPORT_FORMAT}. Export "
-            f"the run with --to {EXPORT_FORMAT}, or name the run."
-        )
-    require("fast", "ctranslate2")
-    from nmt.decoding.ctranslate2_translator import (  # noqa: PLC0415 - of an optional extra
-        CTranslate2Translator,
-    )
-
-    decoding = change_decoding(exported.run.config().decoding, settings)
-    translator = CTranslate2Translator.load(exported, decoding)
-    words = f"export {folder}, {_weights(description.epoch)}"
-    return OpenModel(_pair(exported.run), translator, words, description.positions)
-
-
-def _pair(run: Run) -> Pair:
-    languages = read_manifest(run.dataset_path).languages
-    return Pair(languages["source"], languages["target"])
-
-
-def _weights(epoch: WeightsId) -> str:
-    return f"epoch {epoch}" if isinstance(epoch, int) else str(epoch)
-
-
 class ServedModel:
     """A model with the searches of the service, compiled at start. Computes in a single thread at a time."""
 
-    def __init__(self, opened: OpenModel, max_alternatives: int) -> None:
-        """Take an open model, and the most alternatives of a request."""
-        self.pair, self.description, self._positions = opened.pair, opened.description, opened.positions
-        decoding = opened.translator.config.decoding
-        best = opened.translator.reconfigured(decoding)
-        n_best = max_alternatives + 1
-        wide = best
+    def __init__(self, pair: Pair, translator: TextTranslator, description: str, max_alternatives: int) -> None:
+        """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""
+        self.pair, self.description = pair, description
+        decoding, n_best = translator.config.decoding, max_alternatives + 1
+        best = wide = translator.reconfigured(decoding)
         if n_best > decoding.beam_size:
-            wide = best.reconfigured(_with_beam(decoding, n_best))
+            wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator = best
         self._searches: dict[Search, tuple[TextTranslator, SearchOptions]] = {
             Search.BEST: (best, GREEDY),
@@ -149,11 +79,11 @@ class ServedModel:
     @property
     def most_tokens(self) -> int:
         """Most tokens of a sentence: fewer than the model has positions."""
-        config, unit = self._translator.config, self._translator.source.unit
+        model, unit = self._translator.config.model, self._translator.source.unit
         most = MOST_TOKENS.get(unit, MOST_TOKENS_OTHERWISE)
-        special = 1 + int(config.model.reads_bos)
-        limits = [limit - special for limit in (config.model.limits.source, self._positions) if limit is not None]
-        return max(1, min([most, *limits]))
+        if model.limits.source is not None:
+            most = min(most, model.limits.source - 1 - int(model.reads_bos))
+        return max(1, most)
 
     def count_tokens(self, text: str) -> int:
         """Return the number of tokens of a sentence."""
@@ -173,21 +103,16 @@ class ServedModel:
             index for index, is_wanted in enumerate(attention)
             if is_wanted and self._has_attention and n_best[index][0].ids
         ]  # fmt: skip
-        attentions: list[CrossAttention | None] = [None] * len(texts)
+        attentions: dict[int, CrossAttention] = {}
         if wanted:
             computed = translator.attention([texts[index] for index in wanted], [n_best[index][0] for index in wanted])
-            for index, each in zip(wanted, computed, strict=True):
-                attentions[index] = each
-        return [Found(*each) for each in zip(n_best, attentions, strict=True)]
+            attentions = dict(zip(wanted, computed, strict=True))
+        return [Found(each, attentions.get(index)) for index, each in enumerate(n_best)]
 
     def pieces(self, text: str, translation: Translation) -> tuple[list[str], list[str]]:
         """Return the tokens of a sentence and of its translation as text; joined they are readable."""
         source, target = self._translator.source, self._translator.target
         return _readable(source, source.encode(text)), _readable(target, translation.ids)
-
-
-def _with_beam(decoding: DecodingConfig, size: int) -> DecodingConfig:
-    return change_decoding(decoding, {"beam_size": size})
 
 
 def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
@@ -198,17 +123,21 @@ def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
     return pieces
 
 
-def check_pairs(models: Iterable[OpenModel]) -> None:
-    """Check that each language pair has one model.
+def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], max_alternatives: int) -> ServedModel:
+    """Open a model.
 
-    Raises:
-        ConflictError: names the first two models of the same pair.
+    Args:
+        name: name of a run, or folder of an export to CTranslate2 with a slash; None: the run trained last.
+        epoch: weights, as for ``nmt.load``.
+        settings: keys of the section decoding with other values than the model's, None for none.
+        max_alternatives: most alternatives of a request.
+
+    Raises: as ``nmt.load``.
     """
-    known: dict[Pair, str] = {}
-    for model in models:
-        if model.pair in known:
-            raise ConflictError(
-                f"Two models translate {model.pair.source} to {model.pair.target}: {known[model.pair]}, and "
-                f"{model.description}. A service has one model for each language pair. Leave one of them out."
-            )
-        known[model.pair] = model.description
+    export = name if name is not None and "/" in name else None
+    loaded = load(None if export else name, epoch, decoding=settings, export=export)
+    languages = read_manifest(loaded.run.dataset_path).languages
+    weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
+    description = f"{f'export {export}' if export else f'run {loaded.run.name}'}, {weights}"
+    pair = Pair(languages["source"], languages["target"])
+    return ServedModel(pair, loaded.translator, description, max_alternatives)

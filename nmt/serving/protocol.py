@@ -1,10 +1,10 @@
 """Requests and answers of the LibreTranslate protocol, and of the details for the page."""
 
 import json
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 MAX_FIELDS = 100
 AUTO = "auto"
@@ -13,58 +13,59 @@ AUTO = "auto"
 class RequestError(Exception):
     """Request that is not answered as asked for."""
 
-    def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
-        """Take the HTTP status, the message, and the seconds after which to try again."""
+    def __init__(self, status: int, message: str) -> None:
+        """Take the HTTP status and the message."""
         super().__init__(message)
         self.status, self.message = status, message
-        self.headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+
+
+def _check_unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"text with the half character {ord(text[error.start]):#x}") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_unicode)]
 
 
 class _Request(BaseModel):
     # Clients of other services send further parameters, which are of no concern here.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    api_key: str | None = Field(None, description="API key, if the service asks for one.")
-
-
-class TranslateRequest(_Request):
-    """Parameters of ``POST /translate``."""
-
-    q: str | list[str] = Field(description="Text or texts to translate.", examples=["Hello world!"])
-    source: str = Field(description="Code of the source language, or auto.", examples=["en"])
-    target: str = Field(description="Code of the target language.", examples=["de"])
-    format: Literal["text", "html"] = Field("text", description="Kind of text.")
-    alternatives: int = Field(0, description="Number of further translations of each text.")
-
-    @field_validator("format", mode="before")
-    @classmethod
-    def _default_format(cls, value: object) -> object:
-        return value or "text"
-
-    @field_validator("alternatives", mode="before")
-    @classmethod
-    def _default_alternatives(cls, value: object) -> object:
-        return 0 if value in (None, "") else value
-
-    @property
-    def texts(self) -> list[str]:
-        """All texts."""
-        return [self.q] if isinstance(self.q, str) else self.q
+    api_key: Text | None = Field(None, description="API key, if the service asks for one.")
 
 
 class DetectRequest(_Request):
     """Parameters of ``POST /detect``."""
 
-    q: str = Field(description="Text.", examples=["Hello world!"])
+    q: Text = Field(description="Text.", examples=["Hello world!"])
 
 
-class DetailsRequest(_Request):
+class DetailsRequest(DetectRequest):
     """Parameters of ``POST /details``."""
 
-    q: str = Field(description="Text to translate.", examples=["Hello world!"])
-    source: str = Field(description="Code of the source language, or auto.", examples=["en"])
-    target: str = Field(description="Code of the target language.", examples=["de"])
-    alternatives: int = Field(0, description="Number of further translations of each sentence.")
+    source: Text = Field(description="Code of the source language, or auto.", examples=["en"])
+    target: Text = Field(description="Code of the target language.", examples=["de"])
+    alternatives: int = Field(0, description="Number of further translations of the text, or of each sentence.")
+
+    @field_validator("alternatives", mode="before")
+    @classmethod
+    def _default(cls, value: object) -> object:
+        return 0 if value in (None, "") else value
+
+
+class TranslateRequest(DetailsRequest):
+    """Parameters of ``POST /translate``."""
+
+    q: Text | list[Text] = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
+    format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts."""
+        return [self.q] if isinstance(self.q, str) else self.q
 
 
 class ErrorAnswer(BaseModel):
@@ -126,12 +127,6 @@ class DetailsAnswer(BaseModel):
     detectedLanguage: DetectedLanguage | None = None  # noqa: N815 - a name of the protocol
 
 
-class Health(BaseModel):
-    """Answer of ``GET /health``."""
-
-    status: Literal["ok"] = "ok"
-
-
 Parameters = TypeVar("Parameters", bound=_Request)
 
 
@@ -153,16 +148,9 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
             "application/x-www-form-urlencoded or multipart/form-data."
         )  # fmt: skip
     try:
-        parameters = kind.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise RequestError(400, _problem(error)) from None
-    for text in _strings(parameters.model_dump()):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            code = ord(text[error.start])
-            raise RequestError(400, f"A text has the half character {code:#x}. Text is Unicode.") from None
-    return parameters
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
@@ -178,33 +166,24 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
+    size = len(await request.body())
     try:
-        form = await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=len(await request.body()) + 1)
+        form = await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=size + 1)
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, f"The form is damaged: {str(detail)[:200]}.") from None
-    values: dict[str, Any] = {}
-    for name in set(form) & set(kind.model_fields):
-        received = form.getlist(name)
-        values[name] = received if name == "q" and len(received) > 1 else received[0]
-    return values
+    received = {name: form.getlist(name) for name in set(form) & set(kind.model_fields)}
+    return {name: texts if name == "q" and len(texts) > 1 else texts[0] for name, texts in received.items()}
 
 
 def _problem(error: ValidationError) -> str:
-    """Return the first problem in words."""
-    problem = error.errors(include_url=False)[0]
+    """Return a problem in words."""
+    problem, *others = error.errors(include_url=False)
+    problem = next((each for each in others if each["type"] == "value_error"), problem)  # of a list of texts
     name, received = str(problem["loc"][0]), repr(problem["input"])[:100]
     if problem["type"] == "missing":
         return f"The parameter {name} is missing."
-    if name == "q":
-        return f"The parameter q is no text: it is {received}."
-    if name == "format":
-        return f"The format {received} is not supported. Send text or html."
-    if name == "alternatives":
-        return f"The parameter alternatives is no whole number: it is {received}."
-    return f"The parameter {name} is no text: it is {received}."
-
-
-def _strings(values: dict[str, Any]) -> list[str]:
-    lists = [value if isinstance(value, list) else [value] for value in values.values()]
-    return [text for texts in lists for text in texts if isinstance(text, str)]
+    if problem["type"] == "value_error":
+        return f"The parameter {name} is {problem['ctx']['error']}. Text is Unicode."
+    expected = {"format": "text or html", "alternatives": "a whole number"}.get(name, "text")
+    return f"The parameter {name} is {received}. It must be {expected}."

@@ -3,8 +3,9 @@
 White space and line breaks are kept exactly: sentences and separators in order are the text again.
 """
 
+import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import sentencex
@@ -48,7 +49,7 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
         most_tokens: most tokens of a sentence. Longer ones are cut at punctuation, else at white space, else anywhere.
     """
     found: list[Segment] = []
-    for piece in _pieces(text, language):
+    for piece in (piece for line in LINE_BREAK.split(text) if line for piece in _sentences(line, language)):
         core = piece.strip()
         start = piece.find(core) if core else len(piece)
         before, after = piece[:start], piece[start + len(core) :]
@@ -63,15 +64,8 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
     return found
 
 
-def _pieces(text: str, language: str) -> Iterator[str]:
-    """Yield parts of a text with at most a sentence in each; all together they are the text."""
-    for line in LINE_BREAK.split(text):
-        if not line:
-            continue
-        yield from _sentences(line, language)
-
-
 def _sentences(line: str, language: str) -> list[str]:
+    """Return parts of a line with at most a sentence in each; all together they are the line."""
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
     plain = SPACE.sub(" ", line)
     try:
@@ -83,11 +77,8 @@ def _sentences(line: str, language: str) -> list[str]:
         return [line]
     if "".join(sentences) != plain:
         return [line]
-    ends, place = [], 0
-    for sentence in sentences:
-        ends.append((place, place + len(sentence)))
-        place += len(sentence)
-    return [line[start:end] for start, end in ends]
+    ends = [0, *itertools.accumulate(map(len, sentences))]
+    return [line[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:

@@ -1,15 +1,16 @@
 """The service without HTTP: requests to answers."""
 
 import asyncio
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from nmt.data.languages import language_name
 from nmt.decoding.alignment import CrossAttention
+from nmt.errors import ConflictError
 from nmt.serving.batching import Batcher
-from nmt.serving.languages import Detected, Detector, language_name
+from nmt.serving.detection import Detector
 from nmt.serving.markup import Markup
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import MOST_ATTENTION, SPECIAL, Found, Pair, Search, ServedModel
@@ -18,6 +19,7 @@ from nmt.serving.protocol import (
     DetailsAnswer,
     DetailsRequest,
     DetectedLanguage,
+    DetectRequest,
     Language,
     RequestError,
     SentenceDetails,
@@ -29,7 +31,6 @@ from nmt.serving.segmentation import Segment, segment
 from nmt.serving.settings import ServiceSettings
 
 PREPARING_THREADS = 2
-RETRY_SECONDS = 1
 DIGITS = 4
 """Decimals of attention in an answer."""
 Result = TypeVar("Result")
@@ -63,16 +64,30 @@ class _Document:
 class Service:
     """Models with their queues."""
 
-    def __init__(self, models: Sequence[ServedModel], settings: ServiceSettings, metrics: Metrics) -> None:
-        """Take models of different language pairs."""
-        self.settings, self._metrics = settings, metrics
-        self._models = {model.pair: model for model in models}
-        self._batchers = {pair: Batcher(model, settings.batch_size, metrics) for pair, model in self._models.items()}
+    def __init__(self, models: Sequence[ServedModel], settings: ServiceSettings) -> None:
+        """Take models.
+
+        Raises:
+            ConflictError: names the first two models of the same language pair.
+        """
+        self.settings, self.metrics = settings, Metrics()
+        self._models: dict[Pair, ServedModel] = {}
+        for model in models:
+            if model.pair in self._models:
+                raise ConflictError(
+                    f"Two models translate {model.pair.source} to {model.pair.target}: "
+                    f"{self._models[model.pair].description}, and {model.description}. A service has one model for "
+                    "each language pair. Leave one of them out."
+                )
+            self._models[model.pair] = model
+        self._batchers = {
+            pair: Batcher(model, settings.batch_size, self.metrics) for pair, model in self._models.items()
+        }
         self._detector = Detector()
         self._under_way = 0
         # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
         self._preparing = ThreadPoolExecutor(PREPARING_THREADS, "prepare")
-        metrics.watch(lambda: self._under_way, lambda: sum(batcher.waiting for batcher in self._batchers.values()))
+        self.metrics.watch(lambda: self._under_way, lambda: sum(batcher.waiting for batcher in self._batchers.values()))
 
     @property
     def pairs(self) -> list[Pair]:
@@ -108,22 +123,18 @@ class Service:
             RequestError: if there is none.
         """
         if self._under_way >= self.settings.max_queue:
-            raise RequestError(
-                503, f"The queue is full: {self.settings.max_queue} requests wait. Try again later.",
-                retry_after=RETRY_SECONDS,
-            )  # fmt: skip
+            raise RequestError(503, f"The queue is full: {self.settings.max_queue} requests wait. Try again later.")
         self._under_way += 1
         try:
             yield
         finally:
             self._under_way -= 1
 
-    async def detect(self, text: str) -> list[DetectedLanguage]:
+    async def detect(self, request: DetectRequest) -> list[DetectedLanguage]:
         """Return the source languages of the models, the likeliest for a text first."""
-        self._check_length([text])
+        self._check([request.q])
         sources = list(dict.fromkeys(pair.source for pair in self._models))
-        found = await self._prepare(self._detector.detect, text, sources)
-        return [_detected(each) for each in found]
+        return await self._prepare(self._detector.detect, request.q, sources)
 
     async def translate(self, request: TranslateRequest) -> TranslateAnswer:
         """Return the translations of texts.
@@ -132,11 +143,12 @@ class Service:
             RequestError: for a language, a length or a number of alternatives that the service has not.
         """
         texts, is_list = request.texts, not isinstance(request.q, str)
-        self._check_length(texts)
-        alternatives = self._check_alternatives(request.alternatives)
+        alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
-        make = functools.partial(self._document, markup=request.format == "html")
-        documents = await self._prepare(lambda: [make(*each) for each in zip(texts, pairs, strict=True)])
+        markup = request.format == "html"
+        documents = await self._prepare(
+            lambda: [self._document(text, pair, markup) for text, pair in zip(texts, pairs, strict=True)]
+        )
         search = Search.ALTERNATIVES if alternatives else Search.BEST
         found = await self._find(documents, search)
         results = await self._prepare(_render, documents, found, alternatives)
@@ -144,7 +156,7 @@ class Service:
         if alternatives:
             answer["alternatives"] = [others for _, others in results] if is_list else results[0][1]
         if detected is not None:
-            answer["detectedLanguage"] = [_detected(each) for each in detected] if is_list else _detected(detected[0])
+            answer["detectedLanguage"] = detected if is_list else detected[0]
         return TranslateAnswer(**answer)
 
     async def details(self, request: DetailsRequest) -> DetailsAnswer:
@@ -153,15 +165,14 @@ class Service:
         Raises:
             RequestError: for a language, a length or a number of alternatives that the service has not.
         """
-        self._check_length([request.q])
-        alternatives = self._check_alternatives(request.alternatives)
+        alternatives = self._check([request.q], request.alternatives)
         pairs, detected = await self._pairs([request.q], request.source, request.target)
         document = await self._prepare(self._document, request.q, pairs[0], False)
         search = Search.ALTERNATIVES if alternatives else Search.SCORED
         found = await self._find([document], search, attention=True)
-        model = self._models[pairs[0]]
-        sentences = await self._prepare(_details, model, document.segments, found[0], alternatives + 1)
-        return DetailsAnswer(sentences=sentences, detectedLanguage=_detected(detected[0]) if detected else None)
+        model, sentences = self._models[pairs[0]], zip(document.segments, found[0], strict=True)
+        parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1) for each in sentences])
+        return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
 
     async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
@@ -169,7 +180,9 @@ class Service:
     def _document(self, text: str, pair: Pair, markup: bool) -> _Document:
         return _Document(text, markup, pair, self._models[pair])
 
-    async def _pairs(self, texts: Sequence[str], source: str, target: str) -> tuple[list[Pair], list[Detected] | None]:
+    async def _pairs(
+        self, texts: Sequence[str], source: str, target: str
+    ) -> tuple[list[Pair], list[DetectedLanguage] | None]:
         """Return the language pair of each text, and with source "auto" what was detected."""
         sources = [pair.source for pair in self._models if pair.target == target]
         if not sources:
@@ -198,30 +211,29 @@ class Service:
                 for pair, segments in by_pair.items()
             }
         for pair, segments in by_pair.items():
-            self._metrics.sentences.labels(*pair).inc(len(segments))
+            self.metrics.sentences.labels(*pair).inc(len(segments))
         results = {pair: iter(task.result()) for pair, task in tasks.items()}
         return [
             [next(results[document.pair]) if each.has_words else None for each in document.segments]
             for document in documents
         ]
 
-    def _check_length(self, texts: Sequence[str]) -> None:
+    def _check(self, texts: Sequence[str], alternatives: int = 0) -> int:
+        """Refuse a request for too much, and return its number of alternatives."""
         # An empty text counts too: a list of millions of them is work.
-        characters = sum(max(1, len(text)) for text in texts)
-        if characters > self.settings.max_characters:
+        characters, settings = sum(max(1, len(text)) for text in texts), self.settings
+        if characters > settings.max_characters:
             raise RequestError(
-                413, f"The text has {characters} characters. A request has at most {self.settings.max_characters}. "
+                413, f"The text has {characters} characters. A request has at most {settings.max_characters}. "
                 "Send it in parts."
             )  # fmt: skip
-        self._metrics.characters.inc(sum(map(len, texts)))
-
-    def _check_alternatives(self, number: int) -> int:
-        if number > self.settings.max_alternatives:
+        if alternatives > settings.max_alternatives:
             raise RequestError(
-                400, f"The parameter alternatives is {number}. The service gives at most "
-                f"{self.settings.max_alternatives}."
+                400, f"The parameter alternatives is {alternatives}. The service gives at most "
+                f"{settings.max_alternatives}."
             )  # fmt: skip
-        return max(0, number)
+        self.metrics.characters.inc(sum(map(len, texts)))
+        return max(0, alternatives)
 
 
 def _render(
@@ -244,13 +256,7 @@ def _texts(segments: Sequence[Segment], found: Sequence[Found | None], rank: int
         yield sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
 
 
-def _details(
-    model: ServedModel, segments: Sequence[Segment], found: Sequence[Found | None], most: int
-) -> list[SentenceDetails]:
-    return [_sentence_details(model, *each, most) for each in zip(segments, found, strict=True)]
-
-
-def _sentence_details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
+def _details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
     if found is None:
         same = TranslationDetails(text=segment.text, score=None, unknown=[], finished=True)
         return SentenceDetails(
@@ -258,17 +264,14 @@ def _sentence_details(model: ServedModel, segment: Segment, found: Found | None,
             attention=None,
         )  # fmt: skip
     source_tokens, target_tokens = model.pieces(segment.text, found.translations[0])
+    translations = [
+        TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
+        for each in found.translations[:most]
+    ]
     return SentenceDetails(
-        source=segment.text,
-        separator=segment.separator,
-        translations=[
-            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
-            for each in found.translations[:most]
-        ],
-        source_tokens=source_tokens,
-        target_tokens=target_tokens,
-        attention=_weights(found.attention),
-    )
+        source=segment.text, separator=segment.separator, translations=translations, source_tokens=source_tokens,
+        target_tokens=target_tokens, attention=_weights(found.attention),
+    )  # fmt: skip
 
 
 def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
@@ -279,7 +282,3 @@ def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
     columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL]
     weights = attention.weights[-1].mean(axis=0)[rows][:, columns]
     return [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
-
-
-def _detected(detected: Detected) -> DetectedLanguage:
-    return DetectedLanguage(confidence=detected.confidence, language=detected.language)

@@ -10,12 +10,8 @@ MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
 MAX_HEAD = 16 * 1024
 """Bytes of a request line with its headers."""
-HEAD_SECONDS = 10.0
-"""Time for a client to send a request line with its headers."""
-BODY_SECONDS = 20.0
-"""Time for a client to send the body of a request."""
-WRITE_SECONDS = 20.0
-"""Time for a client to take an answer that does not fit into the buffers of the network."""
+BACKLOG = 128
+"""Connections that wait to be accepted."""
 IDLE_SECONDS = 5
 """Time that a connection stays open between two requests."""
 GRACE_SECONDS = 25

@@ -689,7 +689,7 @@ $ nmt fetch english-german-both  => data/english-german-both.pkl could not be do
 
 # --- nmt bench, nmt demo ---------------------------------------------------------------------------------------------
 $ nmt bench --generated --dataset english-german-both  => Sentences are generated or those of a dataset
-$ nmt bench --vocabulary 500  => --vocabulary is for generated data
+$ nmt bench --vocabulary 500 --dataset english-german-both  => received --dataset english-german-both with --generated
 $ nmt bench --dataset english  => There is no prepared dataset 'english'
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
 => This model reads at most 20 tokens

@@ -87,6 +87,7 @@ def test_two_files_are_told_apart_by_their_codes(source: str, target: str, templ
         ("train.en", "train.pt-BR", ("en", "pt-BR")), ("train.en-us.gz", "train.zh_CN.gz", ("en-US", "zh-CN")),
         ("de-en.txt.zip/Tatoeba.de-en.de", "de-en.txt.zip/Tatoeba.de-en.en", ("de", "en")),
         ("train.en.zip/part/train.txt", "train.de.zip/part/train.txt", ("en", "de")),
+        ("train-en.no-tags.txt", "train-pt-br.no-tags.txt", ("en", "pt-BR")), ("train.en", "train.de.gz", ("en", "de")),
         *((first, second, (None, None)) for first, second in (
             ("train.old", "train.new"), ("my.raw", "my.txt"), ("train.src", "train.tgt"), ("train.en", "train.txt"),
             ("corpus.en-de.src", "corpus.en-de.tgt"), ("train.en", "valid.en"),
@@ -104,10 +105,13 @@ def test_names_of_two_files(first: str, second: str, codes: tuple[str | None, st
         ("en-de.tsv", ("en", "de")), ("de_en.txt.gz", ("de", "en")), ("DE-EN.tsv", ("de", "en")),
         ("europarl-v10.de-en.tsv.gz", ("de", "en")), ("archive.zip/europarl.de-en.tsv.gz", ("de", "en")),
         ("wmt14-en-de.tsv", ("en", "de")), ("en-de-train.jsonl", ("en", "de")), ("demo.en-de.tsv", ("en", "de")),
+        ("wmt-en-de-v2.tsv", ("en", "de")), ("en-pt-br.tsv", ("en", "pt-BR")),
         ("english-german-both.pkl", ("en", "de")), ("English_French.tsv", ("en", "fr")),
+        ("hebrew-italian.tsv", ("he", "it")),
         *((name, (None, None)) for name in (
             "deu-eng.zip/deu.txt", "deu-eng.tsv", "en-de.zip/pairs.txt", "pt-BR.tsv", "pt-br.tsv", "en-de-fr.tsv",
             "my-data.tsv", "is-it-so.tsv", "how-to-be.tsv", "en-en.tsv", "pairs.en.tsv", "english.tsv", "pairs.tsv",
+            "en-the-de.tsv",
         )),
     ],
 )  # fmt: skip
@@ -142,7 +146,7 @@ def test_names_of_columns_come_before_those_of_files(columns: tuple[str, str], c
     [
         ({"source_language": "en"}, ("en", "de")),
         ({"source_language": "en-GB"}, ("en-GB", "de")),
-        ({"source_language": "de"}, ("de", "en")),
+        ({"source_language": "de"}, ("de", None)),
         ({"target_language": "deu"}, ("en", "deu")),
         ({"source_language": "fr"}, ("fr", None)),
         ({"source_language": None}, (None, "de")),

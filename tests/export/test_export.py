@@ -76,7 +76,7 @@ def test_scores_n_best_and_evaluation_take_the_export(exported_project: Path) ->
 def test_bench_compares_the_run_with_its_export(exported_project: Path) -> None:
     bench = json.loads(nmt("bench", "--run", "base", "--turns", "1", "--json", cwd=exported_project).stdout)
     engines = ("TensorFlow float32", "TensorFlow bfloat16", "CTranslate2 float32")
-    assert [(speed["engine"], speed["beam_size"]) for speed in bench] == [(e, beam) for e in engines for beam in (1, 5)]
+    assert [speed["name"] for speed in bench] == [f"{e}, {kind}" for e in engines for kind in ("greedy", "beam 5")]
 
 
 Exported = tuple[Run, Export]

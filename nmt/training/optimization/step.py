@@ -128,7 +128,7 @@ class TrainStep:
                 objective /= sums.tokens
             if self.loss_scale:
                 objective *= self.loss_scale.value
-        with tf.name_scope("backward"):  # scopes tell the phases apart in a trace (see nmt.benchmark.profiler)
+        with tf.name_scope("backward"):  # scopes tell the phases apart in a trace
             gradients = tape.gradient(objective, self.optimizer.variables_trained)
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # an embedding's comes as slices
         return gradients, stacked(sums)

@@ -1,1 +1,0 @@
-"""Measures of this machine: matrix products, training, decoding."""
