@@ -13,22 +13,19 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NotFoundError
 from nmt.evaluation.by_length import LengthBucket
-from nmt.plotting.attention import Tokens, draw_matrix
-from nmt.plotting.by_length import draw_by_length
-from nmt.plotting.comparison import METRICS, draw_comparison
-from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses
+from nmt.plotting.attention import Panel, Tokens, draw_attention
+from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
+from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.schedule import draw_schedule
 from nmt.plotting.speed import draw_speed
-from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes, readable
+from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
-WIDTH, HEIGHT = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
-NAME, LONGEST_BESIDE = 0.075, 26  # inches of a character beside the curves; characters of a name there, else below
+SIZE = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
 # Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
 VARIABLES = {
-    **{color: f"--s{number}" for number, one in enumerate(COLORS) for color in (one.lower(), readable(one))},
+    **{color.lower(): f"--s{number}" for number, color in enumerate(COLORS)},
     **dict.fromkeys((INK, "#000000"), "--ink"), **dict.fromkeys((FAINT_INK, "#b0b0b0", "#8a929a"), "--muted"),
     "#ffffff": "--sheet",
 }  # fmt: skip
@@ -53,9 +50,8 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
     if not several:
         draws.append(partial(draw_speed, run=run))
-    longest = max(len(one.name) for one in runs) if several else 0
     for draw in draws:
-        figure = _small_figure(WIDTH + NAME * longest if longest <= LONGEST_BESIDE else WIDTH)
+        figure = _small_figure()
         with contextlib.suppress(NotFoundError):  # no points yet
             draw(figure)
             title = figure.texts[0].get_text().replace("\n", " ")
@@ -67,7 +63,7 @@ def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Marku
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
         names = buckets[0].scores.systems
         systems = {name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in names}
-        figure = _small_figure(WIDTH)
+        figure = _small_figure()
         lengths, counts = [bucket.lengths for bucket in buckets], [bucket.scores.sentences for bucket in buckets]
         draw_by_length(figure, "", lengths, counts, {metric: systems})
         figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
@@ -85,13 +81,13 @@ def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequenc
     if not weights.size:
         return Markup("")
     figure = empty_figure()
-    draw_matrix(figure, weights, Tokens("target", target), Tokens("source", source), "", "")
+    draw_attention(figure, [Panel("", weights)], Tokens("target", target), Tokens("source", source), "", "")
     return as_svg(figure, f"Attention of {' '.join(target)} to {' '.join(source)}")
 
 
-def _small_figure(width: float) -> Figure:
-    figure = empty_figure(HEIGHT)
-    figure.set_figwidth(width)
+def _small_figure() -> Figure:
+    figure = empty_figure()
+    figure.set_size_inches(*SIZE)
     return figure
 
 
