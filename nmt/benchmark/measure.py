@@ -18,7 +18,7 @@ from nmt.config.record import DocumentedRecord
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Split
-from nmt.decoding.model_search import ModelSearch
+from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.models.accounting import Flops
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.decoding.model_search import ModelSearch
 from nmt.decoding.search import Hypotheses
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.tensorflow_engine import ModelSearch
+from nmt.decoding.translation import SearchOptions
 from nmt.export.saved_model_text import TextDecoder, TextEncoder
 from nmt.models.base import Seq2SeqModel
 from nmt.models.weights import weight_name

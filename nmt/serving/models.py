@@ -9,10 +9,8 @@ from nmt.api import load
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
-from nmt.decoding.alignment import CrossAttention
 from nmt.decoding.exported import open_export
-from nmt.decoding.search_options import GREEDY, SearchOptions
-from nmt.decoding.translation import TextTranslator, Translation
+from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, TextTranslator, Translation
 from nmt.errors import ConflictError, DataError
 from nmt.extras import require
 from nmt.runs.directory import Run, find_run

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.translation import CrossAttention
 from nmt.serving.batching import Batcher
 from nmt.serving.languages import Detected, Detector, language_name
 from nmt.serving.markup import Markup

@@ -164,7 +164,7 @@ def _measure(
         measure_training,
         training_step,
     )
-    from nmt.decoding.model_search import ModelSearch
+    from nmt.decoding.tensorflow_engine import ModelSearch
     from nmt.models.build import build_model
     from nmt.models.registry import architecture_of
     from nmt.training.input_pipeline import InputPipeline

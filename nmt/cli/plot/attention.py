@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
 
-    from nmt.decoding.alignment import AttentionMaps
+    from nmt.decoding.translation import AttentionMaps
     from nmt.runs.directory import Run
 
 KINDS = {
@@ -128,15 +128,11 @@ def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> 
         NotFoundError: if there are no such weights.
     """
     from nmt.cli.commands.translate import warn
+    from nmt.decoding.translator import Translator
     from nmt.plotting.style import run_title
-    from nmt.runs.weights import WeightsFile, choose_epoch
-
-    weights = WeightsFile(run, choose_epoch(run, epoch))
-
-    from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
     from nmt.tokenizers.base import BOS
 
-    translator = Translator.load(run, weights=weights)
+    translator = Translator.open(run, epoch)
     name = repr(sentence[:60])
     if not translator.encode([sentence], [name])[0]:
         raise DataError(
@@ -144,14 +140,14 @@ def attend(run: "Run", sentence: str, epoch: str | None, target: str | None) -> 
             "another sentence."
         )
     if target is None:
-        [translation] = translator.translate([sentence], [name])
+        [translation] = translator.find_best([sentence], names=[name])
     else:
         translation = translator.given_translation(target)
         unknown = {name: translator.source.unknown(sentence), repr(target[:60]): translator.target.unknown(target)}
         for text, words in unknown.items():
             if words:
                 typer.echo(f"nmt: {text}: unknown to the model: {', '.join(words)}", err=True)
-    maps = translator.attention_maps(sentence, translation.ids)
+    maps = translator.attention_maps(sentence, translation)
     if target is None:
         warn([translation], [name])
     written = translator.target.pieces(translation.ids)
