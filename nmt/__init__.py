@@ -9,7 +9,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if TYPE_CHECKING:
     from nmt.api import load, prepare, train
-    from nmt.decoding.run_translator import RunTranslator
+    from nmt.decoding.translator import Translator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
 
@@ -19,7 +19,7 @@ __all__ = [
     "DataError",
     "NmtError",
     "NotFoundError",
-    "RunTranslator",
+    "Translator",
     "evaluate",
     "load",
     "prepare",
@@ -33,7 +33,7 @@ _MODULES = {
     "DataError": "nmt.errors",
     "NmtError": "nmt.errors",
     "NotFoundError": "nmt.errors",
-    "RunTranslator": "nmt.decoding.run_translator",
+    "Translator": "nmt.decoding.translator",
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",

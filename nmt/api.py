@@ -30,14 +30,12 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
-from nmt.decoding.export_translator import load_export
-from nmt.decoding.exported import CTRANSLATE2, check_backend
-from nmt.decoding.run_translator import RunTranslator
+from nmt.decoding.exported import CTRANSLATE2, check_backend, choose_export
+from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.extras import require
 from nmt.recipes.selection import fit, select
 from nmt.runs.directory import Run, find_run
-from nmt.runs.weights import WeightsFile, choose_epoch
 
 if TYPE_CHECKING:  # what loads TensorFlow
     from nmt.training.listeners import Listener
@@ -168,7 +166,7 @@ def load(
     decoding: DecodingConfig | Mapping[str, Any] | None = None,
     backend: str = "tensorflow",
     export: str | None = None,
-) -> RunTranslator:
+) -> Translator:
     """Return the translator of a run.
 
     Args:
@@ -180,7 +178,7 @@ def load(
 
     Raises:
         NmtError: for a backend or an export that does not fit.
-        NotFoundError: if the run or its weights do not exist.
+        NotFoundError: if the run, its weights, its export or CTranslate2 is missing.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
 
@@ -189,17 +187,16 @@ def load(
     ('base', 60)
     """
     check_backend(backend)
+    weights = None if epoch is None else str(epoch)
+    exported = None
     if backend == CTRANSLATE2 or export is not None:
-        name = run.name if isinstance(run, Run) else run
-        return load_export(name, None if epoch is None else str(epoch), decoding or {}, export)
-    chosen = run if isinstance(run, Run) else find_run(run)
+        _, exported = choose_export(run.name if isinstance(run, Run) else run, weights, export)
+        chosen = exported.run
+    else:
+        chosen = run if isinstance(run, Run) else find_run(run)
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
-    weights = WeightsFile(chosen, choose_epoch(chosen, None if epoch is None else str(epoch)))
-
-    from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
-
-    return RunTranslator(chosen, Translator.load(chosen, decoding=decoding, weights=weights))
+    return Translator.open_export(exported, decoding) if exported else Translator.open(chosen, weights, decoding)
 
 
 def _overrides(overrides: Overrides) -> list[str]:

@@ -21,7 +21,7 @@ from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.token_arrays import Split
 from nmt.decoding.exported import CTRANSLATE2, check_backend, find_export, find_exports
-from nmt.decoding.model_search import ModelSearch
+from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
 from nmt.models.registry import flops as flops_of
@@ -258,13 +258,13 @@ def measure_run(name: str, backends: list[str], turns: int, report: Callable[[st
         if CTRANSLATE2 in backends and not exports:
             find_export(run, CTRANSLATE2)  # raises a message
 
-    def count(found: list[list[Translation]]) -> dict[str, float]:
-        return {"sentences": len(found), "target_tokens": sum(len(best.ids) for best, *_ in found)}
+    def count(found: list[Translation]) -> dict[str, float]:
+        return {"sentences": len(found), "target_tokens": sum(len(translation.ids) for translation in found)}
 
     works = {}
     for engine, (precision, export) in engines.items():
         for kind, beams in BEAMS.items():
             decoding = {"beam_size": beams, "precision": precision}
-            translator = load(run, decoding=decoding, export=export).translator
-            works[f"{engine}, {kind}"] = Work(partial(translator.translate_n_best, texts), count)
+            translator = load(run, decoding=decoding, export=export)
+            works[f"{engine}, {kind}"] = Work(partial(translator.find_best, texts), count)
     return measure(works, turns, report)

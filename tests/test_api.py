@@ -10,7 +10,7 @@ from conftest import SMALLEST, nmt, small_pairs
 
 import nmt as package
 from nmt import api
-from nmt.decoding import run_translator
+from nmt.decoding import translator
 
 # --- examples ---------------------------------------------------------------------------------------------------------
 
@@ -34,17 +34,14 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
     runner = doctest.DocTestRunner()
     with_examples = set()
     failures: list[str] = []
-    found = [test for module in (api, run_translator) for test in finder.find(module, extraglobs={"nmt": package})]
+    found = [test for module in (api, translator) for test in finder.find(module, extraglobs={"nmt": package})]
     for test in found:
         if test.examples:
-            with_examples.add(test.name.removeprefix("nmt.api.").removeprefix("nmt.decoding.run_translator."))
+            with_examples.add(test.name.removeprefix("nmt.api.").removeprefix("nmt.decoding.translator."))
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
-    public = {"prepare", "load", "train"} | {
-        f"RunTranslator.{name}"
-        for name, member in vars(run_translator.RunTranslator).items()
-        if not name.startswith("_") and callable(member)
-    }
+    translations = ("translate", "translate_details", "translate_n_best", "score", "attention")
+    public = {"prepare", "load", "train", *(f"Translator.{name}" for name in translations)}
     assert public <= with_examples
 
 

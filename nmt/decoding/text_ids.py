@@ -11,9 +11,15 @@ from nmt.config.schema import Config
 from nmt.errors import DataError
 from nmt.tokenizers.base import EOS, Tokenizer
 
+EXPORTED = "use the run's weights, which have more positions than their export"
+
 
 def encode_sources(
-    tokenizer: Tokenizer, config: Config, texts: Sequence[str], names: Sequence[str] | None = None
+    tokenizer: Tokenizer,
+    config: Config,
+    texts: Sequence[str],
+    names: Sequence[str] | None = None,
+    positions: int | None = None,
 ) -> list[list[int]]:
     """Return the ids of raw sentences, without bos and eos.
 
@@ -22,32 +28,26 @@ def encode_sources(
         config: configuration of the run.
         texts: sentences.
         names: name of each sentence for error messages; None: "sentence 1", "sentence 2" ...
+        positions: most tokens, bos and eos included, that an export reads; None: as many as the model.
 
     Raises:
-        DataError: for a sentence longer than the model reads.
+        DataError: for a sentence longer than the model reads; names the first of them.
     """
     encoded = [tokenizer.encode(text) for text in texts]
-    check_lengths(config, encoded, names or [f"sentence {n}" for n in range(1, len(texts) + 1)])
-    return encoded
-
-
-def check_lengths(config: Config, encoded: Sequence[Sequence[int]], names: Sequence[str]) -> None:
-    """Refuse sentences that are longer than the model reads.
-
-    Raises:
-        DataError: names the first of them.
-    """
-    limit = config.model.limits.source
+    trained = config.model.limits.source
+    limit = min((bound for bound in (trained, positions) if bound is not None), default=None)
     if limit is None:
-        return
-    most = limit - 1 - int(config.model.reads_bos)
-    for ids, name in zip(encoded, names, strict=True):
-        if len(ids) > most:
-            needed = len(ids) + limit - most
+        return encoded
+    around = 1 + int(config.model.reads_bos)
+    for number, ids in enumerate(encoded):
+        if len(ids) + around > limit:
+            name = names[number] if names else f"sentence {number + 1}"
+            remedy = f"train with {config.model.settings_for_length(len(ids) + around)}"
             raise DataError(
-                f"Too long: {name} has {len(ids)} tokens. This model reads at most {most} tokens of source. Split "
-                f"the sentence, or train with {config.model.settings_for_length(needed)}."
+                f"Too long: {name} has {len(ids)} tokens. This model reads at most {limit - around} tokens of source. "
+                f"Split the sentence, or {remedy if limit == trained else EXPORTED}."
             )
+    return encoded
 
 
 def encode_prefix(tokenizer: Tokenizer, prefix: str) -> list[int]:
@@ -86,17 +86,19 @@ def encode_target(tokenizer: Tokenizer, config: Config, text: str) -> list[int]:
     return [*ids, EOS]
 
 
-def check_target_length(config: Config, tokens: int, name: str) -> None:
-    """Refuse a translation of N ``tokens``, eos not counted, that is longer than the model writes.
+def check_target_length(config: Config, tokens: int, name: str, positions: int | None = None) -> None:
+    """Refuse a translation of N ``tokens``, eos not counted, that is longer than the model, or its export, writes.
 
     Raises:
         DataError: with the name of the translation.
     """
-    limit = config.model.limits.target
+    trained = config.model.limits.target
+    limit = min((bound for bound in (trained, positions) if bound is not None), default=None)
     if limit is not None and tokens + 1 > limit:
+        remedy = f"train with {config.model.settings_for_length(tokens + 1)}"
         raise DataError(
             f"Too long: {name} has {tokens} tokens. This model writes at most {limit - 1} tokens. Give a shorter one, "
-            f"or train with {config.model.settings_for_length(tokens + 1)}."
+            f"or {remedy if limit == trained else EXPORTED}."
         )
 
 

@@ -1,13 +1,77 @@
-"""A translation, and the interface of everything that translates. Loads no TensorFlow."""
+"""What translators take and return, and the interface of the engines behind them. Loads no TensorFlow.
 
-from typing import NamedTuple, Protocol
+Shapes: T target length, S source length, both in tokens.
+"""
+
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
-from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.search_options import GREEDY, SearchOptions
-from nmt.runs.metrics import WeightsId
-from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.base import BOS, EOS
+
+
+class SearchOptions(NamedTuple):
+    """Kind of search; its numbers are in the decoding section of the configuration."""
+
+    sampled: bool = False
+    """Whether tokens are drawn instead of searched for."""
+    n_best: int = 1
+    """Number of hypotheses for each sentence; more than one need beam search."""
+    scored: bool = False
+    """Whether scores are wanted."""
+
+
+GREEDY = SearchOptions()
+
+
+class Hypothesis(NamedTuple):
+    """Target token ids that a search found for a sentence."""
+
+    ids: list[int]
+    """T ids from the first word on, with eos if the model ended the translation."""
+    score: float
+    """Log-probability, with the penalties of beam search; 0 where scores were not asked for."""
+
+
+class Engine(Protocol):
+    """Computes with a trained model: ids in, ids out. Batches and threads are its own matter.
+
+    Several threads may use it.
+
+    Source ids are without bos and eos, target ids without bos and with eos.
+    """
+
+    positions: int | None
+    """Most tokens of a sentence, bos and eos included, where they are fewer than the model's own; else None."""
+
+    @property
+    def precision(self) -> str:
+        """Number format that the layers compute in."""
+
+    def search(
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+    ) -> list[list[Hypothesis]]:
+        """Return at most ``options.n_best`` hypotheses of each of B sentences, the best first; none of an empty one.
+
+        Args:
+            rows: source ids of B sentences.
+            limits: most tokens of each hypothesis, eos included: int32 [B].
+            options: kind of search.
+            prefix: ids that every hypothesis begins with.
+        """
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+        """Return log P(target | source), natural, eos included, of each pair."""
+
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
+        """Return the decoder's attention to each source with its bos and eos: float32 [layers, heads, T, S] each.
+
+        None for a model without attention.
+        """
+
+    def reconfigured(self, decoding: DecodingConfig) -> Self:
+        """Return an engine of the same weights with other settings of decoding, prepared for many calls."""
 
 
 class Translation(NamedTuple):
@@ -24,48 +88,39 @@ class Translation(NamedTuple):
     """Log-probability, with the penalties of beam search; None where scores were not asked for."""
 
 
-class TextTranslator(Protocol):
-    """A trained model with its tokenizers, on any engine: raw text in, raw text out. Several threads may use it."""
+class CrossAttention(NamedTuple):
+    """Cross-attention of the decoder on a sentence and its translation."""
 
-    source: Tokenizer
-    target: Tokenizer
-    config: Config
-    """Configuration of the run, with the settings of decoding that are in force."""
-    epoch: WeightsId
-    """Weights in use."""
+    source: list[int]
+    """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
+    target: list[int]
+    """T ids, without bos."""
+    weights: np.ndarray
+    """Attention of each target token to each source token: float32 [layers, heads, T, S]."""
 
-    @property
-    def precision(self) -> str:
-        """Number format that the model computes in."""
+    def alignment(self) -> list[tuple[int, int]]:
+        """Return pairs (i, j) from 0: the source token i with the most attention of each target token j.
 
-    def translate_n_best(
-        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
-    ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each raw sentence, the best first.
-
-        Args:
-            texts: sentences.
-            names: name of each sentence for error messages, such as "line 7".
-            options: kind of search.
-            prefix: beginning of every translation, raw text.
-
-        Raises:
-            DataError: for a sentence longer than the model reads, and for a prefix with unknown words.
+        The attention is that of the last layer, averaged over its heads. Tokens bos and eos have no alignment.
         """
+        words = [place for place, id_ in enumerate(self.source) if id_ not in (BOS, EOS)]
+        if not words:
+            return []
+        aligned = self.weights[-1].mean(axis=0)[:, words].argmax(axis=1)
+        return [(int(i), j) for j, (i, id_) in enumerate(zip(aligned, self.target, strict=True)) if id_ != EOS]
 
-    def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
-        """Return log P(target | source), natural, eos included, of each pair of raw sentences.
 
-        Raises:
-            DataError: for a sentence longer than the model reads.
-        """
+class AttentionMaps(NamedTuple):
+    """All attention of a model on a sentence and its translation."""
 
-    def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
-        """Return the cross-attention of the decoder on these translations of raw sentences.
-
-        Raises:
-            DataError: for a model without attention.
-        """
-
-    def reconfigured(self, decoding: DecodingConfig) -> "TextTranslator":
-        """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
+    source: list[int]
+    """S ids as the encoder reads them: with eos, and with bos if the model reads it."""
+    target: list[int]
+    """T ids as the decoder writes them, without bos. It reads bos and the first T - 1 of them."""
+    encoder: np.ndarray | None
+    """Attention of each source token to each of them: float32 [layers, heads, S, S]; None without self-attention."""
+    decoder: np.ndarray | None
+    """Attention of each token that the decoder reads to each of them, 0 above the diagonal: float32 [layers, heads, T,
+    T]; None without self-attention."""
+    cross: np.ndarray
+    """Attention of each target token, as it is written, to each source token: float32 [layers, heads, T, S]."""

@@ -1,23 +1,16 @@
-"""Translation from text to text, with the files of a run directory alone.
+"""Translation from text to text, with the files of a run directory or of an export alone.
 
-Shapes: B batch, S source length, T target length, n translations of a sentence.
+TensorFlow is loaded by ``Translator.open``, CTranslate2 by ``Translator.open_export``.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 
 import numpy as np
 
-from nmt import runtime
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.data.batch_plan import length_batches, pad_rows
-from nmt.data.token_arrays import Sequences
-from nmt.decoding.alignment import AttentionMaps, CrossAttention
-from nmt.decoding.model_search import FEW_STEPS, ModelSearch
-from nmt.decoding.search_options import GREEDY, SearchOptions
+from nmt.decoding.exported import ExportedModel
 from nmt.decoding.text_ids import (
-    check_lengths,
     check_target_length,
     encode_prefix,
     encode_sources,
@@ -25,205 +18,262 @@ from nmt.decoding.text_ids import (
     max_lengths,
     unknown_words,
 )
-from nmt.decoding.translation import Translation
-from nmt.errors import DataError
-from nmt.models.base import Seq2SeqModel
-from nmt.models.build import build_model
-from nmt.models.registry import count_weights
+from nmt.decoding.translation import GREEDY, AttentionMaps, CrossAttention, Engine, SearchOptions, Translation
+from nmt.errors import DataError, NmtError
+from nmt.extras import require
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.runtime import tf
-from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
-
-MOST_AT_ONCE = 8
-"""Batches that are translated at the same time, for their memory."""
 
 
 class Translator:
-    """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it."""
+    """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it.
+
+    ``nmt.load`` makes it. Shapes: T target length, S source length, both in tokens.
+    """
 
     def __init__(
         self,
-        model: Seq2SeqModel,
+        engine: Engine,
         source: Tokenizer,
         target: Tokenizer,
         config: Config,
         epoch: WeightsId,
-        few_steps: int = FEW_STEPS,
+        run: Run | None = None,
     ) -> None:
-        """Take the parts; ``load`` reads them from a run. A search of at most ``few_steps`` steps is not compiled."""
-        self.model, self.source, self.target, self.config, self.epoch = model, source, target, config, epoch
-        self._few_steps = few_steps
-        self.search = ModelSearch(model, config.decoding)
-
-    @property
-    def precision(self) -> str:
-        """Number format that the layers compute in."""
-        return str(self.model.compute_dtype)
+        """Take the parts; ``open`` and ``open_export`` read them from disk."""
+        self.engine, self.source, self.target, self.config = engine, source, target, config
+        self.run = run
+        """Run directory that it was opened from; that of an export has no weights."""
+        self.epoch = epoch
+        """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
 
     @classmethod
-    def load(
-        cls,
-        run: Run,
-        epoch: str | None = None,
-        decoding: DecodingConfig | None = None,
-        weights: WeightsFile | None = None,
-    ) -> "Translator":
-        """Return the translator of a run.
+    def open(cls, run: Run, epoch: str | None = None, decoding: DecodingConfig | None = None) -> "Translator":
+        """Return the translator of a run, which computes in TensorFlow.
 
         Args:
             run: a run with weights.
             epoch: weights to use: the number of an epoch, "last", "best" or "average"; by default the average if the
                 run has one, else the best.
             decoding: settings of search instead of the run's own.
-            weights: the file of these weights, if reading it has begun.
 
         Raises:
             NotFoundError: if there are no such weights.
             DataError: if a part of the run is damaged.
         """
-        weights = weights or WeightsFile(run, choose_epoch(run, epoch))
-        config = run.config()
-        if decoding is not None:
-            config = config.model_copy(update={"decoding": decoding})
-        source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
-        # A configuration that asks for a giant model is refused before the model is built.
-        weights.check_size(count_weights(config.model, {"source": source.size, "target": target.size}))
-        precision = runtime.resolve_precision(config.decoding.precision)
-        model = build_model(config.model, source.size, target.size, precision, trained=True)
-        weights.load(model)
-        return cls(model, source, target, config, weights.epoch)
+        weights = WeightsFile(run, choose_epoch(run, epoch))
+        config, source, target = _parts(run, decoding)
+
+        from nmt.decoding.tensorflow_engine import (  # noqa: PLC0415 - TensorFlow starts while the weights are read
+            TensorFlowEngine,
+        )
+
+        engine = TensorFlowEngine.load(config, source.size, target.size, weights)
+        return cls(engine, source, target, config, weights.epoch, run)
+
+    @classmethod
+    def open_export(cls, exported: ExportedModel, decoding: DecodingConfig | None = None) -> "Translator":
+        """Return the translator of an export to CTranslate2; ``decoding`` replaces the settings of its run.
+
+        Raises:
+            NotFoundError: if CTranslate2 is not installed.
+            DataError: if a part of the export is damaged.
+        """
+        require("fast", "ctranslate2")
+        config, source, target = _parts(exported.run, decoding)
+
+        from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
+
+        engine = CTranslate2Engine(exported.folder, config, exported.description.positions)
+        return cls(engine, source, target, config, exported.description.epoch, exported.run)
 
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
-        """Return a translator of the same weights with other settings of decoding, which compiles every search."""
+        """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
-        return Translator(self.model, self.source, self.target, config, self.epoch, few_steps=0)
+        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch, self.run)
+
+    @property
+    def precision(self) -> str:
+        """Number format that the layers compute in."""
+        return self.engine.precision
 
     def translate(
-        self,
-        texts: list[str],
-        names: list[str] | None = None,
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-    ) -> list[Translation]:
-        """Return the translations of raw sentences, in their order; that of an empty sentence is empty.
+        self, texts: Sequence[str], *, prefix: str = "", sample: bool = False, names: Sequence[str] | None = None
+    ) -> list[str]:
+        """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
 
         Args:
             texts: sentences.
-            names: name of each sentence for error messages, such as "line 7".
-            options: kind of search.
-            prefix: beginning of every translation, raw text.
+            prefix: text that every translation begins with.
+            sample: draw words by their probabilities, instead of searching for the most probable translation.
+            names: name of each sentence in error messages, such as "line 7".
 
         Raises:
-            DataError: for a sentence longer than the model reads, and for a prefix with unknown words.
+            DataError: if a sentence exceeds the learned positions, or the prefix has an unknown word.
+
+        >>> nmt.load("base").translate(["im thirsty"])
+        ['ich bin durstig']
         """
-        return [n_best[0] for n_best in self.translate_n_best(texts, names, options, prefix)]
+        return [translation.text for translation in self.find_best(texts, SearchOptions(sample), prefix, names)]
+
+    def translate_details(
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str = "",
+        sample: bool = False,
+        names: Sequence[str] | None = None,
+        scored: bool = True,
+    ) -> list[Translation]:
+        """Return the translations of raw sentences with their scores, token ids and unknown words.
+
+        Args, Raises: as for ``translate``, and
+            scored: compute the scores. They are None otherwise.
+
+        >>> [details] = nmt.load("base").translate_details(["im thirsty xylophone"])
+        >>> details.unknown, details.score < 0
+        (['xylophone'], True)
+        """
+        return self.find_best(texts, SearchOptions(sample, scored=scored), prefix, names)
 
     def translate_n_best(
-        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
+        self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
     ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each sentence, the best first.
+        """Return the ``n`` best translations of each raw sentence with their scores, best first.
 
-        Args, raises: as of ``translate``.
+        A sentence with fewer translations than ``n`` has all of them.
+
+        Args, Raises: as for ``translate``, and
+            NmtError: if ``n`` exceeds the beam size.
+
+        >>> translator = nmt.load("base", decoding={"beam_size": 5})
+        >>> [[best, second]] = translator.translate_n_best(["im thirsty"], 2)
+        >>> best.text, best.score > second.score
+        ('ich bin durstig', True)
+        """
+        if n > (beams := self.config.decoding.beam_size):
+            raise NmtError(
+                f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
+            )
+        return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names)
+
+    def find_best(
+        self,
+        texts: Sequence[str],
+        options: SearchOptions = GREEDY,
+        prefix: str = "",
+        names: Sequence[str] | None = None,
+    ) -> list[Translation]:
+        """Return the best translation of each raw sentence by a kind of search. Args, Raises: as for ``translate``."""
+        return [translations[0] for translations in self.find(texts, options, prefix, names)]
+
+    def find(
+        self,
+        texts: Sequence[str],
+        options: SearchOptions = GREEDY,
+        prefix: str = "",
+        names: Sequence[str] | None = None,
+    ) -> list[list[Translation]]:
+        """Return at most ``options.n_best`` translations of each raw sentence, the best first.
+
+        Args, Raises: as for ``translate``.
         """
         encoded = self.encode(texts, names)
         unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
         forced = encode_prefix(self.target, prefix)
-        found = [[Translation("", words, True, [], 0.0 if options.scored else None)] for words in unknown]
-        batches = [(batch, self._rows(encoded, batch)) for batch in self._batches(encoded)]
-        limits = [max_lengths(self.config, (source != PAD).sum(axis=1), len(forced)) for _, source in batches]
-        compiled = sum(int(limit.max()) for limit in limits) > self._few_steps
+        lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
+        limits = max_lengths(self.config, lengths, len(forced))
+        if self.engine.positions is not None:
+            limits = np.minimum(limits, self.engine.positions)
+        found = self.engine.search(encoded, limits, options, forced)
+        scored = options.scored
+        return [
+            [
+                Translation(self.target.decode(ids), words, EOS in ids, ids, score if scored else None)
+                for ids, score in hypotheses
+            ]
+            or [Translation("", words, True, [], 0.0 if scored else None)]  # of an empty sentence
+            for words, hypotheses in zip(unknown, found, strict=True)
+        ]
 
-        def search(number: int) -> tuple[np.ndarray, np.ndarray]:
-            batch, source = batches[number]
-            hypotheses = self.search.find(
-                source, limits[number], options, prefix=forced, compiled=compiled, numbers=batch
-            )
-            return hypotheses.tokens.numpy(), hypotheses.scores.numpy()
+    def encode(self, texts: Sequence[str], names: Sequence[str] | None = None) -> list[list[int]]:
+        """Return the ids of raw sentences, without bos and eos. Args, Raises: as for ``translate``."""
+        if isinstance(texts, str):
+            raise TypeError(f"a list of sentences is needed, such as [{texts[:40]!r}]; received a string")
+        return encode_sources(self.source, self.config, texts, names, self.engine.positions)
 
-        results = _at_once(search, len(batches)) if compiled else map(search, range(len(batches)))
-        for (batch, _), (tokens, scores) in zip(batches, results, strict=True):
-            for index, rows, values in zip(batch, tokens, scores, strict=True):
-                found[index] = [
-                    self._translation(row, unknown[index], value if options.scored else None)
-                    for row, value in zip(rows.tolist(), values.tolist(), strict=True)
-                    if value > float("-inf")
-                ]
-        return found
-
-    def encode(self, texts: list[str], names: list[str] | None = None) -> list[list[int]]:
-        """Return the ids of raw sentences. Args, raises: as of ``translate``."""
-        return encode_sources(self.source, self.config, texts, names)
-
-    def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
-        """Return log P(target | source), natural, eos included, of each pair of raw sentences.
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None
+    ) -> list[float]:
+        """Return log P(target | source) of each pair of raw sentences, natural logarithm, eos included.
 
         Raises:
-            DataError: for a sentence longer than the model reads, or a translation longer than it writes.
+            DataError: if a source or a target exceeds the learned positions.
+            ValueError: if there are more sources than targets, or fewer.
+
+        >>> good, bad = nmt.load("base").score(["im thirsty"] * 2, ["ich bin durstig", "sieben"])
+        >>> 0 > good > bad
+        True
         """
-        encoded = [self.source.encode(text) for text in sources]
+        if len(sources) != len(targets):
+            raise ValueError(f"received {len(sources)} sources and {len(targets)} targets")
+        names = names or [f"pair {number}" for number in range(1, len(sources) + 1)]
+        encoded = self.encode(sources, names)
         translations = [[*self.target.encode(text), EOS] for text in targets]
-        names = names or [f"pair {n}" for n in range(1, len(sources) + 1)]
-        check_lengths(self.config, encoded, names)
         for ids, name in zip(translations, names, strict=True):
-            check_target_length(self.config, len(ids) - 1, f"the translation of {name}")
-        scores = np.zeros(len(sources))
-        lengths = [source + target for source, target in zip(encoded, translations, strict=True)]
-        for batch in self._batches(lengths):
-            source, target = self._rows(encoded, batch), _padded([translations[index] for index in batch])
-            scores[batch] = self._log_probabilities(tf.constant(source), tf.constant(target)).numpy()
-        return scores.tolist()
+            check_target_length(self.config, len(ids) - 1, f"the translation of {name}", self.engine.positions)
+        return self.engine.score(encoded, translations)
 
-    def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
-        """Return the cross-attention of the decoder on these translations of raw sentences.
+    def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
+        """Return the decoder's attention to the source while it writes translations of raw sentences.
+
+        Each has weights, float32 [layers, heads, T, S], and ``alignment()``, pairs (source token, target token). Of an
+        export they are the mean over the heads of the last layer, [1, 1, T, S].
+
+        Raises:
+            DataError: for a model without attention.
+
+        >>> translator = nmt.load("base")
+        >>> [attention] = translator.attention(["im thirsty"], translator.translate_details(["im thirsty"]))
+        >>> attention.weights.shape
+        (1, 4, 4, 4)
+        >>> attention.alignment()
+        [(0, 0), (0, 1), (1, 2)]
+        """
+        encoded, targets = self.encode(sources), [translation.ids for translation in translations]
+        found = self.engine.cross_attention(encoded, targets)
+        if found is None:
+            raise self._no_attention()
+        bos = [BOS] if self.config.model.reads_bos else []
+        return [
+            CrossAttention([*bos, *ids, EOS], target, weights)
+            for ids, target, weights in zip(encoded, targets, found, strict=True)
+        ]
+
+    def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:
+        """Return all attention of the model on a raw sentence with a word at least and a translation of it.
+
+        The translator is one of a run, not of an export.
 
         Raises:
             DataError: for a model without attention.
         """
-        encoded = [self.source.encode(text) for text in sources]
-        targets = [translation.ids for translation in translations]
-        found = [CrossAttention([], [], np.zeros([1, 1, 0, 0], np.float32)) for _ in sources]
-        for batch in self._batches(targets):
-            source, target = self._rows(encoded, batch), _padded([targets[index] for index in batch])
-            shifted = tf.pad(tf.constant(target)[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
-            weights = self._present(self.model.cross_attention(tf.constant(source), shifted))
-            for row, index in enumerate(batch):
-                ids, length = [id_ for id_ in source[row].tolist() if id_ != PAD], len(targets[index])
-                found[index] = CrossAttention(ids, targets[index], weights[:, :, row, :length, : len(ids)])
+        from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
+
+        assert isinstance(self.engine, TensorFlowEngine)
+        found = self.engine.attention_maps(self.source.encode(source), translation.ids)
+        if found is None:
+            raise self._no_attention()
         return found
 
-    def attention_maps(self, source: str, target: list[int]) -> AttentionMaps:
-        """Return all attention of the model on a raw sentence and the ids of a translation of it.
-
-        Args:
-            source: sentence with a word at least.
-            target: T ids from the first word on, such as ``Translation.ids``, at least one.
-
-        Raises:
-            DataError: for a model without attention.
-        """
-        read = self._rows([self.source.encode(source)], [0])
-        shifted = tf.constant([[BOS, *target[:-1]]], tf.int32)
-        weights = self.model.attention_weights(tf.constant(read), shifted)
-        encoder, decoder = (
-            None if part is None else part.numpy()[:, :, 0] for part in (weights.encoder, weights.decoder)
+    def _no_attention(self) -> DataError:
+        return DataError(
+            f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and figures "
+            "of attention need it. Choose a run whose model has attention."
         )
-        return AttentionMaps(read[0].tolist(), target, encoder, decoder, self._present(weights.cross)[:, :, 0])
-
-    def _present(self, weights: tf.Tensor | None) -> np.ndarray:
-        """Return cross-attention weights as an array.
-
-        Raises:
-            DataError: if there are none.
-        """
-        if weights is None:
-            raise DataError(
-                f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and "
-                "figures of attention need it. Choose a run whose model has attention."
-            )
-        return np.asarray(weights)
 
     def given_translation(self, text: str) -> Translation:
         """Return a raw translation that a person wrote as one that the model finished; ``unknown`` is empty.
@@ -233,48 +283,11 @@ class Translator:
         """
         return Translation(text, [], True, encode_target(self.target, self.config, text))
 
-    def _translation(self, row: list[int], unknown: list[str], score: float | None) -> Translation:
-        ids = [id_ for id_ in row if id_ != PAD]
-        return Translation(self.target.decode(ids), unknown, EOS in ids, ids, score)
 
-    def _batches(self, encoded: list[list[int]]) -> Iterator[list[int]]:
-        """Yield indices of the sentences with words, those of like length together."""
-        for batch in length_batches([len(ids) for ids in encoded], self.config.decoding.batch_size):
-            yield batch.tolist()
-
-    def _rows(self, encoded: list[list[int]], batch: list[int]) -> np.ndarray:
-        """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
-        rows = Sequences.from_rows([encoded[index] for index in batch], self.source.size)
-        return pad_rows(rows, np.arange(len(batch)), bos=self.config.model.reads_bos)
-
-    def _log_probabilities(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Source [B, S] and target [B, T] to eos, int32 -> log P float32 [B]."""
-        whole = tf.pad(target, [[0, 0], [1, 0]], constant_values=BOS)
-        states, expected = self.model.teacher_forcing(source, whole, remove_padding=False)
-        logits = tf.cast(self.model.output_projection().logits(states), tf.float32)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits)
-        return -tf.reduce_sum(tf.where(tf.not_equal(expected, PAD), losses, 0.0), axis=1)
-
-
-def _at_once(search: Callable[[int], tuple[np.ndarray, np.ndarray]], count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the results of searches 0 .. count - 1, on CPUs as many at once as there are cores.
-
-    A search has many small operations, which one core computes as fast as two; two searches fill both.
-    """
-    threads = 1 if runtime.GPUS else min(count, runtime.threads(), MOST_AT_ONCE)
-    if threads < 2:
-        return [search(number) for number in range(count)]
-    pool = ThreadPoolExecutor(threads, "translate")
-    try:
-        # The last batch has the longest sentences; begun first, it is not waited for alone.
-        return [*pool.map(search, reversed(range(count)))][::-1]
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _padded(rows: list[list[int]]) -> np.ndarray:
-    """Return rows of ids padded to the longest: int32 [B, T]."""
-    padded = np.full([len(rows), max(map(len, rows))], PAD, np.int32)
-    for line, row in zip(padded, rows, strict=True):
-        line[: len(row)] = row
-    return padded
+def _parts(run: Run, decoding: DecodingConfig | None) -> tuple[Config, Tokenizer, Tokenizer]:
+    """Return the configuration of a run, with other settings of decoding unless None, and its tokenizers."""
+    config = run.config()
+    if decoding is not None:
+        config = config.model_copy(update={"decoding": decoding})
+    source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
+    return config, source, target

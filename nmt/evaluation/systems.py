@@ -11,7 +11,8 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
-from nmt.decoding.translation import TextTranslator, Translation
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.evaluation.result import System
 from nmt.evaluation.test_set import EvaluationSet
 from nmt.extras import require
@@ -108,18 +109,13 @@ def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int]
         NotFoundError: if the weights are missing.
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
-    translator: TextTranslator
     if system.exported is not None:
-        from nmt.decoding.ctranslate2_translator import CTranslate2Translator  # noqa: PLC0415 - an extra
-
         batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
-        translator = CTranslate2Translator.load(system.exported, system.decoding)
+        translator = Translator.open_export(system.exported, system.decoding)
         decoding = system.decoding
     else:
-        from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
-
         batches = BATCHES_PER_CALL
-        translator = Translator.load(system.run, system.epoch, system.decoding)
+        translator = Translator.open(system.run, system.epoch, system.decoding)
         decoding = system.decoding.model_copy(update={"precision": translator.precision})
     started = time.perf_counter()
     translations = _translate_all(translator, test_set, report, batches)
@@ -141,7 +137,7 @@ def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int]
 
 
 def _translate_all(
-    translator: TextTranslator, test_set: EvaluationSet, report: Callable[[int], None], batches: int
+    translator: Translator, test_set: EvaluationSet, report: Callable[[int], None], batches: int
 ) -> list[Translation]:
     """Translate all sources, a number of batches a call, shortest first: batches of like length have least padding."""
     sources = test_set.sources or []
@@ -154,7 +150,7 @@ def _translate_all(
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
         texts = [sources[index] for index in indices]
-        translated = translator.translate_n_best(texts, names)
-        translations |= {index: n_best[0] for index, n_best in zip(indices, translated, strict=True)}
+        translated = translator.find_best(texts, names=names)
+        translations |= dict(zip(indices, translated, strict=True))
         report(len(translations))
     return [translations[index] for index in range(len(sources))]

@@ -9,6 +9,7 @@ from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translator import Translator
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
@@ -37,18 +38,18 @@ class ValidationDecoder:
         decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
-        self._translator: Translator | None = None
+        self._engine: TensorFlowEngine | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
         """Translate with weights; ``check`` is called every ``TURNS`` batches, and may raise to break off."""
         if not self.sources:
             return DecodedValidation()
-        if self._translator is None:  # at first use: it takes as much memory as the weights
-            source, target = self.dataset.tokenizers()
+        source, target = self.dataset.tokenizers()
+        if self._engine is None:  # at first use: it takes as much memory as the weights
             model = build_model(self.config.model, source.size, target.size, "float32", trained=True)
-            self._translator = Translator(model, source, target, self.config, 0)
-        set_weights(self._translator.model, weights)
-        translations = self._translate(self._translator, check)
+            self._engine = TensorFlowEngine(model, self.config)
+        set_weights(self._engine.model, weights)
+        translations = self._translate(Translator(self._engine, source, target, self.config, 0), check)
         bleu = chrf = None
         if self.scored:
             scored, references = translations[: self.scored], [self.references[: self.scored]]
@@ -68,7 +69,7 @@ class ValidationDecoder:
         found: list[str] = []
         for turn in range(0, -(-len(batches) // self.workers.count), TURNS):
             indices = itertools.chain(*own[turn : turn + TURNS])
-            found += [one.text for one in translator.translate([self.sources[index] for index in indices])]
+            found += translator.translate([self.sources[index] for index in indices])
             check()
         translations = [""] * len(self.sources)
         for rank, texts in enumerate(self.workers.gather_texts(found)):

@@ -12,6 +12,7 @@ import numpy as np
 from nmt.config.transformer import TransformerConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
+from nmt.decoding.translator import Translator
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
@@ -72,12 +73,12 @@ class CTranslate2Exporter(Exporter):
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with CTranslate2, in the number format of the export."""
-        from nmt.decoding.ctranslate2_translator import CTranslate2Translator  # noqa: PLC0415 - an extra
+        from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
         decoding = model.config.decoding.model_copy(update={"beam_size": 1})
         config = model.config.model_copy(update={"decoding": decoding})
-        translator = CTranslate2Translator(folder, model.source, model.target, config, model.epoch)
-        return [n_best[0].text for n_best in translator.translate_n_best(texts)]
+        engine = CTranslate2Engine(folder, config)
+        return Translator(engine, model.source, model.target, config, model.epoch).translate(texts)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""

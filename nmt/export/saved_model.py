@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
-from nmt.decoding.model_search import ModelSearch
 from nmt.decoding.search import Hypotheses
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.decoding.text_ids import encode_sources
+from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece

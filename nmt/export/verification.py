@@ -54,8 +54,7 @@ def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: 
 def translate_ourselves(model: TrainedModel, sources: list[str]) -> list[str]:
     """Return our own translations, greedy and in float32."""
     decoding = model.config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
-    translator = Translator.load(model.run, str(model.epoch), decoding)
-    return [translation.text for translation in translator.translate(sources)]
+    return Translator.open(model.run, str(model.epoch), decoding).translate(sources)
 
 
 def compare(

@@ -12,6 +12,7 @@ from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
+from nmt.runs.weights import WeightsFile
 from nmt.tokenizers.base import FIRST_WORD, SPECIAL_PIECES, Tokenizer
 
 MOST_PAIRS = 20_000
@@ -85,10 +86,11 @@ def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target:
 
 def _count(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
     """Return the target tokens that attend to each source token, and all target tokens, with their numbers."""
-    from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
+    from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
     from nmt.runtime import tf  # noqa: PLC0415
 
-    network = Translator.load(model.run, str(model.epoch)).model
+    weights = WeightsFile(model.run, model.epoch)
+    network = TensorFlowEngine.load(model.config, model.source.size, model.target.size, weights).model
     spec = tf.TensorSpec([None, None], tf.int32)
 
     @tf.function(input_signature=[spec, spec], autograph=False)

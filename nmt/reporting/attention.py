@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.reporting.charts import attention_figure
 from nmt.runs.directory import Run
@@ -61,16 +62,14 @@ def draw_attention(
 
 
 def _maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
-    from nmt.decoding.translator import Translator  # noqa: PLC0415 - it loads TensorFlow
-
-    translator = Translator.load(run)
+    translator = Translator.open(run)
     for text in texts:
         if not translator.source.encode(text):
             raise SentenceError(
                 f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. A map of attention "
                 "needs a word at least. Give another sentence."
             )
-    translations = translator.translate(texts, [repr(text[:60]) for text in texts])
+    translations = translator.find_best(texts, names=[repr(text[:60]) for text in texts])
     attentions = translator.attention(texts, translations)
     for text, translation, attention in zip(texts, translations, attentions, strict=True):
         source, target = translator.source.pieces(attention.source), translator.target.pieces(attention.target)

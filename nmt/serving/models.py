@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
-from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.search_options import GREEDY, SearchOptions
-from nmt.decoding.translation import TextTranslator, Translation
+from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
@@ -52,7 +51,7 @@ class Found(NamedTuple):
 class ServedModel:
     """A model with the searches of the service, compiled at start. Computes in a single thread at a time."""
 
-    def __init__(self, pair: Pair, translator: TextTranslator, description: str, max_alternatives: int) -> None:
+    def __init__(self, pair: Pair, translator: Translator, description: str, max_alternatives: int) -> None:
         """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""
         self.pair, self.description = pair, description
         decoding, n_best = translator.config.decoding, max_alternatives + 1
@@ -60,7 +59,7 @@ class ServedModel:
         if n_best > decoding.beam_size:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator = best
-        self._searches: dict[Search, tuple[TextTranslator, SearchOptions]] = {
+        self._searches: dict[Search, tuple[Translator, SearchOptions]] = {
             Search.BEST: (best, GREEDY),
             Search.SCORED: (best, SearchOptions(scored=True)),
             Search.ALTERNATIVES: (wide, SearchOptions(n_best=n_best, scored=True)),
@@ -98,7 +97,7 @@ class ServedModel:
             attention: for each sentence, whether its attention is wanted; empty: for none.
         """
         translator, options = self._searches[search]
-        n_best = translator.translate_n_best(list(texts), options=options)
+        n_best = translator.find(texts, options)
         wanted = [
             index for index, is_wanted in enumerate(attention)
             if is_wanted and self._has_attention and n_best[index][0].ids
@@ -136,8 +135,9 @@ def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], ma
     """
     export = name if name is not None and "/" in name else None
     loaded = load(None if export else name, epoch, decoding=settings, export=export)
+    assert loaded.run is not None
     languages = read_manifest(loaded.run.dataset_path).languages
     weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
     description = f"{f'export {export}' if export else f'run {loaded.run.name}'}, {weights}"
     pair = Pair(languages["source"], languages["target"])
-    return ServedModel(pair, loaded.translator, description, max_alternatives)
+    return ServedModel(pair, loaded, description, max_alternatives)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from nmt.data.languages import language_name
-from nmt.decoding.alignment import CrossAttention
+from nmt.decoding.translation import CrossAttention
 from nmt.errors import ConflictError
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector

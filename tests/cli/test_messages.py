@@ -387,7 +387,7 @@ $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
 $ nmt train --config base.yaml --run new --set training.batch_size=auto  => A batch depends on the configuration alone
 & nmt.training.state.TrainState.step = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
-& nmt.decoding.model_search.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
+& nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
 $ nmt translate 'im thirsty'  => A batch of sentences is translated at once and must fit
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space

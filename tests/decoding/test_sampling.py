@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from nmt import runtime
 from nmt.config.decoding import DecodingConfig
 from nmt.config.model import TransformerConfig
-from nmt.decoding.model_search import ModelSearch
 from nmt.decoding.sampling import step_search
 from nmt.decoding.search import SearchLimits, SpecialIds
+from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf

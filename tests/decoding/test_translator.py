@@ -12,9 +12,8 @@ from conftest import MakeRun, small_pairs
 
 from nmt import runtime
 from nmt.config.loading import change_decoding
-from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.model_search import FEW_STEPS
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.tensorflow_engine import FEW_STEPS, TensorFlowEngine
+from nmt.decoding.translation import CrossAttention, SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.runs.directory import Run
@@ -23,7 +22,7 @@ from nmt.tokenizers.base import BOS, EOS
 
 @pytest.fixture(scope="module")
 def translator(trained_project: Path) -> Translator:
-    return Translator.load(Run(trained_project / "checkpoints" / "base"))
+    return Translator.open(Run(trained_project / "checkpoints" / "base"))
 
 
 SENTENCES = ["im one", "im two three four", "one", "im seven six five four three two one", "im thirsty", "two two"]
@@ -32,14 +31,15 @@ SENTENCES = ["im one", "im two three four", "one", "im seven six five four three
 def test_sentences_are_translated_as_alone_and_come_back_in_order(translator: Translator) -> None:
     many = [*SENTENCES, *(f"im {source.split()[1]}" for source, _ in small_pairs(300))]
     assert len(many) > translator.config.decoding.batch_size
-    alone = {text: translator.translate([text])[0] for text in set(many)}
-    assert translator.translate(many) == [alone[text] for text in many]
+    alone = {text: translator.find_best([text])[0] for text in set(many)}
+    assert translator.find_best(many) == [alone[text] for text in many]
 
 
 def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
     """The same model, searched otherwise; with ``few_steps`` 0 every search is compiled."""
     config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
-    return Translator(translator.model, translator.source, translator.target, config, translator.epoch, few_steps)
+    engine = TensorFlowEngine(translator.engine.model, config, few_steps)  # type: ignore[attr-defined]
+    return Translator(engine, translator.source, translator.target, config, translator.epoch)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings
 )
 def test_neither_batches_nor_compilation_change_what_is_found(translator: Translator, how: SearchOptions) -> None:
     settings = {"beam_size": 3 if how.n_best > 1 else 1, "temperature": 2.0, "coverage_penalty": 0.2}
-    together = with_settings(translator, 10**6, **settings).translate_n_best(SENTENCES, options=how)
-    in_parts = with_settings(translator, 0, **settings, batch_size=2).translate_n_best(SENTENCES, options=how)
+    together = with_settings(translator, 10**6, **settings).find(SENTENCES, how)
+    in_parts = with_settings(translator, 0, **settings, batch_size=2).find(SENTENCES, how)
     for one, other in zip(together, in_parts, strict=True):
         assert [each._replace(score=None) for each in one] == [each._replace(score=None) for each in other]
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
@@ -59,20 +59,17 @@ def test_neither_batches_nor_compilation_change_what_is_found(translator: Transl
 
 
 def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
-    texts, how = ["im one two"] * 6, SearchOptions(sampled=True)
+    texts = ["im one two"] * 6
     first, again, other = (
-        [one.text for one in with_settings(translator, seed=seed, temperature=3.0).translate(texts, options=how)]
-        for seed in (1, 1, 2)
+        with_settings(translator, seed=seed, temperature=3.0).translate(texts, sample=True) for seed in (1, 1, 2)
     )
     assert first == again != other
     assert len({*first}) > 1, "equal sentences with other numbers are drawn apart"
-    greedily = [one.text for one in translator.translate(texts)]
-    only_the_likeliest = with_settings(translator, top_k=1)
-    assert [one.text for one in only_the_likeliest.translate(texts, options=how)] == greedily
+    assert with_settings(translator, top_k=1).translate(texts, sample=True) == translator.translate(texts)
 
 
 def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: Translator) -> None:
-    found = zip(SENTENCES, translator.translate(SENTENCES, options=SearchOptions(scored=True)), strict=True)
+    found = zip(SENTENCES, translator.translate_details(SENTENCES), strict=True)
     texts, translations, scores = zip(
         *[(text, one.text, one.score) for text, one in found if one.finished], strict=True
     )
@@ -83,14 +80,14 @@ def test_the_score_of_what_was_found_is_that_of_the_pair_when_given(translator: 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_prefix_begins_every_translation(translator: Translator, beam_size: int) -> None:
     chosen = with_settings(translator, beam_size=beam_size)
-    assert all(one.text.startswith("sieben sechs") for one in chosen.translate(SENTENCES, prefix="sieben sechs"))
+    assert all(one.startswith("sieben sechs") for one in chosen.translate(SENTENCES, prefix="sieben sechs"))
     with pytest.raises(DataError, match=r"'sieben hundert' has the word 'hundert'"):
         chosen.translate(SENTENCES, prefix="sieben hundert")
 
 
 def test_attention_has_a_weight_for_every_pair_of_tokens_and_gives_an_alignment(translator: Translator) -> None:
     texts = ["im one two three", "", "one"]
-    found = translator.translate(texts)
+    found = translator.find_best(texts)
     first, empty, last = translator.attention(texts, found)
     shape = (translator.config.model.decoder_layers, translator.config.model.heads)
     assert first.weights.shape == (*shape, len(found[0].ids), 6)  # bos, four words, eos
@@ -114,7 +111,7 @@ def test_alignment_is_where_the_last_layer_looks_most_besides_bos_and_eos() -> N
 
 
 def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> None:
-    first, empty, punctuation = translator.translate(["im one", "", "?!"])
+    first, empty, punctuation = translator.find_best(["im one", "", "?!"])
     assert first.text
     assert (empty.text, empty.finished) == (punctuation.text, punctuation.finished) == ("", True)
     assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "what disappears is named"
@@ -122,14 +119,14 @@ def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> N
 
 
 def test_the_names_of_special_ids_are_ordinary_unknown_words(translator: Translator) -> None:
-    (translation,) = translator.translate(["<eos> <pad> <bos> im one"])
+    (translation,) = translator.find_best(["<eos> <pad> <bos> im one"])
     assert translation.unknown == ["eos", "pad", "bos"]
     assert translation.text
 
 
 def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> None:
     settings = translator.config.decoding
-    for text, found in zip(SENTENCES, translator.translate(SENTENCES), strict=True):
+    for text, found in zip(SENTENCES, translator.find_best(SENTENCES), strict=True):
         tokens = len(text.split()) + 2
         limit = int(settings.max_length_ratio * tokens) + settings.max_length_extra
         assert len(found.text.split()) <= limit
@@ -137,11 +134,11 @@ def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> 
 
 
 def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun) -> None:
-    translator = Translator.load(make_run("word", positions="learned", max_positions=8))
+    translator = Translator.open(make_run("word", positions="learned", max_positions=8))
     longest = "one two three four five six"  # with bos and eos: 8 positions
     assert len(translator.translate([longest])) == 1
     with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
-        translator.translate(["one", f"{longest} seven"], ["input.txt, line 1", "input.txt, line 2"])
+        translator.translate(["one", f"{longest} seven"], names=["input.txt, line 1", "input.txt, line 2"])
     eins = " ".join(["eins"] * 7)  # with bos: 8 positions
     assert translator.score(["one"], [eins])[0] < 0
     with pytest.raises(DataError, match=r"translation of pair 2 has 8 tokens\. This model writes at most 7 tokens"):
@@ -152,12 +149,12 @@ def test_several_threads_translate_as_a_single_one(translator: Translator) -> No
     """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of search."""
     kinds = [SearchOptions(), SearchOptions(scored=True), SearchOptions(sampled=True)] * 2
     texts = [SENTENCES[number % 3 :] for number in range(len(kinds))]
-    expected = [translator.translate(part, options=kind) for part, kind in zip(texts, kinds, strict=True)]
+    expected = [translator.find_best(part, kind) for part, kind in zip(texts, kinds, strict=True)]
     fresh = with_settings(translator, 0)
     with ThreadPoolExecutor(len(kinds)) as threads:
-        found = list(threads.map(lambda job: fresh.translate(job[0], options=job[1]), zip(texts, kinds, strict=True)))
+        found = list(threads.map(lambda job: fresh.find_best(*job), zip(texts, kinds, strict=True)))
     assert found == expected
-    assert len(fresh.search._compiled) == 3
+    assert len(fresh.engine.model_search._compiled) == 3
 
 
 @pytest.mark.parametrize("how", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)
@@ -165,7 +162,7 @@ def test_batches_at_once_give_what_they_give_in_turn(
     translator: Translator, how: SearchOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = with_settings(translator, 0, beam_size=how.n_best, batch_size=2)
-    searching, most, lock, find = 0, 0, threading.Lock(), own.search.find
+    searching, most, lock, find = 0, 0, threading.Lock(), own.engine.model_search.find
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         nonlocal searching, most
@@ -179,12 +176,12 @@ def test_batches_at_once_give_what_they_give_in_turn(
             with lock:
                 searching -= 1
 
-    own.search.find = counted  # type: ignore[method-assign]
+    own.engine.model_search.find = counted  # type: ignore[method-assign]
     found = []
     for threads in (1, 2, 3):
         most = 0
         monkeypatch.setattr(runtime, "threads", lambda threads=threads: threads)
-        found.append(own.translate_n_best(SENTENCES * 3, options=how))
+        found.append(own.find(SENTENCES * 3, how))
         assert most == threads
     assert found[0] == found[1] == found[2]
 
@@ -192,6 +189,6 @@ def test_batches_at_once_give_what_they_give_in_turn(
 def test_an_error_in_one_of_several_batches_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "threads", lambda: 2)
     own = with_settings(translator, 0)
-    monkeypatch.setattr(own.search, "find", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(own.engine.model_search, "find", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         own.translate([source for source, _ in small_pairs(300)])

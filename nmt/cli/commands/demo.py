@@ -53,8 +53,8 @@ def _show_chain() -> None:
 
     sources, references = (read_lines(dataset.text("test", side)) for side in ("source", "target"))
     typer.echo(f"\nTranslating the {len(sources)} test sentences, none of which is in training. The first of them:")
-    translator = Translator.load(run)
-    translations = [translation.text for translation in translator.translate(sources)]
+    translator = Translator.open(run)
+    translations = translator.translate(sources)
     width = max(len(source) for source in sources[:SHOWN])
     for source, translation, reference in list(zip(sources, translations, references, strict=True))[:SHOWN]:
         verdict = "" if translation == reference else f"   (reference: {reference})"
@@ -64,7 +64,7 @@ def _show_chain() -> None:
     typer.echo(
         f"\n{correct} of {len(sources)} translations equal the reference word for word; BLEU {score:.1f} ({signature})"
     )
-    typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0].text}")
+    typer.echo(f"im thirsty  ->  {translator.translate(['im thirsty'])[0]}")
     _draw_losses(run)
 
 
@@ -85,14 +85,14 @@ def _repeat_lesson() -> None:
 
     losses = {epoch.epoch: epoch for epoch in run.epochs()}
     for number in (epoch for epoch in chain.LESSON_EPOCHS if epoch in run.weights_epochs):
-        translator = Translator.load(run, str(number))
+        translator = Translator.open(run, str(number))
         typer.echo(
             f"\nEpoch {number}: training loss {losses[number].train_loss:.3f}, validation loss "
             f"{losses[number].validation_loss:.3f}"
         )
         sentences = chain.LESSON_SENTENCES
         for sentence, translation in zip(sentences, translator.translate([*sentences]), strict=True):
-            typer.echo(f"  {sentence}  ->  {translation.text}   (reference: {sentences[sentence]})")
+            typer.echo(f"  {sentence}  ->  {translation}   (reference: {sentences[sentence]})")
     _draw_losses(run)
 
 

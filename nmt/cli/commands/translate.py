@@ -28,8 +28,8 @@ from nmt.cli.options import (
 from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.decoding.run_translator import RunTranslator
     from nmt.decoding.translation import Translation
+    from nmt.decoding.translator import Translator
 
 
 def translate(
@@ -132,10 +132,8 @@ def translate(
         nmt translate --backend ctranslate2 "im thirsty"
         paste letters.en letters.out | nmt translate --score
     """
-    from nmt.config.loading import change_decoding
-    from nmt.decoding.export_translator import load_export
-    from nmt.decoding.run_translator import check_n_best
-    from nmt.runs.directory import find_run
+    from nmt.api import load
+    from nmt.decoding.exported import CTRANSLATE2
 
     settings: dict[str, Any] = {
         "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
@@ -145,18 +143,8 @@ def translate(
     _refuse_contradictions(settings, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
     texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
-    if translates_with_export(backend, export, precision):
-        translator = load_export(run, epoch, settings, export)
-        if n_best is not None:
-            check_n_best(n_best, translator.translator.config.decoding)
-    else:
-        from nmt.api import load
-
-        chosen = find_run(run)
-        decoding = change_decoding(chosen.config().decoding, settings)
-        if n_best is not None:
-            check_n_best(n_best, decoding)
-        translator = load(chosen, epoch, decoding=decoding)
+    engine = CTRANSLATE2 if translates_with_export(backend, export, precision) else "tensorflow"
+    translator = load(run, epoch, decoding=settings, backend=engine, export=export)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")
@@ -227,7 +215,7 @@ def _pair(line: str, name: str) -> tuple[str, str]:
 
 
 def _print(
-    translator: "RunTranslator", texts: list[str], found: "list[list[Translation]]", *, numbered: bool, aligned: bool
+    translator: "Translator", texts: list[str], found: "list[list[Translation]]", *, numbered: bool, aligned: bool
 ) -> None:
     """Print translations as lines, with columns for the sentence number, the score and the alignment."""
     from nmt.storage.text import as_cell

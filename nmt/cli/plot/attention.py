@@ -9,7 +9,7 @@ from nmt.cli.plot.drawing import OutputOption, drawing
 from nmt.errors import DataError, NotFoundError
 
 if TYPE_CHECKING:
-    from nmt.decoding.alignment import AttentionMaps
+    from nmt.decoding.translation import AttentionMaps
     from nmt.runs.directory import Run
 
 KINDS = {
@@ -134,15 +134,11 @@ def _attend(
         NotFoundError: if there are no such weights.
     """
     from nmt.cli.commands.translate import warn
+    from nmt.decoding.translator import Translator
     from nmt.plotting.style import run_title
-    from nmt.runs.weights import WeightsFile, choose_epoch
-
-    weights = WeightsFile(run, choose_epoch(run, epoch))
-
-    from nmt.decoding.translator import Translator  # TensorFlow starts while the weights are read
     from nmt.tokenizers.base import BOS
 
-    translator = Translator.load(run, weights=weights)
+    translator = Translator.open(run, epoch)
     name = repr(sentence[:60])
     if not translator.encode([sentence], [name])[0]:
         raise DataError(
@@ -152,7 +148,7 @@ def _attend(
     of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
     details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
     if target is None:
-        [translation] = translator.translate([sentence], [name])
+        [translation] = translator.find_best([sentence], names=[name])
     else:
         translation = translator.given_translation(target)
         details += f"{SEPARATOR}translation given"
@@ -160,7 +156,7 @@ def _attend(
         for text, words in unknown.items():
             if words:
                 typer.echo(f"nmt: {text}: unknown to the model: {', '.join(words)}", err=True)
-    maps = translator.attention_maps(sentence, translation.ids)
+    maps = translator.attention_maps(sentence, translation)
     if target is None:
         warn([translation], [name])
     written = translator.target.pieces(translation.ids)

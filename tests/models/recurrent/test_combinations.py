@@ -12,8 +12,8 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.model import RecurrentConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
-from nmt.decoding.model_search import IDS, ModelSearch
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.tensorflow_engine import IDS, ModelSearch
+from nmt.decoding.translation import SearchOptions
 from nmt.models.weights import weights_of
 from nmt.runtime import tf
 from nmt.training.optimization.accumulators import Sums

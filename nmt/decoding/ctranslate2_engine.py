@@ -1,0 +1,184 @@
+"""Engine of CTranslate2: computes with an exported model, without TensorFlow.
+
+Shapes: B sentences, S source length, T target length.
+"""
+
+import copy
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+
+from nmt.config.decoding import DecodingConfig
+from nmt.config.schema import Config
+from nmt.data.batch_plan import length_batches
+from nmt.decoding.exported import VOCABULARY_MAP
+from nmt.decoding.translation import Hypothesis, SearchOptions
+from nmt.errors import DataError
+from nmt.storage.json_file import read_json
+from nmt.tokenizers.base import EOS, UNK
+
+SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "source", "target"))
+
+
+class CTranslate2Engine:
+    """An exported model. See ``nmt.decoding.translation.Engine``."""
+
+    def __init__(self, folder: Path, config: Config, positions: int | None = None) -> None:
+        """Load the model.
+
+        Args:
+            folder: CTranslate2 model directory.
+            config: configuration of the run, with the settings of decoding to use.
+            positions: most tokens of a sentence that the export reads; None: any number.
+
+        Raises:
+            DataError: if CTranslate2 cannot load the model.
+        """
+        self.config, self.positions = config, positions
+        names = (SHARED, SHARED) if (folder / SHARED).exists() else (SOURCE, TARGET)
+        self._source_tokens, self._target_tokens = (read_json(folder / name, "A vocabulary") for name in names)
+        self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
+        self._folder, self._has_map = folder, (folder / VOCABULARY_MAP).exists()
+        # Several batches at a time, each on a core: that is faster than a batch on all cores.
+        self._engine = self._load(_cores())
+
+    def _load(self, batches: int) -> ctranslate2.Translator:
+        """Return an engine that translates a number of batches at a time."""
+        try:
+            return ctranslate2.Translator(str(self._folder), inter_threads=batches, intra_threads=1)
+        except (RuntimeError, ValueError, IndexError, MemoryError) as error:
+            raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
+
+    def reconfigured(self, decoding: DecodingConfig) -> "CTranslate2Engine":
+        """Return an engine of the same loaded model with other settings of decoding."""
+        engine = copy.copy(self)
+        engine.config = self.config.model_copy(update={"decoding": decoding})
+        return engine
+
+    @property
+    def precision(self) -> str:
+        """Number format that CTranslate2 computes in."""
+        return str(self._engine.compute_type)
+
+    def search(
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+    ) -> list[list[Hypothesis]]:
+        """See ``nmt.decoding.translation.Engine``.
+
+        What sampling draws depends on the seed and on all sentences of the call.
+        """
+        found: list[list[Hypothesis]] = [[] for _ in rows]
+        settings = self._settings(options)
+        batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
+        engine = self._engine
+        if options.sampled:
+            # A seed holds for threads that start after it, and each thread draws its own numbers.
+            ctranslate2.set_random_seed(self.config.decoding.seed)
+            engine = self._load(1)
+        running = [
+            engine.translate_batch(
+                [self._pieces(rows[index]) for index in batch],
+                [[self._target_tokens[id_] for id_ in prefix]] * len(batch) if prefix else None,
+                max_decoding_length=int(limits[batch].max()),
+                min_decoding_length=0,
+                max_input_length=0,
+                use_vmap=self._has_map,
+                return_end_token=True,
+                return_scores=True,
+                asynchronous=True,
+                **settings,
+            )
+            for batch in batches
+        ]
+        for batch, results in zip(batches, running, strict=True):
+            for index, pending in zip(batch, results, strict=True):
+                result = pending.result()
+                hypotheses = self._ranked(zip(result.hypotheses, result.scores, strict=True), options)
+                found[index] = [
+                    Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
+                    for tokens, score in hypotheses[: options.n_best]
+                ]
+        return found
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+        """See ``nmt.decoding.translation.Engine``. CTranslate2 adds eos."""
+        results = self._engine.score_batch(
+            [self._pieces(ids) for ids in sources],
+            [[self._target_tokens[id_] for id_ in ids[:-1]] for ids in targets],
+            max_batch_size=self.config.decoding.batch_size,
+            max_input_length=0,
+        )
+        return [float(sum(result.log_probs)) for result in results]
+
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
+        """Return the mean over the heads of the decoder's last layer: float32 [1, 1, T, S] each.
+
+        CTranslate2 leaves out the attention to bos and eos, which is 0 here.
+        """
+        bos = int(self.config.model.reads_bos)
+        found = []
+        for ids, target in zip(sources, targets, strict=True):
+            words = [id_ for id_ in target if id_ != EOS]
+            weights = np.zeros([1, 1, len(target), bos + len(ids) + 1], np.float32)
+            if ids and words:
+                [result] = self._engine.translate_batch(
+                    [self._pieces(ids)],
+                    [[self._target_tokens[id_] for id_ in words]],
+                    beam_size=1,
+                    max_decoding_length=len(words) + 1,
+                    min_decoding_length=0,
+                    max_input_length=0,
+                    return_attention=True,
+                    return_end_token=True,
+                )
+                rows = np.array(result.attention[0], np.float32)[: len(target)]
+                weights[0, 0, : len(rows), bos : bos + len(ids)] = rows
+            found.append(weights)
+        return found
+
+    def _batch_size(self, rows: list[list[int]]) -> int:
+        """Return the sentences of a batch: at most the configured ones, and a batch for each core."""
+        sentences = sum(bool(ids) for ids in rows)
+        return max(1, min(self.config.decoding.batch_size, -(-sentences // _cores())))
+
+    def _settings(self, options: SearchOptions) -> dict[str, Any]:
+        """Return the keyword arguments of CTranslate2 for a kind of search."""
+        config = self.config.decoding
+        if options.sampled:
+            return {
+                "beam_size": 1, "sampling_topk": config.top_k, "sampling_topp": config.top_p,
+                "sampling_temperature": config.temperature, "length_penalty": 0,
+            }  # fmt: skip
+        if config.beam_size == 1:
+            return {"beam_size": 1, "length_penalty": 0}
+        return {
+            "beam_size": config.beam_size, "num_hypotheses": config.beam_size,
+            "length_penalty": config.length_penalty, "coverage_penalty": config.coverage_penalty,
+        }  # fmt: skip
+
+    def _ranked(
+        self, hypotheses: Iterable[tuple[list[str], float]], options: SearchOptions
+    ) -> list[tuple[list[str], float]]:
+        """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
+
+        CTranslate2 divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha (Wu et al. 2016, equation
+        14). With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
+        """
+        config = self.config.decoding
+        if options.sampled or config.beam_size == 1 or config.coverage_penalty:
+            return list(hypotheses)
+        alpha = config.length_penalty
+        scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
+        return sorted(scored, key=lambda hypothesis: -hypothesis[1])
+
+    def _pieces(self, ids: list[int]) -> list[str]:
+        return [self._source_tokens[id_] for id_ in ids]
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

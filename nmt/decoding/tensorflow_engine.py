@@ -1,0 +1,276 @@
+"""Engine of TensorFlow: a model computes batches of ids, compiled where that pays, as many at once as there are cores.
+
+Shapes: B sentences, K beams of each, S source length, P length of forced prefixes, T longest limit or target length.
+"""
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from nmt import runtime
+from nmt.config.decoding import DecodingConfig
+from nmt.config.schema import Config
+from nmt.data.batch_plan import length_batches
+from nmt.decoding.beam import beam_search
+from nmt.decoding.sampling import sample, step_search
+from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds
+from nmt.decoding.translation import GREEDY, AttentionMaps, Hypothesis, SearchOptions
+from nmt.models.base import Seq2SeqModel
+from nmt.models.build import build_model
+from nmt.models.registry import count_weights
+from nmt.runs.weights import WeightsFile
+from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
+
+IDS = SpecialIds(PAD, BOS, EOS)
+FEW_STEPS = 25
+"""Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
+MOST_AT_ONCE = 8
+"""Batches that are computed at the same time, for their memory."""
+
+
+class ModelState(NamedTuple):
+    """Search state of a model: the encoder's output, which all beams share, and the decoder's state."""
+
+    encoded: Any
+    """``EncoderOutput`` of B sentences."""
+    decoder: Any
+    """``DecoderState`` of K beams of each."""
+
+    def reorder(self, parents: tf.Tensor) -> "ModelState":
+        """See ``nmt.decoding.search.SearchState``."""
+        return self._replace(decoder=self.decoder.reorder(parents))
+
+    def select(self, rows: tf.Tensor) -> "ModelState":
+        """See ``nmt.decoding.search.SearchState``."""
+        return ModelState(self.encoded.select(rows), self.decoder.select(rows))
+
+
+class ModelSearch:
+    """Search with a model by the settings of a decoding section. Several threads may use it."""
+
+    def __init__(self, model: Seq2SeqModel, config: DecodingConfig) -> None:
+        """Take the model, whose weights may change later, and the settings."""
+        self.model, self.config = model, config
+        self._compiled: dict[tuple[SearchOptions, bool], Callable[..., Hypotheses]] = {}
+        self._compiling = threading.Lock()
+
+    def find(
+        self,
+        source: np.ndarray,
+        max_lengths: np.ndarray,
+        options: SearchOptions = GREEDY,
+        *,
+        prefix: list[int] | None = None,
+        numbers: list[int] | None = None,
+        compiled: bool = True,
+    ) -> Hypotheses:
+        """Return the hypotheses of B sentences.
+
+        Args:
+            source: int32 [B, S].
+            max_lengths: most tokens of each hypothesis, eos included: int32 [B].
+            options: kind of search.
+            prefix: ids that every hypothesis begins with.
+            numbers: number of each sentence, which decides with the seed what sampling draws; 0 .. B - 1 by default.
+            compiled: whether to compile the search, which pays for more than ``FEW_STEPS`` steps.
+        """
+        random = np.zeros([len(source), 0], np.float32)
+        if options.sampled:
+            seed, count = self.config.seed, int(max_lengths.max())
+            random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
+        prefixes = np.tile(np.array([prefix or []], np.int32), [len(source), 1])
+        search = self._search_function(options, bool(prefix), compiled=compiled)
+        return search(*(tf.constant(array) for array in (source, max_lengths, prefixes, random)))
+
+    def _search_function(self, options: SearchOptions, prefixed: bool, *, compiled: bool) -> Callable[..., Hypotheses]:
+        search = functools.partial(self.search, options, prefixed)
+        if not compiled:
+            return search
+        rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+        signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
+        with self._compiling:
+            if (options, prefixed) not in self._compiled:
+                # Nothing in it is for autograph to convert.
+                self._compiled[options, prefixed] = tf.function(search, input_signature=signature, autograph=False)
+            return self._compiled[options, prefixed]
+
+    def search(
+        self,
+        options: SearchOptions,
+        prefixed: bool,
+        source: tf.Tensor,
+        max_lengths: tf.Tensor,
+        prefixes: tf.Tensor,
+        random: tf.Tensor,
+    ) -> Hypotheses:
+        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T].
+
+        ``find`` calls it eagerly or compiled; an export traces it.
+        """
+        config = self.config
+        limits = SearchLimits(max_lengths, prefixes if prefixed else None)
+        beams = 1 if options.sampled else config.beam_size
+        covering = config.coverage_penalty > 0 and beams > 1
+        encoded = self.model.encode(source)
+        state = ModelState(encoded, self.model.initial_state(encoded, beams))
+
+        def step(tokens: tf.Tensor, state: ModelState) -> tuple[tf.Tensor, tf.Tensor | None, ModelState]:
+            output = self.model.step(tokens, state.encoded, state.decoder, attention=covering)
+            return output.logits, output.attention, state._replace(decoder=output.state)
+
+        if options.sampled:
+            return sample(
+                step, state, limits, IDS, random,
+                temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, scored=options.scored,
+            )  # fmt: skip
+        if beams == 1:
+            return step_search(step, state, limits, IDS, scored=options.scored)
+        words = tf.reduce_all(tf.not_equal(source[..., tf.newaxis], [PAD, BOS, EOS]), axis=-1)
+        return beam_search(
+            step, state, limits, IDS, beams=beams, n_best=options.n_best, alpha=config.length_penalty,
+            beta=config.coverage_penalty, covered=words,
+        )  # fmt: skip
+
+
+def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
+    """Return numbers from [0, 1) that depend on the seed and the number of a sentence alone: float32 [count]."""
+    generator = np.random.Generator(np.random.Philox(key=[seed, number]))
+    return generator.random(count, dtype=np.float32)
+
+
+class TensorFlowEngine:
+    """A model with its searches. See ``nmt.decoding.translation.Engine``."""
+
+    positions: int | None = None
+
+    def __init__(self, model: Seq2SeqModel, config: Config, few_steps: int = FEW_STEPS) -> None:
+        """Take the model and the configuration of its run. A search of at most ``few_steps`` steps is not compiled."""
+        self.model, self.config, self._few_steps = model, config, few_steps
+        self.model_search = ModelSearch(model, config.decoding)
+
+    @classmethod
+    def load(cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile) -> Self:
+        """Return the engine of saved weights, of a model for vocabularies of this many ids.
+
+        Raises:
+            NotFoundError: if the file of weights does not exist.
+            DataError: if it is damaged, or of another model.
+        """
+        # A configuration that asks for a giant model is refused before the model is built.
+        weights.check_size(count_weights(config.model, {"source": source_vocabulary, "target": target_vocabulary}))
+        precision = runtime.resolve_precision(config.decoding.precision)
+        model = build_model(config.model, source_vocabulary, target_vocabulary, precision, trained=True)
+        weights.load(model)
+        return cls(model, config)
+
+    def reconfigured(self, decoding: DecodingConfig) -> "TensorFlowEngine":
+        """Return an engine of the same weights with other settings of decoding, which compiles every search."""
+        return TensorFlowEngine(self.model, self.config.model_copy(update={"decoding": decoding}), few_steps=0)
+
+    @property
+    def precision(self) -> str:
+        """Number format that the layers compute in."""
+        return str(self.model.compute_dtype)
+
+    def search(
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+    ) -> list[list[Hypothesis]]:
+        """See ``nmt.decoding.translation.Engine``."""
+        batches = list(self._batches(rows))
+        compiled = sum(int(limits[batch].max()) for batch in batches) > self._few_steps
+
+        def search(batch: list[int]) -> tuple[list[list[list[int]]], list[list[float]]]:
+            hypotheses = self.model_search.find(
+                self._sources(rows, batch), limits[batch], options, prefix=prefix, compiled=compiled, numbers=batch
+            )
+            return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
+
+        found: list[list[Hypothesis]] = [[] for _ in rows]
+        for batch, (tokens, scores) in zip(
+            batches, _at_once(search, batches) if compiled else map(search, batches), strict=True
+        ):
+            for index, ids, values in zip(batch, tokens, scores, strict=True):
+                found[index] = [
+                    Hypothesis([id_ for id_ in row if id_ != PAD], value)
+                    for row, value in zip(ids, values, strict=True)
+                    if value > float("-inf")
+                ]
+        return found
+
+    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+        """See ``nmt.decoding.translation.Engine``."""
+        scores = np.zeros(len(sources))
+        for batch in self._batches([source + target for source, target in zip(sources, targets, strict=True)]):
+            source, target = self._sources(sources, batch), _padded([[BOS, *targets[index]] for index in batch])
+            states, expected = self.model.teacher_forcing(
+                tf.constant(source), tf.constant(target), remove_padding=False
+            )
+            logits = tf.cast(self.model.output_projection().logits(states), tf.float32)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits)
+            scores[batch] = -tf.reduce_sum(tf.where(tf.not_equal(expected, PAD), losses, 0.0), axis=1).numpy()
+        return scores.tolist()
+
+    def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
+        """See ``nmt.decoding.translation.Engine``."""
+        around = 1 + int(self.config.model.reads_bos)
+        found = [np.zeros([1, 1, 0, len(source) + around], np.float32) for source in sources]  # of an empty target
+        for batch in self._batches(targets):
+            source, shifted = self._sources(sources, batch), _padded([[BOS, *targets[index][:-1]] for index in batch])
+            weights = self.model.cross_attention(tf.constant(source), tf.constant(shifted))
+            if weights is None:
+                return None
+            for row, index in enumerate(batch):
+                length = len(targets[index]), len(sources[index]) + around
+                found[index] = np.asarray(weights)[:, :, row, : length[0], : length[1]]
+        return found
+
+    def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
+        """Return all attention on a sentence and at least one target token; None for a model without attention."""
+        [read] = self._sources([source], [0])
+        weights = self.model.attention_weights(
+            tf.constant(read[np.newaxis]), tf.constant([[BOS, *target[:-1]]], tf.int32)
+        )
+        encoder, decoder, cross = (
+            None if part is None else part.numpy()[:, :, 0]
+            for part in (weights.encoder, weights.decoder, weights.cross)
+        )
+        return None if cross is None else AttentionMaps(read.tolist(), target, encoder, decoder, cross)
+
+    def _batches(self, rows: list[list[int]]) -> Iterator[list[int]]:
+        """Yield indices of the rows that are not empty, those of like length together."""
+        for batch in length_batches([len(ids) for ids in rows], self.config.decoding.batch_size):
+            yield batch.tolist()
+
+    def _sources(self, rows: list[list[int]], batch: list[int]) -> np.ndarray:
+        """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
+        bos = [BOS] if self.config.model.reads_bos else []
+        return _padded([[*bos, *rows[index], EOS] for index in batch])
+
+
+def _at_once(search: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:
+    """Return the results of the searches of all batches, on CPUs as many at once as there are cores.
+
+    A search has many small operations, which one core computes as fast as two; two searches fill both.
+    """
+    threads = 1 if runtime.GPUS else min(len(batches), runtime.threads(), MOST_AT_ONCE)
+    if threads < 2:
+        return [search(batch) for batch in batches]
+    pool = ThreadPoolExecutor(threads, "translate")
+    try:
+        # The last batch has the longest sentences; begun first, it is not waited for alone.
+        return [*pool.map(search, reversed(batches))][::-1]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _padded(rows: list[list[int]]) -> np.ndarray:
+    """Return rows of ids padded to the longest: int32 [B, T]."""
+    padded = np.full([len(rows), max(map(len, rows))], PAD, np.int32)
+    for line, row in zip(padded, rows, strict=True):
+        line[: len(row)] = row
+    return padded
