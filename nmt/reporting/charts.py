@@ -90,8 +90,8 @@ def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequenc
 
 
 def _small_figure(width: float) -> Figure:
-    figure = empty_figure(HEIGHT)
-    figure.set_figwidth(width)
+    figure = empty_figure()
+    figure.set_size_inches(width, HEIGHT)
     return figure
 
 
