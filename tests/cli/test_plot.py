@@ -11,8 +11,7 @@ from conftest import run_nmt
 from matplotlib.figure import Figure
 
 import nmt
-from nmt.decoding.alignment import AttentionMaps
-from nmt.decoding.translation import Translation
+from nmt.decoding.translation import AttentionMaps, Translation
 from nmt.decoding.translator import Translator
 from nmt.plotting import figures
 from nmt.runs.directory import Run, find_run
@@ -46,7 +45,7 @@ Draw = Callable[..., Figure]
 @pytest.fixture(scope="module", autouse=True)
 def models_loaded_once() -> Iterator[None]:
     """Keep each model that a command loads for the next command, which saves seconds."""
-    load = Translator.load
+    load = Translator.open
     loaded: dict[object, Translator] = {}
 
     def load_once(run: Run, epoch: str | None = None, **options: Any) -> Translator:
@@ -56,7 +55,7 @@ def models_loaded_once() -> Iterator[None]:
         return loaded[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Translator, "load", load_once)
+        patch.setattr(Translator, "open", load_once)
         yield
 
 
@@ -144,7 +143,7 @@ def test_a_given_translation_is_read_word_by_word(plot: Plot) -> None:
     assert labels(figure)[0] == ["ich", "<unk>", "drei", "</s>"]
     assert details(figure).split()[-7:] == ["·", "weights:", "epoch", "1", "·", "translation", "given"]
     translator = nmt.load("deep", 1)
-    ids = [*translator.translator.target.encode("ich xylophon drei"), EOS]
+    ids = [*translator.target.encode("ich xylophon drei"), EOS]
     [attention] = translator.attention([SENTENCE], [Translation("", [], True, ids)])
     np.testing.assert_allclose(weights, attention.weights[-1].mean(axis=0), rtol=1e-4, atol=1e-6)
 
@@ -154,9 +153,9 @@ def maps(runs: Path) -> AttentionMaps:
     """Return the attention of run "deep" on the sentence and its translation."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(runs)
-        translator = Translator.load(find_run("deep"))
-    [found] = translator.translate([SENTENCE])
-    return translator.attention_maps(SENTENCE, found.ids)
+        translator = Translator.open(find_run("deep"))
+    [found] = translator.find_best([SENTENCE])
+    return translator.attention_maps(SENTENCE, found)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])

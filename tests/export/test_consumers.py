@@ -82,13 +82,13 @@ def found(learned: Run) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", ["ctranslate2", "huggingface"])
 def test_greedy_search_finds_what_nmt_finds(learned: Run, found: dict[str, list[str]], name: str) -> None:
-    assert found[name] == [translation.text for translation in Translator.load(learned).translate(TEXTS)]
+    assert found[name] == Translator.open(learned).translate(TEXTS)
 
 
 def test_argos_translate_finds_what_nmt_finds_with_its_beam_and_penalty(
     learned: Run, found: dict[str, list[str]]
 ) -> None:
     decoding = learned.config().decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.2})
-    ours = [translation.text for translation in Translator.load(learned, None, decoding).translate(TEXTS)]
+    ours = Translator.open(learned, None, decoding).translate(TEXTS)
     assert found["argos"] == ours
     assert ours[1] == "ich bin durstig schön"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from conftest import MakeRun
 
-from nmt.decoding.ctranslate2_translator import CTranslate2Translator
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
@@ -43,7 +43,7 @@ SLOW: list[Variant] = [
 ]
 
 
-Pair = tuple[Translator, CTranslate2Translator]
+Pair = tuple[Translator, Translator]
 
 
 def exported(run: Run, folder: Path) -> Pair:
@@ -51,9 +51,8 @@ def exported(run: Run, folder: Path) -> Pair:
     model, exporter = TrainedModel.of(run, None), CTranslate2Exporter()
     exporter.check(model)
     exporter.write(model, folder)
-    positions = exporter.positions(model)
-    theirs = CTranslate2Translator(folder, model.source, model.target, model.config, model.epoch, positions)
-    return Translator.load(run), theirs
+    engine = CTranslate2Engine(folder, model.config, exporter.positions(model))
+    return Translator.open(run), Translator(engine, model.source, model.target, model.config, model.epoch)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +75,7 @@ def expected_scores(translator: Translator, sources: list[str], targets: list[st
         bos = [BOS] if translator.config.model.reads_bos else []
         ids = tf.constant([[*bos, *translator.source.encode(source), EOS]])
         whole = tf.constant([[BOS, *translator.target.encode(target), EOS]])
-        logits = translator.model(ids, whole[:, :-1]).numpy()[0].astype(np.float64)
+        logits = translator.engine.model(ids, whole[:, :-1]).numpy()[0].astype(np.float64)
         logits[:, [PAD, BOS]] = -np.inf
         chosen = logits[np.arange(len(logits)), whole.numpy()[0, 1:]]
         found.append(float((chosen - np.log(np.exp(logits).sum(axis=1))).sum()))
@@ -90,7 +89,7 @@ def expected_scores(translator: Translator, sources: list[str], targets: list[st
 )
 def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, tokenizer: str, section: dict[str, Any]) -> None:
     ours, theirs = exported(make_run(tokenizer, **section), tmp_path)
-    mine, other = (translator.translate_n_best(TEXTS) for translator in (ours, theirs))
+    mine, other = (translator.find(TEXTS) for translator in (ours, theirs))
     assert [n_best[0]._replace(score=None) for n_best in other] == [n_best[0]._replace(score=None) for n_best in mine]
     targets = ["ich bin eins zwei drei schön", "ich", "ich bin durstig schön", "", "funf", "ich ich ich"]
     kept = [index for index, text in enumerate(TEXTS) if text]
@@ -104,7 +103,7 @@ def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path:
     decoding = pair[0].config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 0.8})
     ours, theirs = (translator.reconfigured(decoding) for translator in pair)
     options = SearchOptions(n_best=4, scored=True)
-    mine, other = (translator.translate_n_best(TEXTS, None, options) for translator in (ours, theirs))
+    mine, other = (translator.find(TEXTS, options) for translator in (ours, theirs))
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
     for text, n_best in zip(TEXTS, other, strict=True):
         scores = [translation.score for translation in n_best]
@@ -116,14 +115,14 @@ def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path:
 
 
 def test_a_prefix_begins_every_translation(pair: Pair) -> None:
-    mine, other = (translator.translate_n_best(TEXTS, prefix="ich bin") for translator in pair)
+    mine, other = (translator.find(TEXTS, prefix="ich bin") for translator in pair)
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
 
 
 def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: Pair) -> None:
     ours, theirs = pair
     texts = [text for text in TEXTS if text]
-    translations = ours.translate(texts)
+    translations = ours.find_best(texts)
     for mine, other in zip(ours.attention(texts, translations), theirs.attention(texts, translations), strict=True):
         assert (other.source, other.target) == (mine.source, mine.target)
         words = slice(1, len(mine.source) - 1)
@@ -134,8 +133,8 @@ def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: P
 
 def test_sampling_repeats_with_its_seed(pair: Pair) -> None:
     theirs = pair[1].reconfigured(pair[1].config.decoding.model_copy(update={"seed": 5}))
-    first, again = (theirs.translate_n_best(TEXTS * 3, options=SearchOptions(sampled=True)) for _ in range(2))
-    greedy = theirs.translate_n_best(TEXTS * 3)
+    first, again = (theirs.find(TEXTS * 3, SearchOptions(sampled=True)) for _ in range(2))
+    greedy = theirs.find(TEXTS * 3)
     assert first == again
     assert [n_best[0].ids for n_best in first] != [n_best[0].ids for n_best in greedy]
 
@@ -145,7 +144,7 @@ def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_
     longest = "a" * (2048 - 2)
     assert len(theirs.encode([longest])[0]) == 2046
     with pytest.raises(DataError, match=r"sentence 2 has 2047 tokens\. The exported model reads at most 2046"):
-        theirs.translate_n_best(["im one!", longest + "a"])
+        theirs.translate(["im one!", longest + "a"])
 
 
 def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
@@ -160,7 +159,7 @@ def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
     nmt.prepare("marks.tsv", name="marks", set=keys, overwrite=True)
     ours, theirs = exported(make_run("marks"), tmp_path)
     texts = ["</s> <unk> n1", "n2 </s> </s> unseen"]
-    mine, other = (translator.translate_n_best(texts) for translator in (ours, theirs))
+    mine, other = (translator.find(texts) for translator in (ours, theirs))
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
     assert theirs.score(texts, ["<s> n1", "</s>"]) == pytest.approx(
         expected_scores(ours, texts, ["<s> n1", "</s>"]), rel=1e-4

@@ -18,8 +18,8 @@ import yaml
 from conftest import MakeRun, nmt
 
 from nmt.data.dataset import open_dataset
-from nmt.decoding.ctranslate2_translator import CTranslate2Translator
 from nmt.decoding.exported import choose_export, open_export
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.scoring import bleu
 from nmt.export.base import TrainedModel
@@ -49,8 +49,7 @@ def test_an_export_translates_as_the_run_without_tensorflow(exported_project: Pa
     shutil.copytree(exported_project / "checkpoints/base/exports/ctranslate2-float32", tmp_path / "elsewhere")
     assert nmt("translate", "--export", "./elsewhere", *texts, cwd=tmp_path).stdout == ours.stdout
     code = (
-        "import sys; from nmt.decoding.export_translator import load_export; "
-        "load_export(None, None, {}, './elsewhere').translate(['im thirsty']); print('tensorflow' in sys.modules)"
+        "import sys, nmt; nmt.load(export='./elsewhere').translate(['im thirsty']); print('tensorflow' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout == "False\n"
@@ -172,8 +171,7 @@ def test_a_vocabulary_map_holds_what_training_aligned(exported: Exported) -> Non
         source, _, targets = row.partition("\t")
         assert source in pieces and set(targets.split()) <= seen
     assert common == seen  # fewer than the map may have
-    translator = CTranslate2Translator.load(open_export(mapped))
-    for [translation] in translator.translate_n_best(["im one two!", "im thirsty!"]):
+    for translation in Translator.open_export(open_export(mapped)).find_best(["im one two!", "im thirsty!"]):
         assert set(model.target.pieces(translation.ids)) <= seen | {"</s>", "<unk>"}
 
 

@@ -228,7 +228,7 @@ def test_translations_are_ours_and_the_documented_lines_run(
     model, exporter = TrainedModel.of(run, None), HuggingFaceExporter()
     exporter.write(model, tmp_path)
     texts = [source for source, _ in small_pairs(40)] + ["", "im im im im zzz im", "</s> one", "  One,  two! "]
-    ours = [translation.text for translation in Translator.load(run).translate(texts)]
+    ours = Translator.open(run).translate(texts)
     assert exporter.translate(model, tmp_path, texts) == ours
     [code] = re.findall(r"```python\n(.*?)```", exporter.usage(model), re.DOTALL)
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,8 @@ from conftest import MakeRun, small_pairs
 
 from nmt import runtime
 from nmt.config.schema import Config
-from nmt.decoding.search_options import SearchOptions
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
+from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
@@ -110,7 +111,9 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
         weight.assign(weight.numpy() * 1.5 + dice.normal(0, 0.1, weight.shape))
     run = Run(folder)
     save_weights(run, weights_of(model), 1)
-    return TrainedModel(run, 1, config, None, source, target), Translator(model, source, target, config, 1)  # type: ignore[arg-type]
+    return TrainedModel(run, 1, config, None, source, target), Translator(
+        TensorFlowEngine(model, config), source, target, config, 1
+    )  # type: ignore[arg-type]
 
 
 def with_beams(translator: Translator, beams: int) -> Translator:
@@ -149,7 +152,7 @@ def without_padding(ids: np.ndarray) -> list[int]:
 
 
 def test_greedy_search_finds_what_nmt_finds(exported: Export) -> None:
-    ours = exported.translator.translate(SENTENCES, options=SearchOptions(scored=True))
+    ours = exported.translator.translate_details(SENTENCES)
     encoded = exported.translator.encode(SENTENCES)
     found = exported.signatures["serving_default"](source_ids=padded(encoded))
     ids = [without_padding(row) for row in found["target_ids"].numpy()]
@@ -165,7 +168,7 @@ def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> No
     encoded = translator.encode(SENTENCES)
     found = exported.signatures["beam"](source_ids=padded(encoded))
     for number, options in enumerate([SearchOptions(n_best=beams, scored=True), SearchOptions(scored=True)]):
-        for place, ours in enumerate(translator.translate_n_best(SENTENCES, options=options)):
+        for place, ours in enumerate(translator.find(SENTENCES, options)):
             scores = found["scores"].numpy()[place]
             ids = [without_padding(row) for row in found["target_ids"].numpy()[place]]
             count = len(ours)
@@ -226,7 +229,7 @@ def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(export
 def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str], Export]) -> None:
     exported = exports("luong, local windows, input feeding")
     sentences = [*SENTENCES, *[source for source, _ in random.Random(1).sample(small_pairs(), 150)]]
-    ours = [translation.text for translation in exported.translator.translate(sentences)]
+    ours = exported.translator.translate(sentences)
     assert EXPORTER.translate(exported.model, exported.folder, sentences) == ours
     assert EXPORTER.translate(exported.model, exported.folder, ["", " "]) == ["", ""]
 
@@ -248,7 +251,7 @@ def test_the_script_of_the_card_translates_as_nmt_does(exports: Callable[[str], 
         capture_output=True, encoding="utf-8", check=False, cwd=exported.folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    ours = [translation.text for translation in exported.translator.translate(SENTENCES)]
+    ours = exported.translator.translate(SENTENCES)
     # sentencepiece drops spaces at the beginning of a text, of which this random model makes some.
     assert [text.strip() for text in done.stdout.split("\n")[:-1]] == [text.strip() for text in ours]
 

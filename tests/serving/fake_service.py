@@ -15,9 +15,7 @@ import numpy as np
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.decoding.alignment import CrossAttention
-from nmt.decoding.search_options import GREEDY, SearchOptions
-from nmt.decoding.translation import TextTranslator, Translation
+from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.serving import server
 from nmt.serving.access import Access, digest
@@ -43,14 +41,12 @@ class FakeTranslator:
         self.config, self.mark, self.has_attention = Config(), mark, has_attention
         self.batches: list[list[str]] = []
 
-    def reconfigured(self, decoding: DecodingConfig) -> TextTranslator:
+    def reconfigured(self, decoding: DecodingConfig) -> "FakeTranslator":
         new = copy.copy(self)
         new.config = self.config.model_copy(update={"decoding": decoding})
         return new
 
-    def translate_n_best(
-        self, texts: list[str], names: list[str] | None = None, options: SearchOptions = GREEDY, prefix: str = ""
-    ) -> list[list[Translation]]:
+    def find(self, texts: list[str], options: SearchOptions = GREEDY) -> list[list[Translation]]:
         self.batches.append(list(texts))
         if any("slow" in text for text in texts):
             time.sleep(SLOW_SECONDS)
@@ -63,9 +59,6 @@ class FakeTranslator:
         rendered = f"{self.mark}:{text.upper()}" + (f" {rank + 1}" if rank else "")
         ids = [*self.source.encode(text), EOS]
         return Translation(rendered, self.source.unknown(text), True, ids, -float(rank) if options.scored else None)
-
-    def score(self, sources: list[str], targets: list[str], names: list[str] | None = None) -> list[float]:
-        return [0.0] * len(sources)
 
     def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
         if not self.has_attention:
@@ -80,7 +73,7 @@ class FakeTranslator:
 
 def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
     translator = FakeTranslator(target, **options)
-    model = ServedModel(Pair(source, target), translator, "fake", max_alternatives)
+    model = ServedModel(Pair(source, target), translator, "fake", max_alternatives)  # type: ignore[arg-type]
     model.warm_up()
     translator.batches.clear()
     return model

@@ -13,7 +13,7 @@ from libretranslatepy import LibreTranslateAPI
 from running_service import SERVE, RunningService, started
 
 from nmt.api import load
-from nmt.decoding.run_translator import RunTranslator
+from nmt.decoding.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,12 @@ def service(trained_project: Path) -> Iterator[RunningService]:
 
 
 @pytest.fixture(scope="module")
-def translator(trained_project: Path) -> RunTranslator:
+def translator(trained_project: Path) -> Translator:
     with contextlib.chdir(trained_project):
         return load("base")
 
 
-def test_the_public_client_works_unchanged(service: RunningService, translator: RunTranslator) -> None:
+def test_the_public_client_works_unchanged(service: RunningService, translator: Translator) -> None:
     client = LibreTranslateAPI(service.url)
     assert client.languages() == [
         {"code": "en", "name": "English", "targets": ["de"]},
@@ -57,9 +57,9 @@ def test_many_clients_get_what_a_single_one_gets(service: RunningService) -> Non
         assert list(pool.map(translate, texts)) == alone
 
 
-def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: RunTranslator) -> None:
-    decoding = translator.translator.config.decoding.model_copy(update={"beam_size": 4})
-    beam = RunTranslator(translator.run, translator.translator.reconfigured(decoding))
+def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: Translator) -> None:
+    decoding = translator.config.decoding.model_copy(update={"beam_size": 4})
+    beam = translator.reconfigured(decoding)
     [expected] = beam.translate_n_best(["im one two"], 3)
     values = {"q": "im one two", "source": "en", "target": "de"}
     [sentence] = service.post("/details", **values, alternatives=2).json()["sentences"]
