@@ -16,6 +16,7 @@ from appearance import problems
 from conftest import ROOT
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.figure import Figure
 
 from nmt.config.schema import Config
 from nmt.errors import NmtError, NotFoundError
@@ -297,6 +298,12 @@ def test_every_known_suffix_is_written_or_refused_in_words(tmp_path: Path) -> No
         with contextlib.suppress(NmtError):
             plots.save(figure, tmp_path / f"a.{suffix}")
             assert (tmp_path / f"a.{suffix}").stat().st_size > 0
+
+
+def test_pgf_which_takes_no_metadata_is_given_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: path.write_text("written"))
+    plots.save(empty_figure(), tmp_path / "a.pgf")
+    assert (tmp_path / "a.pgf").read_text() == "written"
 
 
 def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

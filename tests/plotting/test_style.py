@@ -74,3 +74,4 @@ def test_equal_figures_are_equal_files(suffix: str, tmp_path: Path) -> None:
     for path in paths:
         save(draw(), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert not any(date in paths[0].read_bytes() for date in (b"/CreationDate", b"<dc:date>"))
