@@ -48,7 +48,7 @@ from nmt.data.sources.text_file import find_text_file
 from nmt.errors import DataError, NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Header, StepMetrics
-from nmt.storage.arrays import read_arrays, write_arrays
+from nmt.storage.arrays import read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.registry import load_tokenizer
@@ -470,6 +470,7 @@ READERS = {
     ),
     "metrics": Reader("checkpoints/base/metrics.jsonl", metrics, look_at_run, ANY_TEXT + JSON + DEEP),
     "weights": Reader("some.safetensors", weights, lambda: read_arrays(Path("some.safetensors")), JSON + INTEGERS),
+    "shapes": Reader("some.safetensors", weights, lambda: read_shapes(Path("some.safetensors")), JSON + INTEGERS),
     "state": Reader(
         "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
         sign_state,

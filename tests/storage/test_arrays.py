@@ -8,7 +8,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from nmt.errors import DataError
-from nmt.storage.arrays import checksum, read_arrays, write_arrays
+from nmt.storage.arrays import checksum, read_arrays, read_shapes, write_arrays
 
 ARRAYS = {"b": np.arange(6, dtype=np.float32).reshape(2, 3), "a": np.array(7)}
 
@@ -33,6 +33,7 @@ def test_equal_arrays_make_equal_files(tmp_path: Path) -> None:
 def test_a_file_of_today_or_before_is_read(tmp_path: Path, metadata: dict[str, str]) -> None:
     save_file(ARRAYS, tmp_path / "x.safetensors", {"sha256": checksum(ARRAYS), **metadata})
     assert read_arrays(tmp_path / "x.safetensors").keys() == ARRAYS.keys()
+    assert read_shapes(tmp_path / "x.safetensors") == {name: list(array.shape) for name, array in ARRAYS.items()}
 
 
 @pytest.mark.parametrize("number", ["3", "0", "", "pt", "2.0", "x" * 1000])
