@@ -183,8 +183,8 @@ def load(
         DataError: if a file of the run is damaged.
 
     >>> translator = nmt.load("base", "last", decoding={"beam_size": 5})
-    >>> translator.run.name, translator.epoch
-    ('base', 60)
+    >>> translator.epoch
+    60
     """
     check_backend(backend)
     weights = None if epoch is None else str(epoch)
@@ -196,7 +196,9 @@ def load(
         chosen = run if isinstance(run, Run) else find_run(run)
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
-    return Translator.open_export(exported, decoding) if exported else Translator.open(chosen, weights, decoding)
+    return (
+        Translator.open_export(exported, decoding) if exported else Translator.open(chosen, weights, decoding=decoding)
+    )
 
 
 def _overrides(overrides: Overrides) -> list[str]:

@@ -13,7 +13,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.data.synthetic import generate_split
 from nmt.decoding.search import Hypotheses
-from nmt.models.registry import architecture_of
+from nmt.models.registry import flops
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
@@ -120,12 +120,11 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
     split, sizes = generate_split(10, 20, seed=1), {"source": 20, "target": 20}
     state = TrainState(config, sizes)
     work = training_work(state, InputPipeline(config, split), sizes, 0.0)
-    count, lengths = architecture_of(config.model).accounting.flops, (split.source.lengths, split.target.lengths)
+    read, written = split.source.lengths + 1 + config.model.reads_bos, split.target.lengths + 1
     for _ in range(2):
         steps = [work.run() for _ in range(2)]
         assert [len(batches) for batches in steps] == [2, 1]
         counts = [work.counts(batches) for batches in steps]
         assert sum(each["target_tokens"] for each in counts) == (split.target.lengths + 1).sum()
-        flops = count(config.model, lengths[0] + 1 + config.model.reads_bos, lengths[1] + 1, 20).training
-        assert sum(each["flops"] for each in counts) == flops
+        assert sum(each["flops"] for each in counts) == flops(config.model, read, written, 20).training
     assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 4

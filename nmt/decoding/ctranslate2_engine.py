@@ -16,7 +16,7 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.exported import VOCABULARY_MAP
-from nmt.decoding.translation import Hypothesis, SearchOptions
+from nmt.decoding.translation import AttentionMaps, Hypothesis, SearchOptions
 from nmt.errors import DataError
 from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import EOS, UNK
@@ -139,6 +139,10 @@ class CTranslate2Engine:
                 weights[0, 0, : len(rows), bos : bos + len(ids)] = rows
             found.append(weights)
         return found
+
+    def attention_maps(self, source: list[int], target: list[int]) -> AttentionMaps | None:
+        """Refuse: CTranslate2 gives no attention of single heads and layers."""
+        raise DataError(f"{self._folder} is an export, which gives cross-attention alone. Use the weights of its run.")
 
     def _batch_size(self, rows: list[list[int]]) -> int:
         """Return the sentences of a batch: at most the configured ones, and a batch for each core."""

@@ -70,6 +70,13 @@ class Engine(Protocol):
         None for a model without attention.
         """
 
+    def attention_maps(self, source: list[int], target: list[int]) -> "AttentionMaps | None":
+        """Return all attention on a sentence and at least one target token; None for a model without attention.
+
+        Raises:
+            DataError: for an engine that gives cross-attention alone.
+        """
+
     def reconfigured(self, decoding: DecodingConfig) -> Self:
         """Return an engine of the same weights with other settings of decoding, prepared for many calls."""
 

@@ -34,19 +34,9 @@ class Translator:
     ``nmt.load`` makes it. Shapes: T target length, S source length, both in tokens.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        source: Tokenizer,
-        target: Tokenizer,
-        config: Config,
-        epoch: WeightsId,
-        run: Run | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
         """Take the parts; ``open`` and ``open_export`` read them from disk."""
         self.engine, self.source, self.target, self.config = engine, source, target, config
-        self.run = run
-        """Run directory that it was opened from; that of an export has no weights."""
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
 
@@ -72,7 +62,7 @@ class Translator:
         )
 
         engine = TensorFlowEngine.load(config, source.size, target.size, weights)
-        return cls(engine, source, target, config, weights.epoch, run)
+        return cls(engine, source, target, config, weights.epoch)
 
     @classmethod
     def open_export(cls, exported: ExportedModel, decoding: DecodingConfig | None = None) -> "Translator":
@@ -88,12 +78,12 @@ class Translator:
         from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
         engine = CTranslate2Engine(exported.folder, config, exported.description.positions)
-        return cls(engine, source, target, config, exported.description.epoch, exported.run)
+        return cls(engine, source, target, config, exported.description.epoch)
 
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
-        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch, self.run)
+        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch)
 
     @property
     def precision(self) -> str:
@@ -256,14 +246,9 @@ class Translator:
     def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:
         """Return all attention of the model on a raw sentence with a word at least and a translation of it.
 
-        The translator is one of a run, not of an export.
-
         Raises:
-            DataError: for a model without attention.
+            DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
-        from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
-
-        assert isinstance(self.engine, TensorFlowEngine)
         found = self.engine.attention_maps(self.source.encode(source), translation.ids)
         if found is None:
             raise self._no_attention()

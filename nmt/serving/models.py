@@ -2,14 +2,17 @@
 
 import enum
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
+from nmt.decoding.exported import RUN_FILES
 from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
+from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
 MOST_TOKENS = {"characters": 1_000}
@@ -135,9 +138,9 @@ def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], ma
     """
     export = name if name is not None and "/" in name else None
     loaded = load(None if export else name, epoch, decoding=settings, export=export)
-    assert loaded.run is not None
-    languages = read_manifest(loaded.run.dataset_path).languages
+    run = Run(Path(export) / RUN_FILES) if export else find_run(name)
+    languages = read_manifest(run.dataset_path).languages
     weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
-    description = f"{f'export {export}' if export else f'run {loaded.run.name}'}, {weights}"
+    description = f"{f'export {export}' if export else f'run {run.name}'}, {weights}"
     pair = Pair(languages["source"], languages["target"])
     return ServedModel(pair, loaded, description, max_alternatives)
