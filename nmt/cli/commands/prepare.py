@@ -2,14 +2,14 @@
 
 import contextlib
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import DATA, ConfigOption, SetOption
+from nmt.cli.bars import Bar
+from nmt.cli.options import ConfigOption, SetOption
 from nmt.errors import printable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def prepare(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE [FILE]",
+            metavar="FILE",
             help="Sentence pairs in one file: TSV (.tsv, .txt), JSON Lines (.jsonl), TMX (.tmx) or a pickled array "
             "(N, 2) of str (.pkl). Or two text files, one for each side. A file may be gzipped (.gz) or in an archive "
             "(pairs.zip/deu.txt). A bare name is also looked for in data/.",
@@ -30,52 +30,37 @@ def prepare(
     name: Annotated[
         str | None,
         typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file.",
-            rich_help_panel=DATA,
+            help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file."
         ),
     ] = None,
     validation: Annotated[
         list[str] | None,
         typer.Option(
-            "--validation",
             metavar="FILE",
             help="Validation pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
-            rich_help_panel=DATA,
         ),
     ] = None,
     test: Annotated[
         list[str] | None,
         typer.Option(
-            "--test",
             metavar="FILE",
             help="Test pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
-            rich_help_panel=DATA,
         ),
     ] = None,
     languages: Annotated[
         str | None,
         typer.Option(
-            "--languages",
             metavar="XX-YY",
             help="Language codes of source and target, such as en-de or en,pt-BR. Default: those in names of files, "
             "such as train.en.gz, or in a TMX.",
-            rich_help_panel=DATA,
         ),
     ] = None,
     tokenizer_of: Annotated[
         str | None,
-        typer.Option(
-            "--tokenizer-of",
-            metavar="RUN",
-            help="Use the tokenizers of a run, to fine-tune it with nmt train --from RUN.",
-            rich_help_panel=DATA,
-        ),
+        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune it with nmt train --from RUN."),
     ] = None,
     overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace a different dataset of the same name.", rich_help_panel=DATA),
+        bool, typer.Option("--overwrite", help="Replace a different dataset of the same name.")
     ] = False,
     config: ConfigOption = "base.yaml",
     overrides: SetOption = None,
@@ -114,8 +99,8 @@ def run_prepare(files: list[str], **options: Any) -> "Dataset":
     from nmt.api import prepare as prepare_dataset
 
     started = time.perf_counter()
-    with _progress() as progress:
-        dataset = prepare_dataset(files, progress=progress, **options)
+    with contextlib.closing(Bar("pairs")) as bar:
+        dataset = prepare_dataset(files, progress=bar.show, **options)
     seconds = time.perf_counter() - started
     if dataset.manifest.tokenizer_of:
         typer.echo(_describe_tokenizers(dataset.manifest))
@@ -128,30 +113,6 @@ def run_prepare(files: list[str], **options: Any) -> "Dataset":
     else:
         typer.echo(f"Already prepared with these settings: {dataset.folder}")
     return dataset
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield a callable that shows a progress bar for each step on a terminal, and nothing elsewhere."""
-    from tqdm import tqdm
-
-    bar: tqdm | None = None
-    current = ""
-
-    def report(step: str, done: int, total: int | None) -> None:
-        nonlocal bar, current
-        if bar is None or step != current:
-            if bar is not None:
-                bar.close()
-            current = step
-            bar = tqdm(desc=step, total=total, unit=" pairs", disable=None, leave=False, file=sys.stderr)
-        bar.update(done - bar.n)
-
-    try:
-        yield report
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 def describe(manifest: "Manifest") -> str:

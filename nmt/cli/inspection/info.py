@@ -1,11 +1,11 @@
 """``nmt info``: description of a run, or of the model of a configuration."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nmt.cli.options import CONFIGURATION, DatasetOption, JsonOption, RunOption, SetOption
+from nmt.cli.options import JsonOption, NoConfigOption, RunOption, SetOption
 from nmt.errors import NmtError
 
 if TYPE_CHECKING:
@@ -16,25 +16,14 @@ if TYPE_CHECKING:
 
 def info(
     run: RunOption = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="Describe the model of a YAML file instead of a run. A bare name is also looked for in configs/ and "
-            "among the configurations of nmt.",
-            rich_help_panel=CONFIGURATION,
-        ),
-    ] = None,
+    config: NoConfigOption = None,
     overrides: SetOption = None,
-    dataset: DatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a run: model, dataset, epochs and configuration.
 
     The model is listed by layer and sublayer: shapes, parameters, and what each part reads. A name in brackets is read
-    as it was in the step before. With --config, describes the model that training on a dataset would make.
+    as it was in the step before. With --config, describes the model that training on data.dataset would make.
 
     Examples:
         nmt info
@@ -42,11 +31,10 @@ def info(
         nmt info --config book.yaml --set model.encoder_layers=2
     """
     if config is None:
-        if overrides or dataset:
-            option = "--set" if overrides else "--dataset"
+        if overrides:
             raise NmtError(
-                f"{option} is for the model of a configuration; received it without --config. Add --config FILE, or "
-                "leave it out."
+                "--set is for the model of a configuration; received it without --config. Add --config FILE, or leave "
+                "it out."
             )
         _describe_run(run, as_json=as_json)
         return
@@ -61,7 +49,7 @@ def info(
     from nmt.models.registry import parts_of
 
     settings = load_config(find_config(config), overrides)
-    prepared = find_dataset(dataset or settings.data.dataset)
+    prepared = find_dataset(settings.data.dataset)
     parts = parts_of(settings.model, prepared.manifest.vocabulary)
     if as_json:
         _print(_model(settings, parts, prepared.name, prepared.manifest.vocabulary))

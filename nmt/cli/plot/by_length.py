@@ -12,6 +12,8 @@ from nmt.cli.plot.saving import FileOption, ShowOption, finish, path_of
 from nmt.errors import DataError, NmtError, NotFoundError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from nmt.evaluation.result import EvaluationRecord
 
 MAX_BYTES = 64 * 2**20
@@ -44,8 +46,6 @@ def by_length(
         nmt evaluate --run base --by-length --json > scores.json
         nmt plot by-length scores.json
     """
-    from nmt.cli.commands.evaluate import figure_by_length
-
     path = path_of("by-length", output)
     if file is not None and run:
         raise NmtError(
@@ -56,6 +56,29 @@ def by_length(
     else:
         record, when = read_evaluation(file), datetime.fromtimestamp(file.stat().st_mtime)
     finish(figure_by_length(record, f"{when.date()}"), path, show=show)
+
+
+def figure_by_length(record: "EvaluationRecord", when: str) -> "Figure":
+    """Return the figure of the scores by source length, with the date that its title says."""
+    from nmt.plotting.by_length import draw_by_length
+    from nmt.plotting.figures import empty_figure
+
+    test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
+    name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
+    figure = empty_figure()
+    draw_by_length(
+        figure,
+        f"{name} · {test_set.sentences:,} sentences · {when}",
+        [bucket.lengths for bucket in record.by_length],
+        [bucket.sentences for bucket in buckets],
+        {
+            metric: {
+                system: [bucket.systems[system][metric].score for bucket in buckets] for system in buckets[0].systems
+            }
+            for metric in buckets[0].signatures
+        },
+    )
+    return figure
 
 
 def _evaluate(runs: list[str]) -> "EvaluationRecord":
