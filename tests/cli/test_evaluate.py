@@ -55,7 +55,7 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     arguments = [
         "--run", "base:1", "--run", "base", "--hypothesis", "h.gz", "--source", "s.gz", "--reference", "r1.gz",
         "--reference", "r2.gz", "--epoch", "last", "--beam", "2", "--batch-size", "3", "--precision", "bfloat16",
-        "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char", "--examples", "1",
+        "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char",
     ]  # fmt: skip
     done = nmt("evaluate", *arguments, "--json", cwd=project)
     assert "1 of 10 source sentences were trained on" in done.stderr
@@ -79,9 +79,9 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     assert found["overlap"]["numbers"] == [7]
     assert found["without_overlap"]["sentences"] == 9
     assert {name: len(picked["worst"]) for name, picked in found["examples"].items()} == {
-        "base:1": 1,
-        "base": 1,
-        "h.gz": 1,
+        "base:1": 3,
+        "base": 3,
+        "h.gz": 3,
     }
 
 

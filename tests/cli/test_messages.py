@@ -458,7 +458,6 @@ $ nmt info --set model.d_model=8  => --set is for the model of a configuration
 $ rm -r checkpoints
 $ nmt runs  => No run is in checkpoints/ yet
 $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
-$ nmt runs --dataset english  => No run was trained on a dataset 'english'
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 $ nmt plot loss  => No such command 'loss'. Did you mean 'losses'

@@ -180,7 +180,7 @@ def test_the_table_has_a_row_for_each_run_and_fits_its_width(here: Path) -> None
 def test_json_has_all_of_it(here: Path) -> None:
     make(here, "a", [0.25], label_smoothing=0.2)
     make(here, "b", [0.5, 0.75, 0.5])
-    first, second = json.loads("\n".join(nmt_runs("--json", "--dataset", "pairs", "--sort", "score")))
+    first, second = json.loads("\n".join(nmt_runs("--json", "--sort", "score")))
     assert (first["run"], first["state"], first["epochs"], first["planned_epochs"]) == ("b", "finished", 3, 3)
     assert first["best"] == {
         "weights": 2, "by": "accuracy", "score": 0.75, "validation_loss": 2.25, "validation_accuracy": 0.75,

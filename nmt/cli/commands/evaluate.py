@@ -73,7 +73,6 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(help="Write a page with scores and all translations: FILE.html or FILE.md.")
     ] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Show the N worst and the N best sentences.")] = 3,
     as_json: JsonOption = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
@@ -125,8 +124,8 @@ def evaluate(
     with contextlib.closing(TerminalProgress(output)) as progress:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
-            metrics=metric or [], tokenization=tokenize, resamples=resamples, examples=examples,
-            by_length=by_length, progress=progress, backend=backend, exports=exports,
+            metrics=metric or [], tokenization=tokenize, resamples=resamples, by_length=by_length,
+            progress=progress, backend=backend, exports=exports,
         )  # fmt: skip
     record, width = evaluation.record, shutil.get_terminal_size().columns
     typer.echo(record.model_dump_json(indent=2) if as_json else terminal_report(record, width))

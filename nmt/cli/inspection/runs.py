@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.options import JsonOption
-from nmt.errors import NotFoundError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +24,6 @@ IN_THE_TABLE = {"data.dataset", "model.architecture", "training.epochs"}
 
 
 def runs(
-    dataset: Annotated[str | None, typer.Option(help="Only the runs on this dataset.")] = None,
     sort: Annotated[
         Literal["name", "date", "score"],
         typer.Option(
@@ -42,27 +40,17 @@ def runs(
 
     Examples:
         nmt runs
-        nmt runs --dataset multi30k --sort score
+        nmt runs --sort score
         nmt runs --json
     """
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
     from nmt.runs.overview import differences, in_order, json_of, overview, run_folders
-    from nmt.storage.names import did_you_mean
 
     folders = run_folders()
     if not folders:
         find_run(None)  # says what to do
-    found = [overview(run, lambda path: read_manifest(path).vocabulary) for run in folders]
-    if dataset is not None:
-        known = sorted({shown.dataset for shown in found if shown.dataset})
-        found = [shown for shown in found if shown.dataset == dataset]
-        if not found:
-            raise NotFoundError(
-                f"No run was trained on a dataset {dataset!r}{did_you_mean(dataset, known)}. Runs are on: "
-                f"{', '.join(known)}."
-            )
-    found = in_order(found, sort)
+    found = in_order([overview(run, lambda path: read_manifest(path).vocabulary) for run in folders], sort)
     differing = differences({shown.name: shown.config for shown in found})
     if as_json:
         rows = [json_of(shown, differing[shown.name]) for shown in found]
