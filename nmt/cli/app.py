@@ -37,17 +37,10 @@ COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "Run and machine": [runs, info, tokens, bench],
     "Corpora": [fetch, demo],
 }
-
-
-def _name(command: Callable[..., Any] | typer.Typer) -> str:
-    return str(command.info.name) if isinstance(command, typer.Typer) else command.__name__
-
-
 OUT_OF_MEMORY = (
     "Memory ran out. A batch of sentences is translated at once and must fit. Take smaller batches, with --batch-size "
     "32 or in nmt train with --set decoding.batch_size=32, or end other programs."
 )
-ORDER = [_name(command) for commands in COMMANDS.values() for command in commands]
 
 
 class Program(HelpGroup):
@@ -55,12 +48,14 @@ class Program(HelpGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
-        return ORDER
+        commands = [command for section in COMMANDS.values() for command in section]
+        return [
+            str(command.info.name if isinstance(command, typer.Typer) else command.__name__) for command in commands
+        ]
 
 
 app = typer.Typer(
     cls=Program,
-    subcommand_metavar="COMMAND [ARGUMENT]...",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -108,28 +103,23 @@ def options(
 def main() -> NoReturn:
     """Run the command line. Bad input ends in one message and exit code 2."""
     try:
-        code = app(prog_name="nmt", standalone_mode=False)
+        sys.exit(app(prog_name="nmt", standalone_mode=False))
     except UsageError as error:
-        if len(sys.argv) > 1:
-            typer.echo(f"nmt: {usage_message(error)}", err=True)
-        else:
-            typer.echo(error.format_message())  # the help page
-        sys.exit(BAD_INPUT)
+        if len(sys.argv) == 1:  # typer has printed the help page
+            sys.exit(BAD_INPUT)
+        message = usage_message(error)
     except NmtError as error:
-        typer.echo(f"nmt: {error}", err=True)
-        sys.exit(BAD_INPUT)
+        message = str(error)
     except OSError as error:
         if error.filename is None:
             raise
-        remedy = "Check the name, the permissions and the disk."
-        typer.echo(f"nmt: {error.filename} cannot be used: {error.strerror}. {remedy}", err=True)
-        sys.exit(BAD_INPUT)
+        message = f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
     except Exception as error:
         if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
             raise
-        typer.echo(f"nmt: {OUT_OF_MEMORY}", err=True)
-        sys.exit(BAD_INPUT)
+        message = OUT_OF_MEMORY
     except KeyboardInterrupt:
         typer.echo("nmt: interrupted.", err=True)
         sys.exit(INTERRUPTED)
-    sys.exit(code)
+    typer.echo(f"nmt: {message}", err=True)
+    sys.exit(BAD_INPUT)

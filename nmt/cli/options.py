@@ -12,46 +12,56 @@ RUN = "Run and weights"
 DATA = "Data"
 OUTPUT = "Input and output"
 SEARCH = "Search"
-SAMPLING = "Sampling"
 SPEED = "Speed"
 WORKERS = "Workers"
 
-ConfigOption = Annotated[
-    str,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt.",
-        rich_help_panel=CONFIGURATION,
-    ),
-]
+_CONFIG = typer.Option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt.",
+)
+ConfigOption = Annotated[str, _CONFIG]
+NoConfigOption = Annotated[str | None, _CONFIG]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the configuration, such as training.epochs=5. Repeatable.",
-        rich_help_panel=CONFIGURATION,
+        "--set", metavar="KEY=VALUE", help="Override a key of the configuration, such as training.epochs=5. Repeatable."
     ),
 ]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run", metavar="RUN", help="Run in checkpoints/. Default: the run trained last.", rich_help_panel=RUN
-    ),
-]
+RunOption = Annotated[str | None, typer.Option(help="Run in checkpoints/. Default: the run trained last.")]
 DatasetOption = Annotated[
     str | None,
+    typer.Option(help="Dataset in data/. Default: data.dataset of the configuration, else the dataset prepared last."),
+]
+EpochOption = Annotated[
+    str | None,
     typer.Option(
-        "--dataset",
-        metavar="NAME",
-        help="Dataset in data/. Default: data.dataset of the configuration, else the dataset prepared last.",
-        rich_help_panel=DATA,
+        help="Weights: an epoch number, best, last or average. Default: the average if there is one, else best."
     ),
 ]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON and nothing else on standard output.", rich_help_panel=OUTPUT)
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
+
+# Search options. An option that is left out keeps the value of the run's configuration, section decoding.
+BeamOption = Annotated[
+    int | None,
+    typer.Option(help="Beam size: partial translations kept at each step. 1 is greedy search.", rich_help_panel=SEARCH),
+]
+LengthPenaltyOption = Annotated[
+    float | None,
+    typer.Option(help="Divide log-probabilities by ((5 + tokens) / 6)^X.", rich_help_panel=SEARCH),
+]
+BatchSizeOption = Annotated[int | None, typer.Option(help="Sentences translated at a time.", rich_help_panel=SEARCH)]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option(help="Number format: float32, bfloat16 (may be faster) or auto.", rich_help_panel=SEARCH),
+]
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        help="tensorflow, or ctranslate2: the export of the run that was written last, which starts at once.",
+        rich_help_panel=SEARCH,
+    ),
 ]
 
 # Workers who share a command.
@@ -110,78 +120,7 @@ StallOption = Annotated[
     ),
 ]
 
-# Search options. An option that is left out keeps the value of the run's configuration, section decoding.
-EpochOption = Annotated[
-    str | None,
-    typer.Option(
-        "--epoch",
-        metavar="EPOCH",
-        help="Weights: an epoch number, best, last or average. Default: the average if there is one, else best.",
-        rich_help_panel=RUN,
-    ),
-]
-BeamOption = Annotated[
-    int | None,
-    typer.Option(
-        "--beam",
-        metavar="N",
-        help="Beam size: partial translations kept at each step. 1 is greedy search.",
-        rich_help_panel=SEARCH,
-    ),
-]
-LengthPenaltyOption = Annotated[
-    float | None,
-    typer.Option(
-        "--length-penalty",
-        metavar="X",
-        help="Divide log-probabilities by ((5 + tokens) / 6)^X.",
-        rich_help_panel=SEARCH,
-    ),
-]
-CoveragePenaltyOption = Annotated[
-    float | None,
-    typer.Option(
-        "--coverage-penalty",
-        metavar="X",
-        help="Weight of the penalty for source words that receive little attention.",
-        rich_help_panel=SEARCH,
-    ),
-]
-BatchSizeOption = Annotated[
-    int | None,
-    typer.Option("--batch-size", metavar="N", help="Sentences translated at a time.", rich_help_panel=SPEED),
-]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        metavar="TYPE",
-        help="Number format: float32, bfloat16 (may be faster) or auto.",
-        rich_help_panel=SPEED,
-    ),
-]
-
-BackendOption = Annotated[
-    str | None,
-    typer.Option(
-        "--backend",
-        metavar="NAME",
-        help="tensorflow, or ctranslate2: an export of the run, which starts at once. Default: tensorflow.",
-        rich_help_panel=SPEED,
-    ),
-]
-ExportOption = Annotated[
-    str | None,
-    typer.Option(
-        "--export",
-        metavar="NAME",
-        help="Export to translate with: its name in the run, or a folder. Default with --backend ctranslate2: the one "
-        "written last.",
-        rich_help_panel=RUN,
-    ),
-]
-
-BEAM_KEYS = ("beam_size", "length_penalty", "coverage_penalty")
+BEAM_KEYS = ("beam_size", "length_penalty")
 SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -190,38 +129,23 @@ def option_name(key: str) -> str:
     return "--beam" if key == "beam_size" else "--" + key.replace("_", "-")
 
 
-def translates_with_export(backend: str | None, export: str | None, precision: str | None) -> bool:
-    """Return whether an export translates, and refuse options that contradict it.
-
-    Raises:
-        NmtError: naming the contradiction.
-    """
-    from nmt.decoding.exported import CTRANSLATE2, check_backend
-
-    if backend is not None:
-        check_backend(backend)
-    if export is not None and backend not in (None, CTRANSLATE2):
-        raise NmtError(
-            f"--export {export} is for CTranslate2; received it with --backend {backend}. Leave one of them out."
-        )
-    exported = backend == CTRANSLATE2 or export is not None
-    if exported and precision is not None:
-        raise NmtError(
-            f"--precision {precision} is for TensorFlow. An export has the number format that it was written in. Leave "
-            "it out, or export with another --quantization."
-        )
-    return exported
-
-
-def refuse_idle_beam_options(settings: dict[str, Any]) -> None:
-    """Refuse options of beam search beside ``--beam 1``.
+def check_search(settings: dict[str, Any], *, exported: bool) -> None:
+    """Refuse options of search that contradict each other.
 
     Args:
         settings: keys of the section decoding with the values of their options, None for an option left out.
+        exported: whether an export translates.
 
     Raises:
-        NmtError: naming the first such option.
+        NmtError: naming the first contradiction.
     """
-    idle = next((option_name(key) for key in BEAM_KEYS[1:] if settings[key] is not None), None)
-    if settings["beam_size"] == 1 and idle:
-        raise NmtError(f"{idle} needs beam search; received it with --beam 1. Give a wider beam, or leave {idle} out.")
+    if settings["beam_size"] == 1 and settings["length_penalty"] is not None:
+        raise NmtError(
+            "--length-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave "
+            "--length-penalty out."
+        )
+    if exported and settings["precision"] is not None:
+        raise NmtError(
+            f"--precision {settings['precision']} is for TensorFlow. An export has the number format that it was "
+            "written in. Leave it out, or export with another --quantization."
+        )

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -18,16 +17,12 @@ def never_stop() -> None:
     """Return: the check of callers whom nobody can ask to stop."""
 
 
-def _write(text: str) -> None:
-    os.write(2, f"\n{text}\n".encode())  # the signal may have interrupted a print
-
-
 class GracefulShutdown:
     """Record of SIGINT and SIGTERM inside a ``with`` block; a second Ctrl-C there ends the process at once."""
 
-    def __init__(self, notice: str, announce: Callable[[str], None] | None = None) -> None:
-        """Take the text for the first signal, and what writes it from a signal handler (None: to standard error)."""
-        self.notice, self.announce = notice, announce or _write
+    def __init__(self, notice: str) -> None:
+        """Take the text that the first signal writes to standard error."""
+        self.notice = notice
         self.requested: int | None = None
         """Number of the signal received; None: none."""
         self._handlers: dict[int, object] = {}
@@ -49,7 +44,7 @@ class GracefulShutdown:
         self.requested = number
         for handled in SIGNALS:
             signal.signal(handled, signal.SIG_DFL)
-        self.announce(self.notice)
+        os.write(2, f"\n{self.notice}\n".encode())  # the signal may have interrupted a print
 
     def check(self) -> None:
         """Raise StopRequested if a signal was received."""

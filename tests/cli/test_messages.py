@@ -32,16 +32,16 @@ TEXTS = Path(__file__).with_name("messages.txt")
 
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
-$ nmt traim  => There is no command 'traim' (did you mean 'train'?)
-$ nmt --verbos  => nmt has no option '--verbos' (did you mean '--version'?)
-$ nmt translate --bem 3 'im thirsty'  => translate has no option '--bem' (did you mean '--beam'?)
-$ nmt translate --beam  => --beam takes a value
-$ nmt translate --sample=yes 'im thirsty'  => --sample takes no value
-$ nmt evaluate --resamples many  => --resamples must be a valid integer
-$ nmt translate --n-best 0 'im thirsty'  => --n-best must be greater than or equal to 1
-$ nmt plot  => plot takes FIGURE
-$ nmt info base  => info takes no argument
-$ nmt fetch english-german-both english-german  => fetch takes NAME
+$ nmt traim  => No such command 'traim'. Did you mean 'train'
+$ nmt --verbos  => No such option: --verbos (Possible options: --version)
+$ nmt translate --bem 3 'im thirsty'  => No such option: --bem (Possible options: --beam
+$ nmt translate --beam  => Option '--beam' requires an argument
+$ nmt translate --sample=yes 'im thirsty'  => Option '--sample' does not take a value
+$ nmt evaluate --resamples many  => Invalid value for '--resamples': Input should be a valid integer; received 'many'
+$ nmt translate --n-best 0 'im thirsty'  => Invalid value for '--n-best': Input should be greater than or equal to 1
+$ nmt plot  => Missing command
+$ nmt info base  => Got unexpected extra argument(s) (base)
+$ nmt fetch english-german-both english-german  => Got unexpected extra argument(s) (english-german)
 # Nothing is there yet.
 $ rm -r checkpoints
 $ nmt info  => No run is in checkpoints/ yet
@@ -108,7 +108,6 @@ $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --backend ctranslate2 'im thirsty'  => Run 'base' has no export to ctranslate2
 $ nmt translate --backend tensorfow 'im thirsty'  => There is no backend 'tensorfow' (did you mean 'tensorflow'?)
-$ nmt translate --backend tensorflow --export ./model 'im thirsty'  => --export ./model is for CTranslate2
 $ nmt translate --backend ctranslate2 --precision bfloat16 'im thirsty'  => --precision bfloat16 is for TensorFlow
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
@@ -123,7 +122,7 @@ $ nmt bench --backend ctranslate2  => --backend ctranslate2 is for translation w
 # --- nmt serve -------------------------------------------------------------------------------------------------------
 $ nmt serve bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt serve base base --port 0  => Two models translate en to de
-$ nmt serve --port 70000  => --port must be less than or equal to 65535
+$ nmt serve --port 70000  => Invalid value for '--port': Input should be less than or equal to 65535
 & listen 24573
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
@@ -142,7 +141,7 @@ $ nmt serve --port 0 ./other  => other is an export to argos
 $ nmt serve --port 0 checkpoints/base  => checkpoints/base holds no exported model
 
 # --- nmt prepare: the command line -----------------------------------------------------------------------------------
-$ nmt prepare  => prepare takes FILE [FILE]
+$ nmt prepare  => Missing argument 'FILE'
 $ nmt prepare ghost.tsv  => There is no file 'ghost.tsv'
 $ nmt prepare english-german-bth.pkl  => There is no file 'english-german-bth.pkl' (did you mean
 $ nmt prepare '~nosuchuser/pairs.tsv'  => There is no file '~nosuchuser/pairs.tsv'
@@ -458,11 +457,10 @@ $ nmt info --set model.d_model=8  => --set is for the model of a configuration
 # --- nmt runs --------------------------------------------------------------------------------------------------------
 $ rm -r checkpoints
 $ nmt runs  => No run is in checkpoints/ yet
-$ nmt runs --sort scor  => --sort is 'scor' (did you mean 'score'?)
-$ nmt runs --dataset english  => No run was trained on a dataset 'english'
+$ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
-$ nmt plot loss  => There is no figure 'loss' (did you mean 'losses'?)
+$ nmt plot loss  => No such command 'loss'. Did you mean 'losses'
 $ nmt plot losses --run bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 & matplotlib.backend_bases.FigureCanvasBase.filetypes = dict.fromkeys(["pdf", "png", "svg"])
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
@@ -484,7 +482,7 @@ $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.y
 $ nmt plot positions  => Restore a copy of it, or train that epoch again
 # Figures of the lesson
 $ nmt plot position-matrix --width 7  => --width must be even
-$ nmt plot position-matrix --length 0  => --length must be greater than or equal to 1
+$ nmt plot position-matrix --length 0  => Invalid value for '--length': Input should be greater than or equal to 1
 $ nmt plot sinusoids --base nan  => --base must be greater than 1 and at most 1,000,000,000,000
 $ nmt plot position-matrix --length 100000 --width 512  => --length 100000 times --width 512 is 51,200,000 values
 $ nmt plot position-similarity --length 5000 --width 8  => --length must be at most 4096 where positions are compared
@@ -503,7 +501,7 @@ $ nmt plot words  => Run 'base' has fixed word embeddings (model.word_embedding
 $ cp checkpoints/base/tokenizer.target.json checkpoints/base/tokenizer.source.json
 $ nmt plot words  => checkpoints/base/weights/epoch-0002.safetensors has 13 word
 # Several runs, speed, scores
-$ nmt plot compare  => plot compare takes RUN
+$ nmt plot compare  => Missing argument 'RUN'
 $ nmt plot compare base bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt plot compare base --metric los  => --metric must be one of loss, accuracy, bleu, chrf, train-loss
 $ nmt plot compare base --by hours  => --by must be one of steps, epochs, tokens, minutes
@@ -526,10 +524,10 @@ $ echo 'open("scores.json", "w").write(found.record.model_dump_json())' >> made.
 $ python -c "exec(open('made.py').read(), {})"
 $ nmt plot by-length scores.json  => scores.json has no scores by source length, for it was made
 # Attention
-$ nmt plot alignment 'im thirsty'  => There is no figure 'alignment' (did you mean 'attention'?)
-$ nmt plot attention  => plot attention takes SENTENCE
-$ nmt plot losses 'im thirsty'  => plot losses takes no argument
-$ nmt plot losses --head 1  => plot losses has no option '--head' (did you mean '--help'?)
+$ nmt plot alignment 'im thirsty'  => No such command 'alignment'
+$ nmt plot attention  => Missing argument 'SENTENCE'
+$ nmt plot losses 'im thirsty'  => Got unexpected extra argument(s) (im thirsty)
+$ nmt plot losses --head 1  => No such option: --head
 $ nmt plot attention '?!'  => Sentence '?!' has no words after normalization
 $ nmt plot attention --layer 0 'im thirsty'  => The attention of run 'base' has no layer '0'
 $ nmt plot attention --head every 'im thirsty'  => The attention of run 'base' has no head 'every'
@@ -541,15 +539,14 @@ $ nmt plot attention --kind crss 'im thirsty'  => --kind must be one of encoder,
 
 # --- nmt tokens ------------------------------------------------------------------------------------------------------
 $ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers come from a run or from a dataset
-$ nmt tokens --side traget 'im thirsty'  => There is no side 'traget' (did you mean 'target'?)
-$ nmt tokens --input letters.en  => There is no file letters.en
+$ nmt tokens --side traget 'im thirsty'  => 'traget' is not one of 'source', 'target'
 
 # --- nmt samples, nmt average ----------------------------------------------------------------------------------------
 $ sed -i /samples/d checkpoints/base/metrics.jsonl
 $ nmt samples  => Run 'base' has no sample translations
 $ nmt average  => received neither
 $ nmt average --last 2 --epochs 1,2  => Epochs come from --last N or --epochs 12-16,20
-$ nmt average --last 1  => received --last 1
+$ nmt average --last 1  => Invalid value for '--last': Input should be greater than or equal to 2
 $ nmt average --epochs 2  => received --epochs 2
 $ nmt average --epochs one  => 'one' names no epochs of run 'base'
 $ nmt average --epochs 1-4  => Run 'base' does not have the weights of epochs 1-4
@@ -643,7 +640,7 @@ $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given w
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --run bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt evaluate --epoch 9  => Run 'base' has no weights of epoch '9'
-$ nmt evaluate --beam 1 --coverage-penalty 1  => --coverage-penalty needs beam search
+$ nmt evaluate --beam 1 --length-penalty 1  => --length-penalty needs beam search
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone
 $ nmt evaluate --source few.en  => Received --source alone
@@ -694,8 +691,8 @@ $ nmt bench --dataset english  => There is no prepared dataset 'english'
 $ nmt bench --generated --set model.positions=learned --set model.max_positions=20
 => This model reads at most 20 tokens
 $ nmt bench --set model.positions=learned --set model.max_positions=5  => this model reads at most 5
-$ nmt bench --seconds=-1  => --seconds must be greater than or equal to 0
-$ nmt demo tiny  => demo takes no argument
+$ nmt bench --seconds=-1  => Invalid value for '--seconds': Input should be greater than or equal to 0
+$ nmt demo tiny  => Got unexpected extra argument(s) (tiny)
 $ printf 'one\n' > data/demo.en-de.tsv
 $ nmt demo  => data/demo.en-de.tsv, line 1 has no tab: 'one'
 """

@@ -5,28 +5,19 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import OUTPUT, EpochOption, RunOption
-
-FORMAT, COMPARISON = "Format", "Comparison"  # help sections
+from nmt.cli.options import EpochOption, RunOption
 
 
 def export(
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="FORMAT", help="ctranslate2, argos, saved-model or huggingface.", rich_help_panel=FORMAT
-        ),
-    ],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2, argos, saved-model or huggingface.")],
     run: RunOption = None,
     epoch: EpochOption = None,
     quantization: Annotated[
         str | None,
         typer.Option(
-            "--quantization",
             metavar="TYPE",
             help="Number format of ctranslate2 and argos: float32, int8, int8_float32, int16, float16, bfloat16 ... "
             "Default: float32, and int8 for argos.",
-            rich_help_panel=FORMAT,
         ),
     ] = None,
     vocabulary_map: Annotated[
@@ -35,52 +26,28 @@ def export(
             "--vocabulary-map",
             help="For ctranslate2: choose among the target tokens that training aligned with a sentence's tokens. Beam "
             "search takes a quarter less time.",
-            rich_help_panel=FORMAT,
         ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder to write. Default: checkpoints/RUN/exports/FORMAT.",
-            rich_help_panel=OUTPUT,
+            "--output", "-o", metavar="FOLDER", help="Folder to write. Default: checkpoints/RUN/exports/FORMAT."
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export.", rich_help_panel=OUTPUT)] = False,
-    licence: Annotated[
-        str | None,
-        typer.Option("--licence", metavar="TEXT", help="Licence of the model, for its card.", rich_help_panel=OUTPUT),
-    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export.")] = False,
+    licence: Annotated[str | None, typer.Option(help="Licence of the model, for its card.")] = None,
     languages: Annotated[
         str | None,
         typer.Option(
-            "--languages",
-            metavar="CODES",
+            metavar="XX-YY",
             help="Languages of source and target, such as en-de. Default: those that the dataset was prepared with.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     allow_different: Annotated[
-        int,
-        typer.Option(
-            "--allow-different",
-            min=0,
-            metavar="N",
-            help="Accept N validation sentences that float32 translates differently.",
-            rich_help_panel=COMPARISON,
-        ),
+        int, typer.Option(min=0, help="Accept N validation sentences that float32 translates differently.")
     ] = 0,
     tolerance: Annotated[
-        float,
-        typer.Option(
-            "--tolerance",
-            min=0,
-            metavar="BLEU",
-            help="Accept this loss of BLEU by quantization.",
-            rich_help_panel=COMPARISON,
-        ),
+        float, typer.Option(min=0, metavar="BLEU", help="Accept this loss of BLEU by quantization.")
     ] = 0.5,
 ) -> None:
     """Export a run to another program, and prove that it translates as the run does.

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options import (
-    CONFIGURATION,
-    RUN,
     DatasetOption,
     HostsOption,
     IndexOption,
+    NoConfigOption,
     SetOption,
     StallOption,
     ThreadsOption,
@@ -36,68 +35,42 @@ VIEWER = "tensorboard --logdir checkpoints"
 
 
 def train(
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt. Default: "
-            "that of the run if it exists, else a recipe, chosen by the dataset and explained.",
-            rich_help_panel=CONFIGURATION,
-        ),
-    ] = None,
+    config: NoConfigOption = None,
     overrides: SetOption = None,
     dataset: DatasetOption = None,
     run: Annotated[
         str | None,
         typer.Option(
-            "--run",
-            metavar="NAME",
-            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration "
-            "file; without one that of the dataset.",
-            rich_help_panel=RUN,
+            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration file; "
+            "without one that of the dataset."
         ),
     ] = None,
     start_from: Annotated[
         str | None,
         typer.Option(
-            "--from",
-            metavar="RUN",
-            help="Fine-tune: start from the weights of another run, RUN or RUN:EPOCH.",
-            rich_help_panel=RUN,
+            "--from", metavar="RUN", help="Fine-tune: start from the weights of another run, RUN or RUN:EPOCH."
         ),
     ] = None,
     allow_changes: Annotated[
         bool,
-        typer.Option(
-            "--allow-changes",
-            help="Resume although the configuration or the dataset has changed.",
-            rich_help_panel=RUN,
-        ),
+        typer.Option("--allow-changes", help="Resume although the configuration or the dataset has changed."),
     ] = False,
     tensorboard: Annotated[
         bool,
         typer.Option(
             "--tensorboard",
-            help="Write event files for TensorBoard, as training.trackers=[tensorboard] does; those of a finished run "
-            "are written at once.",
-            rich_help_panel=RUN,
+            help="Write event files for TensorBoard; those of a finished run are written at once.",
         ),
     ] = False,
     minutes: Annotated[
         float | None,
         typer.Option(
-            "--minutes",
-            metavar="M",
-            help="Fit a new run into M minutes of training, by the measured speed of this machine: its epochs, and "
-            "without --config the size of the model.",
-            rich_help_panel=RUN,
+            help="Fit a new run into X minutes of training, by the measured speed of this machine: its epochs, and "
+            "without --config the size of the model."
         ),
     ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.", rich_help_panel=RUN),
+        bool, typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.")
     ] = False,
     workers: WorkersOption = None,
     hosts: HostsOption = None,
@@ -248,7 +221,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
         say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
-    with GracefulShutdown(notice, console.announce if console else None) as shutdown:
+    with GracefulShutdown(notice) as shutdown:
         try:
             with trainer.workers.exchanging():
                 if not trainer.is_trained:

@@ -8,50 +8,42 @@ import typer
 
 from nmt.cli.options import (
     BEAM_KEYS,
-    OUTPUT,
-    SAMPLING,
     SAMPLING_KEYS,
     SEARCH,
     BackendOption,
     BatchSizeOption,
     BeamOption,
-    CoveragePenaltyOption,
     EpochOption,
-    ExportOption,
     LengthPenaltyOption,
     PrecisionOption,
     RunOption,
+    check_search,
     option_name,
-    refuse_idle_beam_options,
-    translates_with_export,
 )
 from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
-    from nmt.decoding.translator import Translator
+
+SAMPLING = "Sampling"  # help section
 
 
 def translate(
     sentences: Annotated[
-        list[str] | None,
-        typer.Argument(help="Sentences. Default: the lines of standard input.", metavar="[SENTENCE]..."),
+        list[str] | None, typer.Argument(metavar="SENTENCE", help="Sentences. Default: standard input, by line.")
     ] = None,
     run: RunOption = None,
     epoch: EpochOption = None,
-    input_: Annotated[
-        Path | None,
-        typer.Option("--input", "-i", metavar="FILE", help="Text file, one sentence a line.", rich_help_panel=OUTPUT),
+    export: Annotated[
+        str | None, typer.Option(help="Export to CTranslate2 that translates: its name in the run, or a folder.")
     ] = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line.")] = None,
     n_best: Annotated[
         int | None,
         typer.Option(
-            "--n-best",
             min=1,
-            metavar="N",
             help="Print the N best translations of each sentence as lines of sentence number TAB score TAB "
             "translation. N is at most the beam size.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     alignment: Annotated[
@@ -60,62 +52,38 @@ def translate(
             "--alignment",
             help="Add a TAB and pairs i-j to each line: target word j attends most to source word i. Both count from "
             "0.",
-            rich_help_panel=OUTPUT,
         ),
     ] = False,
     score: Annotated[
         bool,
         typer.Option(
-            "--score",
-            help="Read lines of source TAB translation, and print the log-probability of each translation.",
-            rich_help_panel=OUTPUT,
+            "--score", help="Read lines of source TAB translation, and print the log-probability of each translation."
         ),
     ] = False,
     beam: BeamOption = None,
     length_penalty: LengthPenaltyOption = None,
-    coverage_penalty: CoveragePenaltyOption = None,
-    prefix: Annotated[
-        str,
-        typer.Option(
-            "--prefix", metavar="TEXT", help="Text that every translation begins with.", rich_help_panel=SEARCH
-        ),
-    ] = "",
+    prefix: Annotated[str, typer.Option(help="Text that every translation begins with.", rich_help_panel=SEARCH)] = "",
+    batch_size: BatchSizeOption = None,
+    precision: PrecisionOption = None,
+    backend: BackendOption = "tensorflow",
     sample: Annotated[
-        bool,
-        typer.Option("--sample", help="Draw words by their probabilities.", rich_help_panel=SAMPLING),
+        bool, typer.Option("--sample", help="Draw words by their probabilities.", rich_help_panel=SAMPLING)
     ] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            "--temperature",
-            metavar="X",
-            help="Divide logits by X. Below 1, likely words become likelier.",
-            rich_help_panel=SAMPLING,
-        ),
+        typer.Option(help="Divide logits by X. Below 1, likely words become likelier.", rich_help_panel=SAMPLING),
     ] = None,
     top_k: Annotated[
         int | None,
-        typer.Option(
-            "--top-k", metavar="K", help="Draw from the K likeliest words. 0: from all.", rich_help_panel=SAMPLING
-        ),
+        typer.Option(help="Draw from the N likeliest words. 0: from all.", rich_help_panel=SAMPLING),
     ] = None,
     top_p: Annotated[
         float | None,
         typer.Option(
-            "--top-p",
-            metavar="P",
-            help="Draw from the fewest likeliest words whose probabilities sum to P.",
-            rich_help_panel=SAMPLING,
+            help="Draw from the fewest likeliest words whose probabilities sum to X.", rich_help_panel=SAMPLING
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", help="Seed of the random numbers.", rich_help_panel=SAMPLING),
-    ] = None,
-    batch_size: BatchSizeOption = None,
-    precision: PrecisionOption = None,
-    backend: BackendOption = None,
-    export: ExportOption = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=SAMPLING)] = None,
 ) -> None:
     """Translate sentences, one translation a line.
 
@@ -133,18 +101,17 @@ def translate(
         paste letters.en letters.out | nmt translate --score
     """
     from nmt.api import load
-    from nmt.decoding.exported import CTRANSLATE2
+    from nmt.storage.text import as_cell
 
     settings: dict[str, Any] = {
-        "beam_size": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty,
-        "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "batch_size": batch_size,
-        "precision": precision,
+        "beam_size": beam, "length_penalty": length_penalty, "temperature": temperature, "top_k": top_k,
+        "top_p": top_p, "seed": seed, "batch_size": batch_size, "precision": precision,
     }  # fmt: skip
+    check_search(settings, exported=backend == "ctranslate2" or export is not None)
     _refuse_contradictions(settings, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
     texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
-    engine = CTRANSLATE2 if translates_with_export(backend, export, precision) else "tensorflow"
-    translator = load(run, epoch, decoding=settings, backend=engine, export=export)
+    translator = load(run, epoch, decoding=settings, backend=backend, export=export)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")
@@ -154,54 +121,53 @@ def translate(
     else:
         details = translator.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
         found = [[translation] for translation in details]
-    _print(translator, texts, found, numbered=n_best is not None, aligned=alignment)
+    numbered = [(number, each) for number, translations in enumerate(found) for each in translations]
+    rows = [[as_cell(each.text)] for _, each in numbered]
+    if n_best is not None:
+        rows = [[f"{number + 1}", f"{each.score:.4f}", as_cell(each.text)] for number, each in numbered]
+    if alignment:
+        attention = translator.attention([texts[number] for number, _ in numbered], [each for _, each in numbered])
+        for row, weights in zip(rows, attention, strict=True):
+            row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
+    for row in rows:
+        typer.echo("\t".join(row))
     warn([translations[0] for translations in found], names)
 
 
-def _refuse_contradictions(
-    settings: dict[str, Any], *, sample: bool, score: bool, n_best: int | None, prefix: str, alignment: bool
-) -> None:
+def _refuse_contradictions(settings: dict[str, Any], *, score: bool, sample: bool, **others: Any) -> None:
     """Refuse options that contradict each other, naming two of them."""
-    options = {**settings, "sample": sample, "n_best": n_best, "prefix": prefix, "alignment": alignment}
-    received = {key for key, value in options.items() if value not in (None, False, "")}
-    received |= {key for key, value in settings.items() if value is not None}  # 0 and 0.0 among them
+    received = [key for key, value in settings.items() if value is not None]  # 0 and 0.0 among them
+    received += [key for key, value in {"sample": sample, **others}.items() if value not in (None, False, "")]
 
-    def first(keys: tuple[str, ...]) -> str | None:
+    def first(*keys: str) -> str | None:
         return next((option_name(key) for key in keys if key in received), None)
 
-    if score and (conflict := first(("sample", "n_best", "prefix", "alignment", *BEAM_KEYS, *SAMPLING_KEYS))):
+    if score and (conflict := first("sample", *others, *BEAM_KEYS, *SAMPLING_KEYS)):
         raise NmtError(
             f"--score reads translations and searches for none; received {conflict} too. Leave one of them out."
         )
-    if sample and (conflict := first(("n_best", *BEAM_KEYS))):
+    if sample and (conflict := first("n_best", *BEAM_KEYS)):
         raise NmtError(f"Words are drawn or searched for; received --sample and {conflict}. Leave one of them out.")
-    if not sample and (conflict := first(SAMPLING_KEYS)):
+    if not sample and (conflict := first(*SAMPLING_KEYS)):
         raise NmtError(f"{conflict} is for sampling; received it without --sample. Add --sample, or leave it out.")
-    refuse_idle_beam_options(settings)
 
 
-def read_sentences(sentences: list[str] | None, path: Path | None) -> tuple[list[str], list[str]]:
+def read_sentences(sentences: list[str] | None, path: Path | None = None) -> tuple[list[str], list[str]]:
     """Return the sentences of the command line, of --input or of standard input, and the name of each in messages.
 
     Raises:
         NmtError: if sentences come from two places, or a file cannot be read.
     """
-    from nmt.storage.text import read_lines
+    from nmt.storage.text import read_lines, text_lines
 
     if sentences and path:
         raise NmtError("Sentences come as arguments or from --input; received both. Leave one of them out.")
     if sentences:
         return sentences, [repr(sentence[:60]) for sentence in sentences]
-    texts = read_lines(path) if path else _standard_input()
-    return texts, [f"{path or 'standard input'}, line {number}" for number in range(1, len(texts) + 1)]
-
-
-def _standard_input() -> list[str]:
-    from nmt.storage.text import text_lines
-
-    if sys.stdin.isatty():
+    if path is None and sys.stdin.isatty():
         typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
-    return text_lines(sys.stdin.buffer.read(), "standard input")
+    texts = read_lines(path) if path else text_lines(sys.stdin.buffer.read(), "standard input")
+    return texts, [f"{path or 'standard input'}, line {number}" for number in range(1, len(texts) + 1)]
 
 
 def _pair(line: str, name: str) -> tuple[str, str]:
@@ -212,28 +178,6 @@ def _pair(line: str, name: str) -> tuple[str, str]:
             "can be joined with: paste SOURCES TRANSLATIONS"
         )
     return source, targets[0]
-
-
-def _print(
-    translator: "Translator", texts: list[str], found: "list[list[Translation]]", *, numbered: bool, aligned: bool
-) -> None:
-    """Print translations as lines, with columns for the sentence number, the score and the alignment."""
-    from nmt.storage.text import as_cell
-
-    numbers = [number for number, translations in enumerate(found, start=1) for _ in translations]
-    flat = [translation for translations in found for translation in translations]
-    rows = [[as_cell(translation.text)] for translation in flat]
-    if numbered:
-        rows = [
-            [f"{number}", f"{translation.score:.4f}", as_cell(translation.text)]
-            for number, translation in zip(numbers, flat, strict=True)
-        ]
-    if aligned:
-        attention = translator.attention([texts[number - 1] for number in numbers], flat)
-        for row, weights in zip(rows, attention, strict=True):
-            row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
-    for row in rows:
-        typer.echo("\t".join(row))
 
 
 def warn(translations: "list[Translation]", names: list[str]) -> None:

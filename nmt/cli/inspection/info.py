@@ -3,11 +3,11 @@
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nmt.cli.options import CONFIGURATION, DatasetOption, JsonOption, RunOption, SetOption
+from nmt.cli.options import JsonOption, NoConfigOption, RunOption, SetOption
 from nmt.errors import NmtError, NotFoundError
 
 if TYPE_CHECKING:
@@ -20,25 +20,14 @@ STAGES = ("embedding", "source", "encoder", "first_state", "target", "decoder")
 
 def info(
     run: RunOption = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="Describe the model of a YAML file instead of a run. A bare name is also looked for in configs/ and "
-            "among the configurations of nmt.",
-            rich_help_panel=CONFIGURATION,
-        ),
-    ] = None,
+    config: NoConfigOption = None,
     overrides: SetOption = None,
-    dataset: DatasetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a run: model, dataset, epochs and configuration.
 
     The model is listed by layer and sublayer: parameters and the shapes of matrices. With --config, describes the model
-    that training on a dataset would make.
+    that training on data.dataset would make.
 
     Examples:
         nmt info
@@ -46,11 +35,10 @@ def info(
         nmt info --config book.yaml --set model.encoder_layers=2
     """
     if config is None:
-        if overrides or dataset:
-            option = "--set" if overrides else "--dataset"
+        if overrides:
             raise NmtError(
-                f"{option} is for the model of a configuration; received it without --config. Add --config FILE, or "
-                "leave it out."
+                "--set is for the model of a configuration; received it without --config. Add --config FILE, or leave "
+                "it out."
             )
         _describe_run(run, as_json=as_json)
         return
@@ -64,7 +52,7 @@ def info(
     from nmt.models.build import weight_shapes
 
     settings = load_config(find_config(config), overrides)
-    prepared = find_dataset(dataset or settings.data.dataset)
+    prepared = find_dataset(settings.data.dataset)
     vocabulary = prepared.manifest.vocabulary
     shapes = weight_shapes(settings.model, vocabulary["source"], vocabulary["target"])
     if as_json:

@@ -1,1 +1,0 @@
-"""Display of training on a terminal."""
