@@ -62,11 +62,6 @@ class TranslateRequest(DetailsRequest):
     q: Text | list[Text] = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
     format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
 
-    @property
-    def texts(self) -> list[str]:
-        """All texts."""
-        return [self.q] if isinstance(self.q, str) else self.q
-
 
 class ErrorAnswer(BaseModel):
     """Answer to a request that is refused or fails."""
@@ -156,9 +151,7 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body)
-    except RecursionError:
-        raise RequestError(400, "The body is JSON with too many levels. Send one object.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(400, f"The body is not JSON: {str(error)[:200]}.") from None
     if not isinstance(values, dict):
         raise RequestError(400, "The body is JSON but no object. Send an object with the parameters.")
