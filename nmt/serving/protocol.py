@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-MAX_FIELDS = 100
 AUTO = "auto"
 
 
@@ -161,7 +160,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
     size = len(await request.body())
     try:
-        form = await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=size + 1)
+        form = await request.form(max_files=0, max_fields=100, max_part_size=size + 1)
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, f"The form is damaged: {str(detail)[:200]}.") from None

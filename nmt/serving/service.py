@@ -114,12 +114,8 @@ class Service:
     def languages(self) -> list[Language]:
         """Return all languages, those that are only translated to without targets."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
-        return [
-            Language(
-                code=code, name=language_name(code),
-                targets=[pair.target for pair in self._models if pair.source == code],
-            ) for code in codes
-        ]  # fmt: skip
+        targets = {code: [pair.target for pair in self._models if pair.source == code] for code in codes}
+        return [Language(code=code, name=language_name(code), targets=found) for code, found in targets.items()]
 
     @contextmanager
     def place(self) -> Iterator[None]:
