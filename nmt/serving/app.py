@@ -40,8 +40,6 @@ from nmt.version import version
 PAGE = Path(__file__).parent / "page"
 CLIENT_LEFT = 499
 """Status in the metrics for a client that left before its answer."""
-RETRY_SECONDS = "1"
-"""Time after which a client of an overloaded service tries again."""
 Answer = TypeVar("Answer")
 
 
@@ -80,7 +78,7 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> Response:
-        headers = {"retry-after": RETRY_SECONDS} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        headers = {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None
         return JSONResponse({"error": error.message}, error.status, headers)
 
     @app.exception_handler(ClientDisconnect)

@@ -26,10 +26,11 @@ class Detector:
         # The detector takes a line. It would refuse a NUL, which ends a string in C.
         found = self._detector.detect(" ".join(text.replace("\0", " ").split()), k=ALL_LABELS)
         scores = {each["lang"]: 100 * each["score"] for each in found}
-        detected = []
-        for language in languages:
-            base = language.replace("_", "-").partition("-")[0].lower()
-            detected.append(DetectedLanguage(language=language, confidence=round(scores.get(base, 0.0), 2)))
+        bases = {language: language.replace("_", "-").partition("-")[0].lower() for language in languages}
+        detected = [
+            DetectedLanguage(language=language, confidence=round(scores.get(base, 0.0), 2))
+            for language, base in bases.items()
+        ]
         return sorted(detected, key=lambda each: -each.confidence)
 
     def detect_each(self, texts: Sequence[str], languages: Sequence[str]) -> list[DetectedLanguage]:

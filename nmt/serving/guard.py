@@ -20,7 +20,6 @@ ADDED_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-cache",
 }
-SAFE_METHODS = ("GET", "HEAD")
 
 
 class Guard:
@@ -67,7 +66,7 @@ class Guard:
                 403, f"The service has no name {host[:100]!r}. Use localhost or 127.0.0.1, or start the service with "
                 "--allow-host."
             )  # fmt: skip
-        if method not in SAFE_METHODS and not self._access.allows_origin(headers.get("origin"), host):
+        if method not in ("GET", "HEAD") and not self._access.allows_origin(headers.get("origin"), host):
             raise RequestError(
                 403, "Pages of other sites may not use this service. Start it with --allow-origin to allow a site."
             )

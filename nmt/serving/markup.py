@@ -70,7 +70,4 @@ def _translated(tag: Tag, inherited: bool) -> bool:
     value = tag.get("translate")
     if isinstance(value, str) and value.lower() in ("no", "yes", ""):
         return value.lower() != "no"
-    classes = tag.get("class")
-    if classes and "notranslate" in classes:
-        return False
-    return inherited
+    return inherited and "notranslate" not in (tag.get("class") or [])

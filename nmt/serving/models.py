@@ -15,9 +15,8 @@ from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
-MOST_TOKENS = {"characters": 1_000}
-"""Most tokens of a sentence by the tokenizer's unit. Longer ones are cut: their translation would be slow and poor."""
-MOST_TOKENS_OTHERWISE = 250
+MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
+"""Most tokens of a sentence. Longer ones are cut: their translation would be slow and poor."""
 MOST_ATTENTION = 128 * 128
 """Largest matrix of attention in an answer."""
 WARM_UP = "One two three."
@@ -81,8 +80,8 @@ class ServedModel:
     @property
     def most_tokens(self) -> int:
         """Most tokens of a sentence: fewer than the model has positions."""
-        model, unit = self._translator.config.model, self._translator.source.unit
-        most = MOST_TOKENS.get(unit, MOST_TOKENS_OTHERWISE)
+        model = self._translator.config.model
+        most = MOST_CHARACTERS if self._translator.source.unit == "characters" else MOST_TOKENS
         if model.limits.source is not None:
             most = min(most, model.limits.source - 1 - int(model.reads_bos))
         return max(1, most)

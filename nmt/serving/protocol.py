@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from fastapi import Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-MAX_FIELDS = 100
 AUTO = "auto"
 
 
@@ -61,11 +60,6 @@ class TranslateRequest(DetailsRequest):
 
     q: Text | list[Text] = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
     format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
-
-    @property
-    def texts(self) -> list[str]:
-        """All texts."""
-        return [self.q] if isinstance(self.q, str) else self.q
 
 
 class ErrorAnswer(BaseModel):
@@ -156,9 +150,7 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body)
-    except RecursionError:
-        raise RequestError(400, "The body is JSON with too many levels. Send one object.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(400, f"The body is not JSON: {str(error)[:200]}.") from None
     if not isinstance(values, dict):
         raise RequestError(400, "The body is JSON but no object. Send an object with the parameters.")
@@ -168,7 +160,7 @@ def _json_object(body: bytes) -> dict[str, Any]:
 async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
     size = len(await request.body())
     try:
-        form = await request.form(max_files=0, max_fields=MAX_FIELDS, max_part_size=size + 1)
+        form = await request.form(max_files=0, max_fields=100, max_part_size=size + 1)
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, f"The form is damaged: {str(detail)[:200]}.") from None

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from nmt.errors import ConflictError, NmtError
-from nmt.serving.settings import BACKLOG, GRACE_SECONDS, IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEAD
+from nmt.serving.settings import GRACE_SECONDS, IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEAD
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -32,7 +32,7 @@ def bind(host: str, port: int) -> socket.socket:
     family, _, _, _, place = found[0]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # "::" takes clients of IPv4 too
     try:
-        return socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both)
+        return socket.create_server(place, family=family, dualstack_ipv6=both)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConflictError(
@@ -57,7 +57,7 @@ def run(application: ASGIApp, bound: socket.socket) -> None:
         application, http="h11", ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
         access_log=False, proxy_headers=False, server_header=False, limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=MAX_HEAD, backlog=BACKLOG,
+        h11_max_incomplete_event_size=MAX_HEAD,
     )  # fmt: skip
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn handles them, and raises them again at its end, for another exit code than 0.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from nmt.data.languages import language_name
-from nmt.decoding.translation import CrossAttention
+from nmt.decoding.translation import CrossAttention, Translation
 from nmt.errors import ConflictError
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
@@ -31,8 +31,6 @@ from nmt.serving.segmentation import Segment, segment
 from nmt.serving.settings import ServiceSettings
 
 PREPARING_THREADS = 2
-DIGITS = 4
-"""Decimals of attention in an answer."""
 Result = TypeVar("Result")
 
 
@@ -55,8 +53,15 @@ class _Document:
         """All sentences in order."""
         return [each for text in self._texts for each in text]
 
-    def render(self, translations: Iterator[str]) -> str:
-        """Return the document with these translations, of all sentences in order."""
+    def render(self, found: Sequence[Found | None], rank: int) -> str:
+        """Return the document with what was found for its sentences.
+
+        A sentence with fewer translations than the rank has its last, one without words stays as it is.
+        """
+        translations = (
+            sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
+            for sentence, each in zip(self.segments, found, strict=True)
+        )
         texts = ["".join(next(translations) + each.separator for each in text) for text in self._texts]
         return self._markup.render(texts) if self._markup else "".join(texts)
 
@@ -108,12 +113,8 @@ class Service:
     def languages(self) -> list[Language]:
         """Return all languages, those that are only translated to without targets."""
         codes = dict.fromkeys([pair.source for pair in self._models] + [pair.target for pair in self._models])
-        return [
-            Language(
-                code=code, name=language_name(code),
-                targets=[pair.target for pair in self._models if pair.source == code],
-            ) for code in codes
-        ]  # fmt: skip
+        targets = {code: [pair.target for pair in self._models if pair.source == code] for code in codes}
+        return [Language(code=code, name=language_name(code), targets=found) for code, found in targets.items()]
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -142,7 +143,8 @@ class Service:
         Raises:
             RequestError: for a language, a length or a number of alternatives that the service has not.
         """
-        texts, is_list = request.texts, not isinstance(request.q, str)
+        is_list = isinstance(request.q, list)
+        texts = request.q if isinstance(request.q, list) else [request.q]
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
         markup = request.format == "html"
@@ -239,38 +241,26 @@ class Service:
 def _render(
     documents: Sequence[_Document], found: Sequence[Sequence[Found | None]], alternatives: int
 ) -> list[tuple[str, list[str]]]:
-    """Return the best translation and different alternatives of each document.
-
-    Alternative n consists of the translations of rank n of all sentences; where a sentence has fewer, of its last.
-    """
+    """Return the best translation and different alternatives of each document: alternative n has those of rank n."""
     results = []
     for document, each in zip(documents, found, strict=True):
-        best, *others = (document.render(_texts(document.segments, each, rank)) for rank in range(alternatives + 1))
+        best, *others = (document.render(each, rank) for rank in range(alternatives + 1))
         results.append((best, [text for text in dict.fromkeys(others) if text != best]))
     return results
 
 
-def _texts(segments: Sequence[Segment], found: Sequence[Found | None], rank: int) -> Iterator[str]:
-    """Yield the translation of each sentence; a sentence without words stays as it is."""
-    for sentence, each in zip(segments, found, strict=True):
-        yield sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
-
-
 def _details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
-    if found is None:
-        same = TranslationDetails(text=segment.text, score=None, unknown=[], finished=True)
-        return SentenceDetails(
-            source=segment.text, separator=segment.separator, translations=[same], source_tokens=[], target_tokens=[],
-            attention=None,
-        )  # fmt: skip
-    source_tokens, target_tokens = model.pieces(segment.text, found.translations[0])
-    translations = [
-        TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
-        for each in found.translations[:most]
-    ]
+    kept = Translation(segment.text, [], finished=True, ids=[], score=None)  # nothing to translate
+    translations = found.translations[:most] if found else [kept]
+    source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if found else ([], [])
     return SentenceDetails(
-        source=segment.text, separator=segment.separator, translations=translations, source_tokens=source_tokens,
-        target_tokens=target_tokens, attention=_weights(found.attention),
+        source=segment.text, separator=segment.separator,
+        translations=[
+            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
+            for each in translations
+        ],
+        source_tokens=source_tokens, target_tokens=target_tokens,
+        attention=_weights(found.attention) if found else None,
     )  # fmt: skip
 
 
@@ -281,4 +271,4 @@ def _weights(attention: CrossAttention | None) -> list[list[float]] | None:
     rows = [place for place, id_ in enumerate(attention.target) if id_ not in SPECIAL]
     columns = [place for place, id_ in enumerate(attention.source) if id_ not in SPECIAL]
     weights = attention.weights[-1].mean(axis=0)[rows][:, columns]
-    return [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
+    return [[round(weight, 4) for weight in row] for row in weights.tolist()]

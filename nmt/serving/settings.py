@@ -10,8 +10,6 @@ MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
 MAX_HEAD = 16 * 1024
 """Bytes of a request line with its headers."""
-BACKLOG = 128
-"""Connections that wait to be accepted."""
 IDLE_SECONDS = 5
 """Time that a connection stays open between two requests."""
 GRACE_SECONDS = 25

@@ -139,13 +139,14 @@ def describe(report: "BenchmarkReport", origin: str) -> str:
         "",
         table([*report.matmul, report.training, *report.decoding]),
         "",
-        f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision. Medians of turns.",
+        f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision.",
+        "Times and rates are medians of the turns, in which all of these ran one after the other.",
     ])  # fmt: skip
 
 
 def table(speeds: "list[Speed]") -> str:
     """Return speeds as a table, without columns that none of them has."""
-    rows = [["", "time", "fastest and slowest turn", "GFLOP/s", "target tokens/s", "sentences/s"]]
+    rows = [["", "time", "range of turns", "GFLOP/s", "target tokens/s", "sentences/s"]]
     for speed in speeds:
         flops, low_high = speed.flops_per_second, " to ".join(map(_time, speed.seconds_range))
         rates = [(flops and flops / 1e9, 0), (speed.target_tokens_per_second, 0), (speed.sentences_per_second, 1)]
