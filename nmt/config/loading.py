@@ -88,7 +88,9 @@ def _checked(values: dict[str, Any], places: Places, path: str, overrides: list[
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:
-    """Return the values of overrides by "section.key", with today's names of the keys; the values are not checked.
+    """Return the values of overrides by "section.key", with today's names of the keys and without retired ones.
+
+    The values are not checked.
 
     Raises:
         ConfigError: for an override that is not ``section.key=value``.
@@ -96,6 +98,8 @@ def read_overrides(overrides: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for override in overrides:
         _override(values, {}, override)
+    for section in values.keys() & Config.model_fields.keys():
+        values[section], _ = _section_type(section, values[section]).without_retired(values[section])
     return {
         f"{section}.{_names_of_key(section, key)[0]}": value
         for section, keys in values.items()

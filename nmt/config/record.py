@@ -1,8 +1,8 @@
 """Base classes of typed, immutable records: sections of a configuration, and files on disk."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 
 class Record(BaseModel):
@@ -22,11 +22,13 @@ class RenamedRecord(Record):
     renamed_values: ClassVar[dict[str, dict[Any, Any]]] = {}
     """Per key, older values, which are still read, and the values of today."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _read_older_names(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
+    def with_names_of_today(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return values as read, by the names of today.
+
+        Raises:
+            ValueError: for a key that is there by two names.
+        """
         values = dict(values)
         for old, new in cls.renamed.items():
             if old in values:
@@ -37,6 +39,11 @@ class RenamedRecord(Record):
             if isinstance(values.get(key), str) and values[key] in names:
                 values[key] = names[values[key]]
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older_names(cls, values: Any) -> Any:
+        return cls.with_names_of_today(values) if isinstance(values, dict) else values
 
 
 class DocumentedRecord(Record):
@@ -49,5 +56,53 @@ class DocumentedRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
+class Retired(NamedTuple):
+    """A key of older versions that is no longer there."""
+
+    followed: Any
+    """Value whose behaviour is that of today."""
+    now: str
+    """What happens whatever the value, in words."""
+    matters: bool = True
+    """Whether another value gave other weights."""
+    becomes: str = ""
+    """Key of today that is true if its name is among the values of the older key."""
+
+
 class Section(DocumentedRecord, RenamedRecord):
-    """Section of the configuration: documented fields, older names of keys."""
+    """Section of the configuration: documented fields, older names of keys, keys that are no longer there."""
+
+    retired: ClassVar[dict[str, Retired]] = {}
+    """Keys that are no longer there, which are passed over."""
+    _not_followed: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def not_followed(self) -> dict[str, str]:
+        """Retired keys that asked for another behaviour than that of today, in words; they are not written again."""
+        return {key: f"{value!r}, a setting of older versions. {self.retired[key].now}"
+                for key, value in self._not_followed.items()}  # fmt: skip
+
+    @classmethod
+    def without_retired(cls, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return values without retired keys, and those of the retired keys that are not followed."""
+        values, not_followed = dict(values), {}
+        for key, old in cls.retired.items():
+            if key not in values:
+                continue
+            value = values.pop(key)
+            if old.becomes and isinstance(value, list) and old.becomes in value:
+                values.setdefault(old.becomes, True)
+                value = [name for name in value if name != old.becomes]
+            if value != old.followed:
+                not_followed[key] = value
+        return values, not_followed
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _pass_over_retired(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(values, dict) or not cls.retired:
+            return validate(values)
+        values, not_followed = cls.without_retired(values)
+        section = validate(values)
+        section._not_followed = not_followed
+        return section

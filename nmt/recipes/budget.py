@@ -11,7 +11,7 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError
 from nmt.evaluation.validation_decoder import ValidationDecoder
-from nmt.recipes.composition import Recipe, compose, with_epochs
+from nmt.recipes.recipe import Recipe, compose, with_epochs
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
 from nmt.runs.directory import RUNS, Run
 from nmt.training.estimate import duration, profile_steps
@@ -57,7 +57,7 @@ def measured_speed(config: Config, dataset: Dataset) -> Speed:
     """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
     # A model that has learnt ends its translations; the untrained one goes on to the limit.
     decoding = config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_extra": 5})
-    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random", "trackers": []})
+    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random"})
     config = config.model_copy(update={"decoding": decoding, "training": training})
     decode = ValidationDecoder(config, dataset)
     trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)
@@ -123,7 +123,7 @@ def fit_recipe(recipe: Recipe, dataset: Dataset, minutes: float) -> Recipe:
     Raises:
         ConfigError: if not an epoch of the smallest model fits.
     """
-    chosen, size = recipe, recipe.choice.size
+    chosen, size = recipe, recipe.size
     while True:
         speed = measured_speed(recipe.config, dataset)
         epochs = speed.epochs(minutes)

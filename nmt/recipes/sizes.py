@@ -48,8 +48,6 @@ FEED_FORWARD_FACTORS = ((384, 4), (0, 2))
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15
 """Largest share of a run's steps that are warm-up."""
-LABEL_SMOOTHING = 0.1
-LENGTH_PENALTY = 1.0
 
 LEAST_STEPS = 1_000
 """Steps of a run below which batches become smaller, down to ``LEAST_BATCH``."""
@@ -58,12 +56,8 @@ LEAST_SENTENCES = 32
 """Sentences of median length that a batch has room for."""
 MOST_BATCH = 8192
 
-DECODED_SENTENCES = 200
-"""Validation sentences that are translated after each epoch."""
 SENTENCES_FOR_BLEU = 100
 """Validation pairs below which BLEU does not tell the best epoch."""
-KEPT_EPOCHS = 5
-"""Last epochs whose weights stay on disk."""
 
 LEAST_EPOCHS = 4
 """Epochs that a budget of time has room for, or a smaller model is taken; unless it has room for ``ENOUGH_STEPS``."""

@@ -24,8 +24,8 @@ def lengths(
     """Draw the sentence lengths of a dataset and its padding.
 
     The lengths are those of the training split, in tokens without marks of beginning and end. The padding is that of
-    the batches of the first epoch, as section training makes them by batch_type, batch_size and sort_by_length. Beside
-    it stands the padding in the other order, random or by length. Prints the path of the figure.
+    the batches of the first epoch, as section training makes them by batch_type and batch_size; beside batches of
+    sentences in random order stand those by length. Prints the path of the figure.
 
     Examples:
         nmt plot lengths
@@ -59,7 +59,7 @@ def _sides(dataset: "Dataset", split: "Split") -> "dict[str, np.ndarray]":
 
 
 def _plans(split: "Split", config: "Config", dataset: "Dataset") -> "list[BatchPadding]":
-    """Return the padding of the configured batches of epoch 1, and of batches in the other order."""
+    """Return the padding of the configured batches of epoch 1, and of batches of sentences by length."""
     from nmt.data.batch_plan import plan_epoch
     from nmt.plotting.lengths import padding_of
 
@@ -67,7 +67,7 @@ def _plans(split: "Split", config: "Config", dataset: "Dataset") -> "list[BatchP
     # The decoder reads a target from bos to the last token and predicts it from the first token to eos.
     marks = dict(zip(sides, (1 + config.model.reads_bos, 1), strict=True))
     in_sentences = training.batch_type == "sentences"
-    orders = [training.sort_by_length, not training.sort_by_length] if in_sentences else [True]
+    orders = [False, True] if in_sentences else [True]
     plans = []
     for by_length in orders:
         plan = plan_epoch(
@@ -76,5 +76,5 @@ def _plans(split: "Split", config: "Config", dataset: "Dataset") -> "list[BatchP
         )  # fmt: skip
         size = f"{training.batch_size:,} {'pairs' if in_sentences else 'target tokens'}"
         order = "by length" if by_length else "random order"
-        plans.append(padding_of(f"{size}, {order}", plan, sides, marks, to_longest=training.pad_to_longest))
+        plans.append(padding_of(f"{size}, {order}", plan, sides, marks))
     return plans
