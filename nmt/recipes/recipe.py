@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
 
 import yaml
@@ -14,7 +14,7 @@ from nmt.config.training import BATCH_SIZES
 from nmt.config.yaml_io import Dumper
 from nmt.data.dataset import Dataset
 from nmt.recipes import sizes
-from nmt.recipes.sizes import Size
+from nmt.recipes.sizes import Size, size_for
 from nmt.runs.directory import find_run
 
 ORIGIN = "The recipe"
@@ -86,14 +86,18 @@ def compose(
         ConfigError: for an override that breaks the schema.
         NotFoundError: if the run that ``training.start_from`` names does not exist.
     """
-    given, size = read_overrides([*overrides]), size or sizes.size_for(facts.pairs)
+    given, size = read_overrides([*overrides]), size or size_for(facts.pairs)
     name = given.get("training.start_from")
     start = find_run(name.partition(":")[0]).config().model if isinstance(name, str) else None
-    chosen = choose(facts, size, given, epochs=epochs, start=start)
-    config = config_of(_sections(chosen.items()), ORIGIN, [*overrides])
-    in_force = ((key, _value(config, key)) for key in {**chosen, **given})
+    settings = choose(facts, size, given, epochs=epochs, start=start)
+    config = config_of(settings, ORIGIN, [*overrides])
+    for name in given:
+        section, _, key = name.partition(".")
+        settings.setdefault(section, {}).setdefault(key)
+    values = config.model_dump()
+    in_force = {section: {key: values[section][key] for key in keys} for section, keys in settings.items()}
     lines = [*_explained(facts, config, given), *budget]
-    return Recipe(facts, size, overrides, config, lines, _file(_sections(in_force), lines))
+    return Recipe(facts, size, overrides, config, lines, _file(in_force, lines))
 
 
 def with_epochs(config: Config, epochs: int) -> Config:
@@ -103,8 +107,8 @@ def with_epochs(config: Config, epochs: int) -> Config:
 
 def choose(
     facts: Facts, size: Size, given: Mapping[str, Any], *, epochs: int | None = None, start: ModelConfig | None = None
-) -> dict[str, Any]:
-    """Return the settings for a dataset by "section.key": a pure function of its arguments.
+) -> dict[str, dict[str, Any]]:
+    """Return the settings for a dataset, sections of keys: a pure function of its arguments.
 
     Args:
         facts: facts of the dataset.
@@ -124,35 +128,30 @@ def choose(
     batches = steps_for(facts, received) if by_tokens else math.ceil(facts.pairs / received)
     steps = planned * math.ceil(batches / micro_batches)
     is_transformer = start is None and given.get("model.architecture") in (None, "transformer")
-    width, model = size.width, dict[str, Any]()
-    if start is not None:
-        width, model = start.schedule_width, {f"model.{key}": value for key, value in start.model_dump().items()}
-    elif is_transformer:
-        width = _positive(given, "model.d_model", size.width)
-        model = _transformer(facts, size, width, planned, given)
+    model = _transformer(facts, size, planned, given) if is_transformer else start.model_dump() if start else {}
+    width = start.schedule_width if start else model.get("d_model", size.width)
     optimizer = "muon" if is_transformer else "adam"
     peak = sizes.peak_for(width, given.get("training.optimizer", optimizer)) * (sizes.FINE_TUNING_PEAK if start else 1)
     has_peak = given.get("training.schedule") not in ("noam", "paper")
     has_words = is_transformer and given.get("model.word_embedding") != "sinusoidal"
     scores = given.get("training.decode_validation") != 0 and facts.validation_pairs >= sizes.SENTENCES_FOR_BLEU
-    return {
-        "data.dataset": facts.dataset,
-        **model,
-        "training.epochs": epochs,
-        "training.batch_type": "tokens",
-        "training.batch_size": batch,
-        "training.optimizer": optimizer,
-        "training.schedule": "linear",
-        **({"training.peak_learning_rate": float(f"{peak:.3g}")} if has_peak else {}),
-        "training.warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
-        **({"training.initial_embeddings": "cooccurrence"} if has_words else {}),
-        "training.label_smoothing": 0.1,
-        "training.average_last": 1,  # the rate ends at zero
-        "training.decode_validation": 200,
-        "training.best_by": "bleu" if scores else "accuracy",
-        "training.max_to_keep": 5,
-        "decoding.length_penalty": 1.0,
+    training = {
+        "epochs": epochs,
+        "batch_type": "tokens",
+        "batch_size": batch,
+        "optimizer": optimizer,
+        "schedule": "linear",
+        **({"peak_learning_rate": float(f"{peak:.3g}")} if has_peak else {}),
+        "warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
+        **({"initial_embeddings": "cooccurrence"} if has_words else {}),
+        "label_smoothing": 0.1,
+        "average_last": 1,  # the rate ends at zero
+        "decode_validation": 200,
+        "best_by": "bleu" if scores else "accuracy",
+        "max_to_keep": 5,
     }
+    sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
+    return {**sections, "decoding": {"length_penalty": 1.0}}
 
 
 def steps_for(facts: Facts, batch_tokens: int) -> int:
@@ -166,19 +165,20 @@ def heads_for(width: int) -> int:
     return next(heads for heads in range(max(1, width // sizes.HEAD_SIZE), 0, -1) if width % heads == 0)
 
 
-def _transformer(facts: Facts, size: Size, width: int, epochs: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    width = _positive(given, "model.d_model", size.width)
     head_size = _positive(given, "model.head_size", width // _positive(given, "model.heads", heads_for(width)))
     return {
-        "model.encoder_layers": size.layers,
-        "model.decoder_layers": size.layers,
-        "model.d_model": width,
-        "model.d_ff": sizes.feed_forward_factor_for(width) * width,
-        "model.heads": heads_for(width),
-        "model.dropout": sizes.dropout_for(size, epochs),
-        "model.initializer": "small",
-        "model.cross_attention_initializer": "copying",
-        "model.tie_embeddings": "all" if facts.is_joint else "output",
-        **({} if head_size % 2 else {"model.positions": "rotary"}),
+        "encoder_layers": size.layers,
+        "decoder_layers": size.layers,
+        "d_model": width,
+        "d_ff": (4 if width >= sizes.WIDE else 2) * width,
+        "heads": heads_for(width),
+        "dropout": sizes.dropout_for(size, epochs),
+        "initializer": "small",
+        "cross_attention_initializer": "copying",
+        "tie_embeddings": "all" if facts.is_joint else "output",
+        **({} if head_size % 2 else {"positions": "rotary"}),
     }
 
 
@@ -218,27 +218,13 @@ def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[s
     ]
 
 
-def _file(sections: Mapping[str, Any], lines: Iterable[str]) -> str:
+def _file(sections: Mapping[str, Any], lines: Sequence[str]) -> str:
     """Return a configuration file of sections of keys, with lines as its comment."""
     change = [
         "To change it: nmt train --config PATH-OF-THIS-FILE --run NEW-NAME",
         "configs/base.yaml explains every key. A key that is missing here has its default.",
     ]
     comment = [part for line in [*lines, *change] for part in textwrap.wrap(line, COLUMNS, subsequent_indent="  ")]
-    parts = [{FORMAT: CURRENT_FORMAT}, *({name: keys} for name, keys in sections.items())]
+    parts = [{FORMAT: CURRENT_FORMAT}, *({section: keys} for section, keys in sections.items())]
     texts = [yaml.dump(part, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000) for part in parts]
     return "\n".join(["".join(f"# {line}\n" for line in comment), *texts])
-
-
-def _sections(settings: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return values of "section.key" as sections of keys."""
-    sections: dict[str, dict[str, Any]] = {}
-    for name, value in settings:
-        section, _, key = name.partition(".")
-        sections.setdefault(section, {})[key] = value
-    return sections
-
-
-def _value(config: Config, name: str) -> Any:
-    section, _, key = name.partition(".")
-    return getattr(getattr(config, section), key)

@@ -113,11 +113,8 @@ def fit(selection: Selection) -> Selection:
     if selection.minutes is None:
         return selection
 
-    from nmt.recipes.budget import fit_config, fit_recipe  # noqa: PLC0415 - loads TensorFlow
+    from nmt.recipes import budget  # noqa: PLC0415 - loads TensorFlow
 
     dataset = find_dataset(selection.dataset)
-    if selection.recipe:
-        recipe = fit_recipe(selection.recipe, dataset, selection.minutes)
-        return selection._replace(config=recipe.config, recipe=recipe, minutes=None)
-    config, note = fit_config(selection.config, dataset, selection.minutes)
-    return selection._replace(config=config, note=note, minutes=None)
+    config, recipe, note = budget.fit(selection.config, selection.recipe, dataset, selection.minutes)
+    return selection._replace(config=config, recipe=recipe, note=note, minutes=None)

@@ -43,8 +43,8 @@ FINE_TUNING_PEAK = 0.3
 FINE_TUNING_EPOCHS = 0.3
 """Factor on the number of epochs of such a run."""
 HEAD_SIZE = 64
-FEED_FORWARD_FACTORS = ((384, 4), (0, 2))
-"""(least width D, inner width of feed-forward blocks in widths of the model), by descending width."""
+WIDE = 384
+"""Width from which feed-forward blocks are four times as wide, below it twice."""
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15
 """Largest share of a run's steps that are warm-up."""
@@ -80,11 +80,6 @@ def smaller(size: Size) -> Size | None:
 def peak_for(width: int, optimizer: str) -> float:
     """Return the peak of the learning rate for a model of this width and an optimizer, "adam" or "muon"."""
     return next(peak for least, peak in PEAKS if width >= least) * (MUON_PEAK if optimizer == "muon" else 1)
-
-
-def feed_forward_factor_for(width: int) -> int:
-    """Return the inner width of feed-forward blocks of a model of this width, in widths."""
-    return next(factor for least, factor in FEED_FORWARD_FACTORS if width >= least)
 
 
 def dropout_for(size: Size, epochs: int) -> float:

@@ -9,8 +9,8 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, open_dataset
 from nmt.errors import ConfigError
 from nmt.recipes import budget
-from nmt.recipes.budget import Speed, fit_config, fit_recipe
-from nmt.recipes.recipe import Facts, compose
+from nmt.recipes.budget import Speed, fit
+from nmt.recipes.recipe import Facts, Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, SIZES, most_epochs
 
 
@@ -29,6 +29,12 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
 
     monkeypatch.setattr(budget, "measured_speed", measure)
     return configs
+
+
+def fit_recipe(whole: Recipe, dataset: Dataset, minutes: float) -> Recipe:
+    config, recipe, note = fit(whole.config, whole, dataset, minutes)
+    assert recipe and recipe.config == config and note is None and recipe.lines[-1].startswith("Budget: ")
+    return recipe
 
 
 MEASURED = facts()
@@ -90,14 +96,14 @@ def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused(measured: list
 def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> None:
     config = compose(MEASURED).config
     with pytest.raises(ConfigError) as refused:
-        fit_config(config, NO_DATASET, 0.01)
+        fit(config, None, NO_DATASET, 0.01)
     minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
-    assert fit_config(config, NO_DATASET, minutes)[0].training.epochs == 1
+    assert fit(config, None, NO_DATASET, minutes)[0].training.epochs == 1
 
 
 def test_a_configuration_keeps_all_but_its_epochs(measured: list[Config]) -> None:
     config = compose(MEASURED).config
-    fitted, _ = fit_config(config, NO_DATASET, 20)
+    fitted, _, _ = fit(config, None, NO_DATASET, 20)
     assert fitted.training.epochs != config.training.epochs
     assert fitted == budget.with_epochs(config, fitted.training.epochs)
 
