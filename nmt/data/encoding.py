@@ -231,8 +231,8 @@ def write_split(
 
 def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:
     """Write the header of an .npy file of token ids, which has the same length for every number of them."""
-    dtype = np.dtype(np.min_scalar_type(vocabulary - 1))
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (tokens,)}
+    dtype = np.lib.format.dtype_to_descr(np.min_scalar_type(vocabulary - 1))
+    header = {"descr": dtype, "fortran_order": False, "shape": (tokens,)}
     np.lib.format.write_array_header_1_0(file, header)
 
 

@@ -59,7 +59,8 @@ def measured_speed(config: Config, dataset: Dataset) -> Speed:
     batch = _step_seconds(trainer, plan)
     teacher_forced = float(np.median(profile_steps(trainer, 1, [], validated)[1:])) * len(validation)
     decoded, steps = 0.0, trainer.pipeline.steps(1)
-    for _ in range(2 if decode.sources and max(decode.scored, decode.samples) else 0):  # the first time also traces
+    translates = bool(decode.sources) and max(decode.scored, decode.samples) > 0
+    for _ in range(2 if translates else 0):  # the first time also traces
         started = time.perf_counter()
         decode(trainer.state.weights, never_stop)
         decoded = time.perf_counter() - started

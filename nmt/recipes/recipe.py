@@ -132,7 +132,7 @@ def choose(
     width = start.schedule_width if start else model.get("d_model", size.width)
     optimizer = "muon" if is_transformer else "adam"
     peak = sizes.peak_for(width, given.get("training.optimizer", optimizer)) * (sizes.FINE_TUNING_PEAK if start else 1)
-    has_peak = given.get("training.schedule") not in ("noam", "paper")
+    has_peak = given.get("training.schedule") != "noam"
     has_words = is_transformer and given.get("model.word_embedding") != "sinusoidal"
     scores = given.get("training.decode_validation") != 0 and facts.validation_pairs >= sizes.SENTENCES_FOR_BLEU
     training = {
