@@ -139,7 +139,9 @@ def train(
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
     selection = fit(select(config, run, dataset, _overrides(set), minutes=minutes))
-    recorded = "tensorboard" in selection.config.training.trackers
+    for key, text in selection.config.training.not_followed.items():
+        warnings.warn(f"training.{key} is {text}.", stacklevel=2)
+    recorded = selection.config.training.tensorboard
     if recorded:
         require("tensorboard", "tensorboard")
 

@@ -24,7 +24,7 @@ WINGS: dict[str, str] = {
     "decoding": "errors extras storage config runtime tokenizers models runs data",
     "evaluation": "errors extras storage config cluster tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
-    "recipes": "errors config models runs data evaluation training",
+    "recipes": "errors config runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
     "tracking": "errors config runs runtime training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",

@@ -7,7 +7,7 @@ from nmt import runtime
 from nmt.cluster.layout import CHIEF, Layout
 from nmt.cluster.options import MEETING_SECONDS, STALL_SECONDS
 from nmt.cluster.rendezvous import meet
-from nmt.cluster.workers import Cluster, Reduction, Workers
+from nmt.cluster.workers import Cluster, Workers
 
 
 def never_break_off() -> None:
@@ -39,12 +39,11 @@ class Team:
         """Whether this process checks the files that all workers of its machine read."""
         return self.layout is None or not self.layout.local_rank
 
-    def join(self, facts: dict[str, str], reduction: Reduction) -> Workers:
+    def join(self, facts: dict[str, str]) -> Workers:
         """Return the workers, joined.
 
         Args:
             facts: what must be equal on all, by name.
-            reduction: how gradients are added.
 
         Raises:
             ConflictError: if workers differ in a fact.
@@ -56,4 +55,4 @@ class Team:
         meeting = meet(self.layout, facts, machine, seconds=self.meeting_seconds, report=self.report, check=self.check)
         for note in meeting.notes:
             self.report(f"Note: {note}. The result may depend on which worker computes what.")
-        return Cluster(self.layout, meeting.addresses, reduction, self.stall_seconds)
+        return Cluster(self.layout, meeting.addresses, self.stall_seconds)

@@ -12,7 +12,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from nmt.cluster.summation import shares, sum_of_parts
 from nmt.errors import NmtError
 from nmt.runtime import tf
 
-Reduction = Literal["exact", "fastest"]
 Arrays = dict[str, np.ndarray]
 Item = TypeVar("Item")
 GROUP = 1
@@ -98,18 +97,17 @@ class Workers:
 class Cluster(Workers):
     """One of several workers."""
 
-    def __init__(self, layout: Layout, addresses: list[str], reduction: Reduction, stall_seconds: float) -> None:
+    def __init__(self, layout: Layout, addresses: list[str], stall_seconds: float) -> None:
         """Join the cluster. No operation may have run in this process before.
 
         Args:
             layout: place of this worker.
             addresses: addresses of all workers by rank.
-            reduction: whether gradients are added in the order of the tree, or as is fastest.
             stall_seconds: time after which a worker that others wait for counts as stalled.
         """
         self.count, self.rank, self.addresses = layout.workers, layout.rank, addresses
         self.is_chief = layout.rank == CHIEF
-        self.reduction, self.stall_seconds = reduction, stall_seconds
+        self.stall_seconds = stall_seconds
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
             tf.train.ClusterSpec({JOB: addresses}), task_type=JOB, task_id=layout.rank, rpc_layer="grpc"
         )
@@ -143,11 +141,6 @@ class Cluster(Workers):
 
     def _sum(self, flat: tf.Tensor) -> tf.Tensor:
         """Return the sum over the workers of a vector float32 [N]."""
-        if self.reduction == "fastest":
-            return tf.raw_ops.CollectiveReduceV2(
-                input=flat, **self._group(), ordering_token=[], merge_op="Add", final_op="Id",
-                timeout_seconds=self.stall_seconds,
-            )  # fmt: skip
         # Each worker receives one slice of the vector from all, adds as the tree does, and sends its sum to all: about
         # 2 N floats sent and received on any number of workers. A gather of whole vectors sends (W - 1) N.
         size = flat.shape.num_elements()

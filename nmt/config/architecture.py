@@ -49,11 +49,6 @@ class ModelConfig(Section):
         return False
 
     @property
-    def supports_xla(self) -> bool:
-        """Whether XLA can compile the training step: its shapes follow from those of the batch."""
-        return True
-
-    @property
     def trains_embeddings(self) -> bool:
         """Whether the model has trained word embeddings, which can be set before training."""
         return False

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from nmt.config.record import Section
+from nmt.config.record import Retired, Section
 from nmt.errors import NmtError
 from nmt.storage.names import check_name
 
@@ -30,6 +30,7 @@ class DataConfig(Section):
     """Preparation of sentence pairs by ``nmt prepare``."""
 
     renamed: ClassVar = {"normalisation": "normalization"}
+    retired: ClassVar = {"shard_tokens": Retired(2**28, "A side of a split is one file", matters=False)}
 
     dataset: str | None = None
     """Name of the prepared dataset, which ``prepare`` writes and ``train`` reads. null: ``prepare`` takes the name of
@@ -90,9 +91,6 @@ class DataConfig(Section):
     max_length_ratio: float | None = Field(9.0, gt=1)
     """Largest ratio of the sides' lengths, in tokens with eos; more uneven pairs are dropped likewise. null: no
     limit."""
-    shard_tokens: int = Field(2**28, ge=1, le=2**40)
-    """Most token ids of a file. A side of a split that has more is written as several files, shards, each of whole
-    sentences."""
     drop_empty: bool = False
     """Drop and count pairs with a side that is empty after normalization, instead of refusing the file."""
     drop_unreadable: bool = False

@@ -88,7 +88,9 @@ def _checked(values: dict[str, Any], places: Places, path: str, overrides: list[
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:
-    """Return the values of overrides by "section.key", with today's names of the keys; the values are not checked.
+    """Return the values of overrides by "section.key", with today's names of the keys and without retired ones.
+
+    The values are not checked.
 
     Raises:
         ConfigError: for an override that is not ``section.key=value``.
@@ -96,11 +98,9 @@ def read_overrides(overrides: list[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for override in overrides:
         _override(values, {}, override)
-    return {
-        f"{section}.{_names_of_key(section, key)[0]}": value
-        for section, keys in values.items()
-        for key, value in keys.items()
-    }
+    for section in values.keys() & Config.model_fields.keys():
+        values[section], _ = _section_type(section, values[section]).of_today(values[section])
+    return {f"{section}.{key}": value for section, keys in values.items() for key, value in keys.items()}
 
 
 def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> DecodingConfig:
@@ -285,12 +285,8 @@ def _names_of_key(section: str, key: str, values: Any = None) -> list[str]:
 def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
     keys_by_section = {section: known_keys(section, values.get(section)) for section in Config.model_fields}
     *sections, key = key_path
-    owners = [f"{section}.{key}" for section, keys in keys_by_section.items() if key in keys]
-    if sections:
-        if owners:
-            return f" (it belongs to another section: {owners[0]!r})"
-        known = keys_by_section[sections[0]]
-        return did_you_mean(key, known) or f" (known in {sections[0]}: {', '.join(known)})"
-    if owners:
-        return f" (it belongs in a section: {owners[0]!r})"
-    return did_you_mean(key, keys_by_section) or f" (known: {', '.join(keys_by_section)})"
+    for section, keys in keys_by_section.items():
+        if key in keys:
+            return f" (it belongs {'to another' if sections else 'in a'} section: '{section}.{key}')"
+    known = keys_by_section[sections[0]] if sections else [*keys_by_section]
+    return did_you_mean(key, known) or f" (known{f' in {sections[0]}' if sections else ''}: {', '.join(known)})"

@@ -72,11 +72,6 @@ class RecurrentConfig(ModelConfig):
         """Whether a rate of dropout is above 0."""
         return bool(self.dropout or self.word_dropout)
 
-    @property
-    def supports_xla(self) -> bool:
-        """No: a step computes the different words of the batch, whose number depends on the data."""
-        return False
-
     def activations(self, batch: BatchShape) -> float:
         """Return about how many numbers a training step keeps, with the factors that measurements gave.
 

@@ -28,12 +28,6 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.training.xla and not self.model.supports_xla:
-            architecture = self.model.architecture
-            raise self._problem(
-                "xla",
-                f"model.architecture is {architecture!r}, whose shapes depend on the data; XLA compiles fixed shapes",
-            )
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
             raise self._problem("initial_embeddings", "the model has no trained word embeddings")
         if self.training.r_drop and not self.model.has_dropout:

@@ -4,10 +4,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import Section
+from nmt.config.record import Retired, Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
-Tracker = Literal["tensorboard", "trackio"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
 
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
@@ -20,6 +19,19 @@ class TrainingConfig(Section):
         "accumulate": "micro_batches", "accumulation_steps": "micro_batches", "pack": "remove_padding",
     }  # fmt: skip
     renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
+    retired: ClassVar = {
+        "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
+        "reduction": Retired(
+            "exact", "Gradients are added in an order that does not depend on the number of workers", matters=False
+        ),
+        "xla": Retired(False, "The step is not compiled with XLA"),
+        "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
+        "decay_steps": Retired(None, "The learning rate falls until the last epoch"),
+        "muon_momentum": Retired(0.95, "It is 0.95"),
+        "trackers": Retired(
+            [], "nmt records for TensorBoard alone, by training.tensorboard", matters=False, becomes="tensorboard"
+        ),
+    }  # fmt: skip
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A larger number continues a finished run."""
@@ -28,27 +40,15 @@ class TrainingConfig(Section):
     batch_size: int = Field(64, ge=1, le=2**24)
     """Size of a batch: sentence pairs; or most target tokens, with eos and padding, and half the most source tokens.
     null: 64 sentences or 2,048 tokens, by ``batch_type``."""
-    sort_by_length: bool = False
-    """Group pairs of similar length in batches, as batches by tokens always do. Less attention over padding, but in
-    small batches a step learns worse from a single length."""
     micro_batches: int = Field(1, ge=1, le=65_536)
     """Batches whose gradients are summed for one optimizer step, as if they were one batch: one after another on one
     worker, or shared among workers, with the same result to the bit. At least the number of workers."""
-    reduction: Literal["exact", "fastest"] = "exact"
-    """Addition of gradients of several workers. ``exact``: in an order that does not depend on their number.
-    ``fastest``: by TensorFlow's all-reduce (NCCL on GPUs, a ring between CPUs); the last bits then depend on the number
-    of workers."""
     remove_padding: bool = True
     """Compute all layers but attention on the real tokens alone, without padding. The result is the same; false is
     slower, and serves comparisons."""
-    xla: bool = False
-    """Compile the training step with XLA, once per shape of batch: for GPUs, with ``remove_padding: false``. On a CPU
-    it is slower, since XLA does not use the matrix units."""
     eager: bool = False
     """Run each operation of the training step by itself, from Python, instead of tracing the step into a graph. Slower;
     for debugging and comparisons."""
-    pad_to_longest: bool = False
-    """Pad each batch to the longest sentence of the training split, not of the batch. Slower; for comparisons."""
     reshuffle: bool = True
     """New batches in a new order each epoch; false: the batches of the first epoch again."""
     seed: int = Field(1, ge=0, lt=2**32)
@@ -71,19 +71,14 @@ class TrainingConfig(Section):
     """Learning rate at the end of the warm-up. All schedules but ``noam`` need it; ``noam`` computes its own."""
     warmup_steps: int = Field(4000, ge=1, le=2**40)
     """Steps in which the learning rate rises from zero to its peak."""
-    decay_steps: int | None = Field(None, ge=1, le=2**40)
-    """Steps in which ``cosine`` and ``linear`` fall to ``final_learning_rate``, where they stay. null: until the last
-    of ``epochs``, whose number is then fixed for the run."""
     final_learning_rate: float = Field(0.0, ge=0)
-    """Learning rate at the end of ``cosine`` and ``linear``."""
+    """Learning rate at the last step of ``cosine`` and ``linear``, which fix the number of ``epochs`` of a run."""
     learning_rate_scale: float = Field(1.0, gt=0)
     """Factor on schedule ``noam``; 1 for the others, whose peak is ``peak_learning_rate``."""
     optimizer: Literal["adam", "muon"] = "adam"
     """``adam`` (Kingma and Ba 2015), as in the paper; ``muon`` (Jordan et al. 2024): Adam for embeddings, output layer
     and vectors, and for the other matrices, each head of attention apart, steps that change all directions alike. An
     epoch teaches more, and costs more arithmetic, which large batches share. Its peak is about twice Adam's."""
-    muon_momentum: float = Field(0.95, ge=0, lt=1)
-    """Decay of Muon's mean of gradients."""
     adam_beta_1: float = Field(0.9, ge=0, lt=1)
     """Decay of Adam's mean of gradients."""
     adam_beta_2: float = Field(0.98, ge=0, lt=1)
@@ -130,22 +125,19 @@ class TrainingConfig(Section):
     paper). Translation uses the average. 1: no average, translation uses the best epoch."""
     log_every: int = Field(50, ge=1, le=2**40)
     """Steps between two records in the metrics file, and between two lines of output without a terminal."""
-    trackers: list[Tracker] = Field([])
-    """``[tensorboard]``: record the run in event files for TensorBoard, in ``events/`` of the run: scalars, samples and
-    the configuration. ``trackio``, of older versions, is passed over with a note."""
+    tensorboard: bool = False
+    """Record the run in event files for TensorBoard, in ``events/`` of the run: scalars, samples, configuration."""
 
     @model_validator(mode="before")
     @classmethod
     def _choose_batch_size(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        if values.get("batch_size") == "auto":
+        if isinstance(values, dict) and values.get("batch_size") == "auto":
             raise ValueError(
                 "batch_size is 'auto', which earlier versions chose by the free memory. A batch depends on the "
                 "configuration alone. Set a number, or null for the default; the config.yaml of a run has its "
                 "batch_size and micro_batches"
             )
-        if values.get("batch_size") is not None:
+        if not isinstance(values, dict) or values.get("batch_size") is not None:
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
 
@@ -155,16 +147,6 @@ class TrainingConfig(Section):
             raise ValueError(
                 f"best_by is {self.best_by} and decode_validation is 0. A score needs translations of validation "
                 "sentences. Set training.decode_validation=500"
-            )
-        if self.xla and self.remove_padding:
-            raise ValueError(
-                "xla and remove_padding are both true. XLA needs shapes that do not depend on the data, and removal of "
-                "padding makes them depend on it. Set training.remove_padding=false"
-            )
-        if self.xla and self.eager:
-            raise ValueError(
-                "xla and eager are both true. XLA compiles a traced step. Set training.eager=false, or "
-                "training.xla=false"
             )
         self._check_schedule()
         return self
@@ -188,12 +170,10 @@ class TrainingConfig(Section):
                 "scale; the peak of the others is peak_learning_rate. Set training.learning_rate_scale=1, and the "
                 "intended peak as peak_learning_rate"
             )
-        decay = {"decay_steps": self.decay_steps, "final_learning_rate": self.final_learning_rate or None}
-        received = " and ".join(f"{key} is {value:g}" for key, value in decay.items() if value is not None)
-        if received and not falls_to_end:
+        if self.final_learning_rate and not falls_to_end:
             raise ValueError(
-                f"schedule is {self.schedule} and {received}. Only cosine and linear fall to a final learning rate. "
-                "Leave the key out, or set schedule to cosine or linear"
+                f"schedule is {self.schedule} and final_learning_rate is {self.final_learning_rate:g}. Only cosine and "
+                "linear fall to a final learning rate. Leave the key out, or set schedule to cosine or linear"
             )
         if falls_to_end and self.peak_learning_rate is not None and self.final_learning_rate > self.peak_learning_rate:
             raise ValueError(

@@ -22,7 +22,7 @@ def plan_epoch(
     *,
     seed: int,
     epoch: int,
-    sort_by_length: bool,
+    sort_by_length: bool = False,
     batch_type: Literal["sentences", "tokens"] = "sentences",
 ) -> list[np.ndarray]:
     """Return the batches of an epoch in order, each as the int64 indices [B] of its pairs.
@@ -84,15 +84,15 @@ def _token_starts(source: np.ndarray, target: np.ndarray, batch_size: int) -> li
         starts.append(start)
 
 
-def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: int | None = None) -> np.ndarray:
+def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool) -> np.ndarray:
     """Return the sequences at ``indices`` [B] as rows: bos if asked for, tokens, eos, padding; int32 [B, L].
 
-    L is the longest row, or ``length``.
+    L is the longest row.
     """
     starts = sequences.offsets[indices]
     lengths = sequences.offsets[indices + 1] - starts
     first = int(bos)
-    width = length if length is not None else first + int(lengths.max()) + 1
+    width = first + int(lengths.max()) + 1
     rows = np.full((len(indices), width), PAD, np.int32)
     columns = np.arange(width - first)
     rows[:, first:][columns < lengths[:, np.newaxis]] = np.concatenate(
@@ -102,8 +102,3 @@ def pad_rows(sequences: Sequences, indices: np.ndarray, *, bos: bool, length: in
     if bos:
         rows[:, 0] = BOS
     return rows
-
-
-def longest_row(sequences: Sequences, *, bos: bool) -> int:
-    """Return the length of the row that ``pad_rows`` makes of the longest sequence."""
-    return int(bos) + int(sequences.lengths.max()) + 1

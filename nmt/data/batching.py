@@ -2,27 +2,22 @@
 
 import numpy as np
 
-from nmt.data.batch_plan import longest_row, pad_rows
+from nmt.data.batch_plan import pad_rows
 from nmt.data.token_arrays import Split
 from nmt.runtime import tf
 
 
-def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool, pad_to_longest: bool) -> tf.data.Dataset:
+def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> tf.data.Dataset:
     """Return the batches of a plan, each assembled while the previous one trains.
 
     Yields:
         (source, target), int32 [B, S] and [B, T + 1]. A target row runs from bos to eos: ``target[:, :-1]`` is the
         decoder's input and ``target[:, 1:]`` its expected output. Source rows end in eos.
     """
-    source_length = longest_row(split.source, bos=source_bos) if pad_to_longest else None
-    target_length = longest_row(split.target, bos=True) if pad_to_longest else None
 
     def padded_batch(number: int) -> tuple[np.ndarray, np.ndarray]:
         indices = plan[number]
-        return (
-            pad_rows(split.source, indices, bos=source_bos, length=source_length),
-            pad_rows(split.target, indices, bos=True, length=target_length),
-        )
+        return pad_rows(split.source, indices, bos=source_bos), pad_rows(split.target, indices, bos=True)
 
     def batch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         source, target = tf.numpy_function(padded_batch, [number], [tf.int32, tf.int32])

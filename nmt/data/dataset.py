@@ -1,15 +1,14 @@
 """Prepared datasets on disk: found by name, opened memory-mapped, checked against their manifest."""
 
-import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from nmt.data.encoding import sample_subwords
-from nmt.data.manifest import SIDES, Manifest, Side, SplitName, read_manifest, shard_file
+from nmt.data.manifest import SIDES, Manifest, Side, SplitName, read_manifest
 from nmt.data.sources.text_file import TextFile
-from nmt.data.token_arrays import Sequences, Shards, Split
+from nmt.data.token_arrays import Sequences, Split
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.storage.atomic import sha256
 from nmt.storage.names import check_name, did_you_mean
@@ -44,28 +43,22 @@ class Dataset:
         return Split(self._sequences(name, "source"), self._sequences(name, "target"))
 
     def _sequences(self, name: SplitName, side: Side) -> Sequences:
-        *shards, offsets = map(self._verified, self._token_files(name, side))
+        if f"{name}.{side}.tokens.1.npy" in self.manifest.files:
+            raise DataError(
+                f"Dataset {self.name!r} has several files of tokens a side, as earlier versions wrote large ones; this "
+                "version reads one. Prepare it again with nmt prepare --overwrite."
+            )
         counts = self.manifest.splits[name]
+        tokens, offsets = (self._verified(f"{name}.{side}.{part}.npy") for part in ("tokens", "offsets"))
         try:
-            arrays = [np.lib.format.open_memmap(path, mode="r") for path in shards]
-            tokens = Shards(arrays) if len(arrays) > 1 else arrays[0]
-            sequences = Sequences(tokens, np.lib.format.open_memmap(offsets, mode="r"))
+            sequences = Sequences(*(np.lib.format.open_memmap(path, mode="r") for path in (tokens, offsets)))
             sequences.check(
                 counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side],
                 ids=not self.is_checked,
             )  # fmt: skip
         except Exception as error:  # a forged .npy header, a Python literal, fails in many ways
-            raise self._damage(f"{shards[0]} and {offsets.name} hold no sentences ({str(error)[:200]})") from error
+            raise self._damage(f"{tokens} and {offsets.name} hold no sentences ({str(error)[:200]})") from error
         return sequences
-
-    def _token_files(self, name: SplitName, side: Side) -> list[str]:
-        """Return the files of a side: its shards in order, and its offsets."""
-        later = (shard_file(name, side, number) for number in itertools.count(1))
-        return [
-            shard_file(name, side, 0),
-            *itertools.takewhile(self.manifest.files.__contains__, later),
-            f"{name}.{side}.offsets.npy",
-        ]
 
     def _verified(self, file: str) -> Path:
         """Return the path of a file, after checking its SHA-256."""

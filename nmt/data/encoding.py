@@ -12,14 +12,13 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Progress
-from nmt.data.manifest import SIDES, Side, SplitName, shard_file
+from nmt.data.manifest import SIDES, Side, SplitName
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
@@ -170,73 +169,6 @@ def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Itera
         pool.shutdown(cancel_futures=True)
 
 
-class NpyWriter:
-    """Writes a one-dimensional .npy file piece by piece."""
-
-    def __init__(self, path: Path, dtype: np.dtype) -> None:
-        """Create a file with an empty array."""
-        self._file = path.open("wb")
-        self.dtype = dtype
-        self.count = 0
-        self._write_header()
-
-    def _write_header(self) -> None:
-        header = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self.count,)}
-        np.lib.format.write_array_header_1_0(self._file, header)  # padded, so that the shape can grow in place
-
-    def append(self, piece: np.ndarray) -> None:
-        """Write further elements."""
-        self._file.write(piece.astype(self.dtype, copy=False).tobytes())
-        self.count += len(piece)
-
-    def __enter__(self) -> Self:
-        """Return the writer."""
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close the file."""
-        self.close()
-
-    def close(self) -> None:
-        """Write the final shape into the header and close the file."""
-        self._file.seek(0)
-        self._write_header()
-        self._file.close()
-
-
-class ShardWriter:
-    """Writes the token ids of a side of a split into as many files as they need."""
-
-    def __init__(self, folder: Path, split: SplitName, side: Side, dtype: np.dtype, shard_tokens: int) -> None:
-        """Create the first file; none is to hold more than ``shard_tokens`` ids, unless one sentence does."""
-        self._shards = itertools.count()
-        self._open = lambda: NpyWriter(folder / shard_file(split, side, next(self._shards)), dtype)
-        self._file, self._most = self._open(), shard_tokens
-        self.count = 0
-
-    def append(self, tokens: np.ndarray, lengths: np.ndarray) -> None:
-        """Write sentences: their ids, concatenated, and the number of each."""
-        self.count += len(tokens)
-        while len(lengths):
-            ends = np.cumsum(lengths)
-            fitting = int(np.searchsorted(ends, self._most - self._file.count, side="right"))
-            if not fitting and self._file.count:
-                self._file.close()
-                self._file = self._open()
-                continue
-            sentences = max(1, fitting)
-            self._file.append(tokens[: ends[sentences - 1]])
-            tokens, lengths = tokens[ends[sentences - 1] :], lengths[sentences:]
-
-    def __enter__(self) -> Self:
-        """Return the writer."""
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close the last file."""
-        self._file.close()
-
-
 @dataclass
 class WrittenSplit:
     """The N pairs of a split as they were written, and the pairs that were dropped for their length."""
@@ -267,30 +199,20 @@ def write_split(
     unknown, characters = dict.fromkeys(SIDES, 0), dict.fromkeys(SIDES, 0)
     done = 0
     with contextlib.ExitStack() as files:
-        arrays = {
-            side: (
-                files.enter_context(
-                    ShardWriter(folder, name, side, np.min_scalar_type(vocabulary[side] - 1), config.shard_tokens)
-                ),
-                files.enter_context(NpyWriter(folder / f"{name}.{side}.offsets.npy", np.dtype(np.int64))),
-            )
-            for side in SIDES
-        }
+        tokens = {side: files.enter_context((folder / f"{name}.{side}.tokens.npy").open("wb")) for side in SIDES}
+        for side in SIDES:
+            _write_header(tokens[side], vocabulary[side], 0)
         texts = {
             side: files.enter_context((folder / f"{name}.{side}.txt").open("wb"))
             for side in SIDES
             if name != "train" or config.subword_sampling
         }
-        for _, offsets in arrays.values():
-            offsets.append(np.zeros(1, np.int64))
         for encoded in encode(chunks, limits):
             done += len(encoded.kept) + len(encoded.dropped)
             kept.append(encoded.kept)
             dropped += encoded.dropped
             for column, side in enumerate(SIDES):
-                tokens, offsets = arrays[side]
-                offsets.append(tokens.count + np.cumsum(encoded.lengths[side]))
-                tokens.append(encoded.tokens[side], encoded.lengths[side])
+                tokens[side].write(encoded.tokens[side].tobytes())
                 lengths[side].append(encoded.lengths[side].astype(np.int32))
                 unknown[side] += int((encoded.tokens[side] == UNK).sum())
                 characters[side] += sum(len(pair[column]) for pair in encoded.texts)
@@ -298,8 +220,20 @@ def write_split(
                     lines = (_LINE_BREAK.sub(" ", pair[column]) + "\n" for pair in encoded.texts)
                     texts[side].write("".join(lines).encode("utf-8"))
             report(f"tokenizing {name}", done, len(indices))
-    joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
+        joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
+        for side in SIDES:
+            offsets = np.concatenate([[0], np.cumsum(joined[side], dtype=np.int64)])
+            np.save(folder / f"{name}.{side}.offsets.npy", offsets)
+            tokens[side].seek(0)
+            _write_header(tokens[side], vocabulary[side], int(offsets[-1]))
     return WrittenSplit(np.concatenate(kept), joined, unknown, characters, dropped)
+
+
+def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:
+    """Write the header of an .npy file of token ids, which has the same length for every number of them."""
+    dtype = np.lib.format.dtype_to_descr(np.min_scalar_type(vocabulary - 1))
+    header = {"descr": dtype, "fortran_order": False, "shape": (tokens,)}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, seed: list[int]) -> Sequences:

@@ -123,11 +123,6 @@ class Manifest(Record):
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
 
 
-def shard_file(split: SplitName, side: Side, number: int) -> str:
-    """Return the name of a file of token ids, by its number from 0."""
-    return f"{split}.{side}.tokens{f'.{number}' if number else ''}.npy"
-
-
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file, of formats 1 to 4.
 

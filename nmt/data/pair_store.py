@@ -1,9 +1,9 @@
 """A pair store: sentence pairs on disk during preparation, so that memory does not grow with the corpus."""
 
+import contextlib
 import os
 import shutil
 import struct
-from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +14,8 @@ import numpy as np
 from nmt.data.sources.formats import Pair
 from nmt.errors import NmtError
 
-_FLUSH_PAIRS = 10_000  # pairs buffered between two writes
-_FLUSH_BYTES = 16 * 2**20  # bytes of text buffered between two writes
+_FLUSH_BYTES = 16 * 2**20  # bytes buffered between two writes
+_ENTRY = struct.Struct("=4Q")  # start, middle and end of a pair in the text, and its number in the corpus file
 
 
 class PairStoreWriter:
@@ -24,14 +24,9 @@ class PairStoreWriter:
     def __init__(self, folder: Path) -> None:
         """Create an empty store in an existing folder."""
         self._folder = folder
-        self._text = (folder / "text").open("wb")
-        self._ends = (folder / "ends").open("wb")
-        self._numbers = (folder / "numbers").open("wb")
-        self._buffer: list[bytes] = []
-        self._buffered_ends = array("Q", [0])  # 0: the start of the first text
-        self._buffered_numbers = array("Q")
-        self._end = self._written = 0
-        self.count = 0
+        self._files = [(folder / name).open("wb") for name in ("text", "index")]
+        self._buffers = bytearray(), bytearray()
+        self._end = self.count = 0
 
     def append(self, number: int, pair: Pair) -> None:
         """Add a pair and its number in the corpus file.
@@ -39,36 +34,32 @@ class PairStoreWriter:
         Raises:
             NmtError: if the disk is full, or has less space left than the store already takes.
         """
-        for text in pair:
-            content = text.encode("utf-8")
-            self._buffer.append(content)
-            self._end += len(content)
-            self._buffered_ends.append(self._end)
-        self._buffered_numbers.append(number)
+        source, target = (text.encode("utf-8") for text in pair)
+        start, middle = self._end, self._end + len(source)
+        self._end = middle + len(target)
+        text, index = self._buffers
+        text += source + target
+        index += _ENTRY.pack(start, middle, self._end, number)
         self.count += 1
-        if len(self._buffered_numbers) >= _FLUSH_PAIRS or self._end - self._written >= _FLUSH_BYTES:
+        if len(text) + len(index) >= _FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         try:
-            self._text.write(b"".join(self._buffer))
-            self._buffered_ends.tofile(self._ends)
-            self._buffered_numbers.tofile(self._numbers)
-            for file in (self._text, self._ends, self._numbers):
+            for file, buffer in zip(self._files, self._buffers, strict=True):
+                file.write(buffer)
                 file.flush()
+                buffer.clear()
         except OSError as error:
             raise self._disk_full(error.strerror or str(error)) from error
-        self._buffer.clear()
-        self._buffered_ends, self._buffered_numbers = array("Q"), array("Q")
-        self._written = self._end
         # Ids take about as much space as text, and a hostile archive may unpack to fill the disk.
         free = shutil.disk_usage(self._folder).free
-        if free < self._written:
+        if free < self._end:
             raise self._disk_full(f"{free:,} bytes are free")
 
     def _disk_full(self, reason: str) -> NmtError:
         return NmtError(
-            f"The disk of {self._folder.parent} is too small: {reason} after {self._written:,} bytes of text. "
+            f"The disk of {self._folder.parent} is too small: {reason} after {self._end:,} bytes of text. "
             "Preparing takes twice the size of the unpacked corpus. Nothing was kept. Free some space, or prepare the "
             "first pairs alone with --set data.n_sentences=1000000"
         )
@@ -83,8 +74,9 @@ class PairStoreWriter:
             if error is None:
                 self._flush()
         finally:
-            for file in (self._text, self._ends, self._numbers):
-                file.close()
+            for file in self._files:
+                with contextlib.suppress(OSError):  # what a full disk refused once
+                    file.close()
 
 
 class PairStore:
@@ -92,16 +84,15 @@ class PairStore:
 
     def __init__(self, folder: Path) -> None:
         """Open a store whose writer is closed."""
-        self.folder = folder
-        self._text = (folder / "text").open("rb")
-        self._ends = (folder / "ends").open("rb")
-        self._numbers = (folder / "numbers").open("rb")
+        self._text, self._index = ((folder / name).open("rb") for name in ("text", "index"))
 
-    # Reads rather than maps the files: pages of a memory map count as memory of this process.
+    def _entry(self, index: int) -> tuple[int, ...]:
+        # Reads rather than maps the file: pages of a memory map count as memory of this process.
+        return _ENTRY.unpack(os.pread(self._index.fileno(), _ENTRY.size, _ENTRY.size * index))
 
     def __getitem__(self, index: int) -> Pair:
         """Return pair ``index``, counted from 0."""
-        start, middle, end = struct.unpack("=3Q", os.pread(self._ends.fileno(), 24, 16 * index))
+        start, middle, end, _ = self._entry(index)
         content = os.pread(self._text.fileno(), end - start, start)
         return Pair(content[: middle - start].decode("utf-8"), content[middle - start :].decode("utf-8"))
 
@@ -113,7 +104,7 @@ class PairStore:
         """Yield ``indices`` [N] in consecutive chunks; the texts of a chunk exceed ``max_bytes`` by at most a pair."""
         start = total = 0
         for position, index in enumerate(indices.tolist()):
-            first, _, last = struct.unpack("=3Q", os.pread(self._ends.fileno(), 24, 16 * index))
+            first, _, last, _ = self._entry(index)
             total += last - first
             if total >= max_bytes:
                 yield indices[start : position + 1]
@@ -123,7 +114,7 @@ class PairStore:
 
     def number(self, index: int) -> int:
         """Return the number of pair ``index`` in its corpus file: a line, row or unit, from 1."""
-        return int(struct.unpack("=Q", os.pread(self._numbers.fileno(), 8, 8 * index))[0])
+        return self._entry(index)[3]
 
     def __enter__(self) -> Self:
         """Return the store."""
@@ -131,5 +122,5 @@ class PairStore:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close the files."""
-        for file in (self._text, self._ends, self._numbers):
-            file.close()
+        self._text.close()
+        self._index.close()

@@ -1,54 +1,16 @@
 """Token ids of one split as flat arrays."""
 
-import bisect
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-
-
-class Shards:
-    """Arrays that read like one: ``shards[start:stop]`` is a slice of their concatenation."""
-
-    def __init__(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take one-dimensional arrays of one type.
-
-        Raises:
-            ValueError: if they are not.
-        """
-        kinds = {(array.ndim, array.dtype) for array in arrays}
-        if len(kinds) != 1:
-            raise ValueError(f"shards are {' and '.join(sorted(f'{kind} [{ndim}]' for ndim, kind in kinds))}")
-        ((self.ndim, self.dtype),) = kinds
-        self._arrays = arrays
-        self._ends = list(itertools.accumulate(map(len, arrays)))
-        self.shape = (self._ends[-1],)
-
-    def __len__(self) -> int:
-        """Return the number of elements of all arrays."""
-        return self._ends[-1]
-
-    def __getitem__(self, part: slice) -> np.ndarray:
-        """Return a slice of step 1: a view where it lies in one array, else a copy."""
-        start, stop, _ = part.indices(len(self))
-        first = bisect.bisect_right(self._ends, start, hi=len(self._ends) - 1)
-        base = self._ends[first] - len(self._arrays[first])
-        piece = self._arrays[first][start - base : max(start, stop) - base]
-        if stop <= self._ends[first]:
-            return piece
-        return np.concatenate([piece, self[self._ends[first] : stop]])
-
-    def max(self) -> int:
-        """Return the largest element."""
-        return max(int(array.max()) for array in self._arrays if len(array))
 
 
 @dataclass(frozen=True)
 class Sequences:
     """N token sequences, concatenated: sequence i is ``tokens[offsets[i]:offsets[i + 1]]``."""
 
-    tokens: np.ndarray | Shards
+    tokens: np.ndarray
     """Token ids without bos and eos, in the smallest unsigned type that holds the vocabulary [total tokens]."""
     offsets: np.ndarray
     """Start of each sequence in ``tokens``, and the end of the last, int64 [N + 1]."""

@@ -127,7 +127,7 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     training, warmup = config.training, config.training.warmup_steps
     epochs = _finished_epochs(run) if ends_with_run(training) else run.epochs()
     end = epochs[0].step * training.epochs if epochs else 0  # the steps that schedules count, see steps_of_run
-    last = max(end, 2 * warmup, warmup + (training.decay_steps or 0))  # far enough to see the rise and the fall
+    last = max(end, 2 * warmup)  # far enough to see the rise and the fall
 
     def rate(step: int) -> float:
         return learning_rate(step, config.model.schedule_width, training, end)

@@ -36,12 +36,7 @@ class BatchPadding(NamedTuple):
 
 
 def padding_of(
-    name: str,
-    plan: Sequence[np.ndarray],
-    lengths: Mapping[str, np.ndarray],
-    marks: Mapping[str, int],
-    *,
-    to_longest: bool = False,
+    name: str, plan: Sequence[np.ndarray], lengths: Mapping[str, np.ndarray], marks: Mapping[str, int]
 ) -> BatchPadding:
     """Return the padding of batches whose rows are padded to the longest row of the batch.
 
@@ -50,13 +45,12 @@ def padding_of(
         plan: indices of the pairs of each batch.
         lengths: tokens of each sentence without bos and eos, int64 [N], by side.
         marks: number of bos and eos of a row, by side.
-        to_longest: whether rows are padded to the longest row of all batches.
     """
     real, padded = {}, {}
     for side, counts in lengths.items():
         rows = np.asarray(counts) + marks[side]
         real[side] = int(sum(rows[batch].sum() for batch in plan))
-        widths = [rows.max() if to_longest else rows[batch].max() for batch in plan]
+        widths = [rows[batch].max() for batch in plan]
         padded[side] = int(sum(width * len(batch) for width, batch in zip(widths, plan, strict=True)))
     return BatchPadding(name, len(plan), real, padded)
 

@@ -11,7 +11,7 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError
 from nmt.evaluation.validation_decoder import ValidationDecoder
-from nmt.recipes.composition import Recipe, compose, with_epochs
+from nmt.recipes.recipe import Recipe, compose, with_epochs
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
 from nmt.runs.directory import RUNS, Run
 from nmt.training.estimate import duration, profile_steps
@@ -45,19 +45,12 @@ class Speed(NamedTuple):
         """Return how many epochs fit into minutes."""
         return math.floor(60 * minutes / self.epoch_seconds + OVERTIME)
 
-    @property
-    def text(self) -> str:
-        """It in a phrase."""
-        return (
-            f"an epoch takes {duration(self.epoch_seconds)} here ({1000 * self.step_seconds:.0f} ms a step, measured)"
-        )
-
 
 def measured_speed(config: Config, dataset: Dataset) -> Speed:
     """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
     # A model that has learnt ends its translations; the untrained one goes on to the limit.
     decoding = config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_extra": 5})
-    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random", "trackers": []})
+    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random"})
     config = config.model_copy(update={"decoding": decoding, "training": training})
     decode = ValidationDecoder(config, dataset)
     trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)
@@ -65,8 +58,12 @@ def measured_speed(config: Config, dataset: Dataset) -> Speed:
     validated = [validation[number] for number in np.linspace(0, len(validation) - 1, VALIDATED_BATCHES).astype(int)]
     batch = _step_seconds(trainer, plan)
     teacher_forced = float(np.median(profile_steps(trainer, 1, [], validated)[1:])) * len(validation)
-    decoded = _decoding_seconds(trainer, decode)
-    steps = trainer.pipeline.steps(1)
+    decoded, steps = 0.0, trainer.pipeline.steps(1)
+    translates = bool(decode.sources) and max(decode.scored, decode.samples) > 0
+    for _ in range(2 if translates else 0):  # the first time also traces
+        started = time.perf_counter()
+        decode(trainer.state.weights, never_stop)
+        decoded = time.perf_counter() - started
     del trainer, decode
     gc.collect()
     return Speed(batch * len(plan) / steps, steps, teacher_forced + decoded)
@@ -88,66 +85,42 @@ def _step_seconds(trainer: Trainer, plan: list[np.ndarray]) -> float:
     return fastest
 
 
-def _decoding_seconds(trainer: Trainer, decode: ValidationDecoder) -> float:
-    """Return the time of the translations of a validation; the first ones also trace."""
-    if not decode.sources or not max(decode.scored, decode.samples):
-        return 0.0
-    seconds = 0.0
-    for _ in range(2):
-        started = time.perf_counter()
-        decode(trainer.state.weights, never_stop)
-        seconds = time.perf_counter() - started
-    return seconds
+def fit(
+    config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float
+) -> tuple[Config, Recipe | None, str | None]:
+    """Return a configuration and its recipe, if it has one, that fit into minutes; and a line, where no recipe has it.
 
-
-def fit_config(config: Config, dataset: Dataset, minutes: float) -> tuple[Config, str]:
-    """Return a configuration with the number of epochs that fits into minutes, and a line that says so.
+    The number of epochs is what fits. A recipe takes a smaller model if few epochs of the chosen one fit; more epochs
+    than its row of the table allows are left unused.
 
     Raises:
         ConfigError: if not an epoch fits.
     """
-    speed = measured_speed(config, dataset)
-    epochs = speed.epochs(minutes)
-    if epochs < 1:
-        raise _too_short(minutes, speed, dataset)
-    text = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {speed.text}. training.epochs is {epochs}."
-    return with_epochs(config, epochs), text
-
-
-def fit_recipe(recipe: Recipe, dataset: Dataset, minutes: float) -> Recipe:
-    """Return a recipe that fits into minutes.
-
-    A smaller model is taken if few epochs of the chosen one fit; more epochs than its row of the table allows are left
-    unused.
-
-    Raises:
-        ConfigError: if not an epoch of the smallest model fits.
-    """
-    chosen, size = recipe, recipe.choice.size
+    chosen = recipe
     while True:
-        speed = measured_speed(recipe.config, dataset)
+        speed = measured_speed(config, dataset)
         epochs = speed.epochs(minutes)
-        lower = smaller(size)
-        if epochs >= LEAST_EPOCHS or epochs * speed.steps >= ENOUGH_STEPS or lower is None:
+        lower = smaller(recipe.size) if recipe else None
+        if not recipe or epochs >= LEAST_EPOCHS or epochs * speed.steps >= ENOUGH_STEPS or lower is None:
             break
         candidate = compose(recipe.facts, recipe.overrides, size=lower)
-        if candidate.config.model == recipe.config.model:  # its size was set by the user
+        if candidate.config.model == config.model:  # its size was set by the user
             break
-        recipe, size = candidate, lower
+        recipe, config = candidate, candidate.config
+    takes = f"an epoch takes {duration(speed.epoch_seconds)} here ({1000 * speed.step_seconds:.0f} ms a step, measured)"
     if epochs < 1:
-        raise _too_short(minutes, speed, dataset)
-    used = min(epochs, most_epochs(size))
-    line = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {speed.text}."
+        needed = math.ceil(10 * speed.epoch_seconds / 60) / 10
+        raise ConfigError(
+            f"--minutes is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {takes}. Give "
+            f"--minutes {needed:g} or more, or prepare fewer pairs with --set data.n_sentences=N."
+        )
+    line = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {takes}."
+    if recipe is None or chosen is None:
+        return with_epochs(config, epochs), None, f"{line} training.epochs is {epochs}."
+    used = min(epochs, most_epochs(recipe.size))
     if recipe is not chosen:
         line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
     if used < epochs:
         line += f" More than {used} teach little on {recipe.facts.pairs:,} pairs, so the rest is left."
-    return compose(recipe.facts, recipe.overrides, size=size, epochs=used, budget=[line])
-
-
-def _too_short(minutes: float, speed: Speed, dataset: Dataset) -> ConfigError:
-    needed = math.ceil(10 * speed.epoch_seconds / 60) / 10
-    return ConfigError(
-        f"--minutes is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {speed.text}. Give "
-        f"--minutes {needed:g} or more, or prepare fewer pairs with --set data.n_sentences=N."
-    )
+    recipe = compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line])
+    return recipe.config, recipe, None

@@ -1,28 +1,230 @@
 """The recipe for a dataset: the configuration that ``nmt train`` chooses by what the dataset is."""
 
-from collections.abc import Sequence
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
+import yaml
+
+from nmt.config.loading import CURRENT_FORMAT, FORMAT, config_of, read_overrides
+from nmt.config.model import ModelConfig
+from nmt.config.schema import Config
+from nmt.config.training import BATCH_SIZES
+from nmt.config.yaml_io import Dumper
 from nmt.data.dataset import Dataset
-from nmt.recipes.composition import Recipe, compose
-from nmt.recipes.facts import Facts
+from nmt.recipes import sizes
+from nmt.recipes.sizes import Size, size_for
+from nmt.runs.directory import find_run
+
+ORIGIN = "The recipe"
+"""Name of a recipe in messages about overrides."""
+COLUMNS = 118
+
+Number = TypeVar("Number", int, float)
 
 
-def recipe_for(dataset: Dataset, minutes: float | None = None, overrides: Sequence[str] = ()) -> Recipe:
-    """Return the recipe for a dataset.
+class Facts(NamedTuple):
+    """Facts of a dataset by which its recipe is chosen. Token counts leave out bos and eos."""
+
+    dataset: str
+    """Name of the dataset."""
+    pairs: int
+    """Number of training pairs N."""
+    source_tokens: int
+    """Number of source tokens of the training split."""
+    target_tokens: int
+    """Number of target tokens of the training split."""
+    target_length: int
+    """Median length of a target sentence in tokens, or the mean where the manifest has no percentiles."""
+    validation_pairs: int
+    """Number of validation pairs."""
+    is_joint: bool
+    """Whether both sides have one vocabulary."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """Return the facts that the manifest of a dataset states."""
+        manifest = dataset.manifest
+        train, vocabulary = manifest.splits["train"], manifest.vocabulary
+        tokens, pairs = train.tokens, train.pairs
+        length = train.percentiles["target"]["50"] if train.percentiles else round(tokens["target"] / max(1, pairs))
+        is_joint = manifest.settings.joint_vocabulary is True and vocabulary["source"] == vocabulary["target"]
+        validation_pairs = manifest.splits["validation"].pairs
+        return cls(dataset.name, pairs, tokens["source"], tokens["target"], length, validation_pairs, is_joint)
+
+
+class Recipe(NamedTuple):
+    """A configuration that was chosen for a dataset."""
+
+    facts: Facts
+    size: Size
+    """Row of the table that it follows."""
+    overrides: Sequence[str]
+    """Settings ``section.key=value`` of the user, which are in the configuration."""
+    config: Config
+    lines: list[str]
+    """What was chosen and why."""
+    yaml: str
+    """Configuration file with these lines; ``load_config`` of it gives ``config``."""
+
+
+def compose(
+    facts: Facts, overrides: Sequence[str] = (), *, size: Size | None = None, epochs: int | None = None,
+    budget: Sequence[str] = (),
+) -> Recipe:  # fmt: skip
+    """Return the recipe for the facts of a dataset.
 
     Args:
-        dataset: a prepared dataset.
-        minutes: time of training that the recipe is fitted into, by the speed of this machine, which is measured then
-            (TensorFlow is loaded); None: the number of epochs of the table.
+        facts: facts of the dataset.
         overrides: settings ``section.key=value``. What depends on them follows them.
+        size: row of the table; None: that of the number of training pairs.
+        epochs: number of epochs; None: that of the row.
+        budget: lines about a budget of time.
 
     Raises:
-        ConfigError: for an override that breaks the schema, or a budget without room for an epoch.
+        ConfigError: for an override that breaks the schema.
         NotFoundError: if the run that ``training.start_from`` names does not exist.
     """
-    recipe = compose(Facts.of(dataset.name, dataset.manifest), overrides)
-    if minutes is None:
-        return recipe
-    from nmt.recipes.budget import fit_recipe  # noqa: PLC0415 - loads TensorFlow
+    given, size = read_overrides([*overrides]), size or size_for(facts.pairs)
+    name = given.get("training.start_from")
+    start = find_run(name.partition(":")[0]).config().model if isinstance(name, str) else None
+    settings = choose(facts, size, given, epochs=epochs, start=start)
+    config = config_of(settings, ORIGIN, [*overrides])
+    for name in given:
+        section, _, key = name.partition(".")
+        settings.setdefault(section, {}).setdefault(key)
+    values = config.model_dump()
+    in_force = {section: {key: values[section][key] for key in keys} for section, keys in settings.items()}
+    lines = [*_explained(facts, config, given), *budget]
+    return Recipe(facts, size, overrides, config, lines, _file(in_force, lines))
 
-    return fit_recipe(recipe, dataset, minutes)
+
+def with_epochs(config: Config, epochs: int) -> Config:
+    """Return a configuration with another number of epochs."""
+    return config.model_copy(update={"training": config.training.model_copy(update={"epochs": epochs})})
+
+
+def choose(
+    facts: Facts, size: Size, given: Mapping[str, Any], *, epochs: int | None = None, start: ModelConfig | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the settings for a dataset, sections of keys: a pure function of its arguments.
+
+    Args:
+        facts: facts of the dataset.
+        size: row of the table.
+        given: values that the user has set, by "section.key". What depends on them follows them: the peak the width,
+            the warm-up the number of steps. They need not be valid, and the settings of these keys are those chosen.
+        epochs: number of epochs; None: that of the row.
+        start: model section of the run from whose weights this run starts; None: random initial weights.
+    """
+    if epochs is None:
+        epochs = max(1, round(size.epochs * sizes.FINE_TUNING_EPOCHS)) if start else size.epochs
+    planned = _positive(given, "training.epochs", epochs)
+    micro_batches = _positive(given, "training.micro_batches", 1)
+    by_tokens = given.get("training.batch_type") != "sentences"
+    batch = max(1, (_step_tokens(facts, size) if by_tokens else BATCH_SIZES["sentences"]) // micro_batches)
+    received = _positive(given, "training.batch_size", batch)
+    batches = steps_for(facts, received) if by_tokens else math.ceil(facts.pairs / received)
+    steps = planned * math.ceil(batches / micro_batches)
+    is_transformer = start is None and given.get("model.architecture") in (None, "transformer")
+    model = _transformer(facts, size, planned, given) if is_transformer else start.model_dump() if start else {}
+    width = start.schedule_width if start else model.get("d_model", size.width)
+    optimizer = "muon" if is_transformer else "adam"
+    peak = sizes.peak_for(width, given.get("training.optimizer", optimizer)) * (sizes.FINE_TUNING_PEAK if start else 1)
+    has_peak = given.get("training.schedule") != "noam"
+    has_words = is_transformer and given.get("model.word_embedding") != "sinusoidal"
+    scores = given.get("training.decode_validation") != 0 and facts.validation_pairs >= sizes.SENTENCES_FOR_BLEU
+    training = {
+        "epochs": epochs,
+        "batch_type": "tokens",
+        "batch_size": batch,
+        "optimizer": optimizer,
+        "schedule": "linear",
+        **({"peak_learning_rate": float(f"{peak:.3g}")} if has_peak else {}),
+        "warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
+        **({"initial_embeddings": "cooccurrence"} if has_words else {}),
+        "label_smoothing": 0.1,
+        "average_last": 1,  # the rate ends at zero
+        "decode_validation": 200,
+        "best_by": "bleu" if scores else "accuracy",
+        "max_to_keep": 5,
+    }
+    sections = {"data": {"dataset": facts.dataset}, "model": model, "training": training}
+    return {**sections, "decoding": {"length_penalty": 1.0}}
+
+
+def steps_for(facts: Facts, batch_tokens: int) -> int:
+    """Return about how many batches an epoch has, eos of each sentence included, padding left out."""
+    target, source = facts.target_tokens + facts.pairs, facts.source_tokens + facts.pairs
+    return max(1, math.ceil(max(target, source / 2) / batch_tokens))
+
+
+def heads_for(width: int) -> int:
+    """Return the number of heads of size 64, or of the nearest size that divides the width."""
+    return next(heads for heads in range(max(1, width // sizes.HEAD_SIZE), 0, -1) if width % heads == 0)
+
+
+def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    width = _positive(given, "model.d_model", size.width)
+    head_size = _positive(given, "model.head_size", width // _positive(given, "model.heads", heads_for(width)))
+    return {
+        "encoder_layers": size.layers,
+        "decoder_layers": size.layers,
+        "d_model": width,
+        "d_ff": (4 if width >= sizes.WIDE else 2) * width,
+        "heads": heads_for(width),
+        "dropout": sizes.dropout_for(size, epochs),
+        "initializer": "small",
+        "cross_attention_initializer": "copying",
+        "tie_embeddings": "all" if facts.is_joint else "output",
+        **({} if head_size % 2 else {"positions": "rotary"}),
+    }
+
+
+def _step_tokens(facts: Facts, size: Size) -> int:
+    """Return the target tokens of a step: those of the row, more for long sentences, fewer where steps are few."""
+    batch, room = size.batch_tokens, sizes.LEAST_SENTENCES * (facts.target_length + 1)
+    if batch < room:
+        return min(sizes.MOST_BATCH, 2 ** math.ceil(math.log2(room)))
+    while batch > sizes.LEAST_BATCH and steps_for(facts, batch) * size.epochs < sizes.LEAST_STEPS:
+        batch //= 2
+    return batch
+
+
+def _positive(given: Mapping[str, Any], key: str, chosen: Number) -> Number:
+    """Return the value that the user has set, if it is a positive number of the same type; else the chosen value."""
+    value = given.get(key)
+    return value if type(value) is type(chosen) and value > 0 else chosen
+
+
+def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[str]:
+    """Return what was chosen, and why, a line each."""
+    training = config.training
+    unit = "target tokens" if training.batch_type == "tokens" else "sentences"
+    together = f"{training.micro_batches} x " if training.micro_batches > 1 else ""
+    peak = f" with a peak of {training.peak_learning_rate:g}" if training.peak_learning_rate else ""
+    own = f" Set by you: {', '.join(given)}." if given else ""
+    why = "Size, epochs and dropout follow the number of pairs: with fewer a smaller model, more epochs, more dropout"
+    if training.start_from:
+        why = f"The model is that of run {training.start_from}, whose weights it starts from and which needs few epochs"
+    elif config.model.architecture != "transformer":
+        why = "Epochs follow the number of pairs: the fewer, the more. Sizes are chosen for Transformers alone"
+    return [
+        f"Recipe for dataset {facts.dataset} of {facts.pairs:,} training pairs: {config.model.description}, dropout "
+        f"{getattr(config.model, 'dropout', 0):g}, {training.epochs} epochs, batches of {together}"
+        f"{training.batch_size:,} {unit}, {training.optimizer}{peak}, schedule {training.schedule}.",
+        f"{why} (table: configs/README.md).{own}",
+    ]
+
+
+def _file(sections: Mapping[str, Any], lines: Sequence[str]) -> str:
+    """Return a configuration file of sections of keys, with lines as its comment."""
+    change = [
+        "To change it: nmt train --config PATH-OF-THIS-FILE --run NEW-NAME",
+        "configs/base.yaml explains every key. A key that is missing here has its default.",
+    ]
+    comment = [part for line in [*lines, *change] for part in textwrap.wrap(line, COLUMNS, subsequent_indent="  ")]
+    parts = [{FORMAT: CURRENT_FORMAT}, *({section: keys} for section, keys in sections.items())]
+    texts = [yaml.dump(part, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000) for part in parts]
+    return "\n".join(["".join(f"# {line}\n" for line in comment), *texts])

@@ -7,8 +7,7 @@ from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import Config
 from nmt.data.dataset import find_dataset
 from nmt.errors import ConfigError
-from nmt.recipes.composition import Recipe, with_epochs
-from nmt.recipes.recipe import recipe_for
+from nmt.recipes.recipe import Facts, Recipe, compose, with_epochs
 from nmt.runs.directory import find_run, run_exists
 
 
@@ -37,7 +36,7 @@ class Selection(NamedTuple):
             f"To change it: --set section.key=VALUE; or edit checkpoints/{self.name}/recipe.yaml, and give it with "
             "--config and a new --run. --minutes M fits it into M minutes."
         )
-        return [*self.recipe.reasons, change]
+        return [*self.recipe.lines, change]
 
     @property
     def recipe_text(self) -> str | None:
@@ -46,14 +45,9 @@ class Selection(NamedTuple):
 
 
 def select(
-    config: str | Path | None = None,
-    run: str | None = None,
-    dataset: str | None = None,
-    overrides: list[str] | None = None,
-    *,
-    minutes: float | None = None,
-    shared: bool = False,
-) -> Selection:
+    config: str | Path | None = None, run: str | None = None, dataset: str | None = None,
+    overrides: list[str] | None = None, *, minutes: float | None = None, shared: bool = False,
+) -> Selection:  # fmt: skip
     """Return the run to train and its configuration.
 
     With a configuration file the run has its name. An existing run, or else the run with the name of the dataset, goes
@@ -72,8 +66,13 @@ def select(
         ConfigError: if the configuration or an override breaks the schema, or contradicts ``minutes``.
     """
     overrides = overrides or []
-    if minutes is not None:
-        _check_minutes(minutes, overrides)
+    if minutes is not None and not 0 < minutes < float("inf"):
+        raise ConfigError(f"--minutes is {minutes:g}. It is the time of training, more than 0. Change the value.")
+    if minutes is not None and "training.epochs" in read_overrides(overrides):
+        raise ConfigError(
+            f"--minutes {minutes:g} chooses the number of epochs; received it with --set training.epochs. Leave out "
+            "one of the two."
+        )
     selection = _select(config, run, dataset, overrides)
     if minutes is None:
         return selection
@@ -95,28 +94,14 @@ def _select(config: str | Path | None, run: str | None, dataset: str | None, ove
         path = find_config(str(config))
         settings = load_config(path, overrides)
         return Selection(run or path.stem, settings, dataset or settings.data.dataset)
-    if run is not None and run_exists(run):
-        return _resumed(run, dataset, overrides)
-    named = read_overrides(overrides).get("data.dataset")
-    found = find_dataset(dataset or (named if isinstance(named, str) else None))
-    if run is None and run_exists(found.name):
-        return _resumed(found.name, found.name, overrides)
-    recipe = recipe_for(found, overrides=overrides)
-    return Selection(run or found.name, recipe.config, found.name, recipe)
-
-
-def _resumed(run: str, dataset: str | None, overrides: list[str]) -> Selection:
+    if run is None or not run_exists(run):
+        named = read_overrides(overrides).get("data.dataset")
+        found = find_dataset(dataset or (named if isinstance(named, str) else None))
+        if run is not None or not run_exists(found.name):
+            recipe = compose(Facts.of(found), overrides)
+            return Selection(run or found.name, recipe.config, found.name, recipe)
+        run, dataset = found.name, found.name
     return Selection(run, load_config(find_run(run).config_path, overrides), dataset)
-
-
-def _check_minutes(minutes: float, overrides: list[str]) -> None:
-    if not 0 < minutes < float("inf"):
-        raise ConfigError(f"--minutes is {minutes:g}. It is the time of training, more than 0. Change the value.")
-    if "training.epochs" in read_overrides(overrides):
-        raise ConfigError(
-            f"--minutes {minutes:g} chooses the number of epochs; received it with --set training.epochs. Leave out "
-            "one of the two."
-        )
 
 
 def fit(selection: Selection) -> Selection:
@@ -128,11 +113,8 @@ def fit(selection: Selection) -> Selection:
     if selection.minutes is None:
         return selection
 
-    from nmt.recipes.budget import fit_config, fit_recipe  # noqa: PLC0415 - loads TensorFlow
+    from nmt.recipes import budget  # noqa: PLC0415 - loads TensorFlow
 
     dataset = find_dataset(selection.dataset)
-    if selection.recipe:
-        recipe = fit_recipe(selection.recipe, dataset, selection.minutes)
-        return selection._replace(config=recipe.config, recipe=recipe, minutes=None)
-    config, note = fit_config(selection.config, dataset, selection.minutes)
-    return selection._replace(config=config, note=note, minutes=None)
+    config, recipe, note = budget.fit(selection.config, selection.recipe, dataset, selection.minutes)
+    return selection._replace(config=config, recipe=recipe, note=note, minutes=None)

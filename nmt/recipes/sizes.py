@@ -43,13 +43,11 @@ FINE_TUNING_PEAK = 0.3
 FINE_TUNING_EPOCHS = 0.3
 """Factor on the number of epochs of such a run."""
 HEAD_SIZE = 64
-FEED_FORWARD_FACTORS = ((384, 4), (0, 2))
-"""(least width D, inner width of feed-forward blocks in widths of the model), by descending width."""
+WIDE = 384
+"""Width from which feed-forward blocks are four times as wide, below it twice."""
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15
 """Largest share of a run's steps that are warm-up."""
-LABEL_SMOOTHING = 0.1
-LENGTH_PENALTY = 1.0
 
 LEAST_STEPS = 1_000
 """Steps of a run below which batches become smaller, down to ``LEAST_BATCH``."""
@@ -58,12 +56,8 @@ LEAST_SENTENCES = 32
 """Sentences of median length that a batch has room for."""
 MOST_BATCH = 8192
 
-DECODED_SENTENCES = 200
-"""Validation sentences that are translated after each epoch."""
 SENTENCES_FOR_BLEU = 100
 """Validation pairs below which BLEU does not tell the best epoch."""
-KEPT_EPOCHS = 5
-"""Last epochs whose weights stay on disk."""
 
 LEAST_EPOCHS = 4
 """Epochs that a budget of time has room for, or a smaller model is taken; unless it has room for ``ENOUGH_STEPS``."""
@@ -86,11 +80,6 @@ def smaller(size: Size) -> Size | None:
 def peak_for(width: int, optimizer: str) -> float:
     """Return the peak of the learning rate for a model of this width and an optimizer, "adam" or "muon"."""
     return next(peak for least, peak in PEAKS if width >= least) * (MUON_PEAK if optimizer == "muon" else 1)
-
-
-def feed_forward_factor_for(width: int) -> int:
-    """Return the inner width of feed-forward blocks of a model of this width, in widths."""
-    return next(factor for least, factor in FEED_FORWARD_FACTORS if width >= least)
 
 
 def dropout_for(size: Size, epochs: int) -> float:

@@ -48,7 +48,7 @@ class Run:
 
     @property
     def recipe_path(self) -> Path:
-        """Configuration that was chosen by the dataset, with its reasons; only of runs without a configuration file."""
+        """Configuration that was chosen by the dataset; only of runs without a configuration file."""
         return self.folder / "recipe.yaml"
 
     @property

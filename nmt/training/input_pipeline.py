@@ -76,7 +76,6 @@ class InputPipeline:
                 settings.batch_size,
                 seed=settings.seed,
                 epoch=epoch if settings.reshuffle else 1,
-                sort_by_length=settings.sort_by_length,
                 batch_type=settings.batch_type,
             )
             self._planned = epoch, plan
@@ -88,12 +87,7 @@ class InputPipeline:
 
     def batches(self, epoch: int, plan: list[np.ndarray]) -> tf.data.Dataset:
         """Return the batches of a plan over the split of an epoch (see ``Batch``)."""
-        return batch_dataset(
-            self.split(epoch),
-            plan,
-            source_bos=self.config.model.reads_bos,
-            pad_to_longest=self.config.training.pad_to_longest,
-        )
+        return batch_dataset(self.split(epoch), plan, source_bos=self.config.model.reads_bos)
 
     def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
         """Yield the micro-batches of each step of an epoch after its first ``start`` steps.

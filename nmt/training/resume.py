@@ -20,7 +20,7 @@ SAFE_TO_CHANGE = {
     ("training", key)
     for key in (
         "epochs", "patience", "samples", "log_every", "save_every", "save_every_minutes", "max_to_keep", "average_last",
-        "trackers",
+        "tensorboard",
     )
 }  # fmt: skip
 
@@ -89,6 +89,11 @@ def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: 
         for key, old in getattr(before, section).model_dump().items()
         if old != getattr(getattr(now, section), key) and (section, key) not in SAFE_TO_CHANGE
     ]
+    differences += [
+        f"training.{key}: {text}"
+        for key, text in before.training.not_followed.items()
+        if before.training.retired[key].matters
+    ]
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(
             f"training.epochs: {before.training.epochs} before, {now.training.epochs} now, with a schedule that falls "
@@ -110,7 +115,7 @@ def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: 
 def apply_changes(run: Run, config: Config, dataset: Dataset) -> None:
     """Store configuration and dataset manifest of the resumed run, where they have changed."""
     now = resolved(config, dataset)
-    if run.config() != now:
+    if run.config() != now or now.training.not_followed:  # retired keys are written no more
         run.write_config(now)
     if read_manifest(run.dataset_path).fingerprint != dataset.manifest.fingerprint:
         write_bytes(run.dataset_path, (dataset.folder / "manifest.json").read_bytes())

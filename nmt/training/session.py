@@ -89,7 +89,7 @@ class TrainingSession:
             if self.hold:
                 self._lock()
             changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
-        workers = self.team.join(facts, self.config.training.reduction)
+        workers = self.team.join(facts)
         with workers.exchanging():
             decode = make_decode(self.config, self.dataset, workers)
             self.trainer = Trainer(self.run, self.config, self.dataset, decode, workers)

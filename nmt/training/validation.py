@@ -117,7 +117,7 @@ class Validator:
 
     def batches(self, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
         """Yield the batches of a plan."""
-        return iter(batch_dataset(self.split, list(plan), source_bos=self.config.model.reads_bos, pad_to_longest=False))
+        return iter(batch_dataset(self.split, list(plan), source_bos=self.config.model.reads_bos))
 
 
 def make_validation_step(

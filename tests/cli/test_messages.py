@@ -338,8 +338,6 @@ $ echo 'model: {architecture: recurrent, bidirectional: true, encoder_width: 300
 $ nmt train --config rnn.yaml  => first_state is 'final', width is 512 and annotations are 600
 $ echo 'model: {architecture: recurrent, attention: none, window: local-p}' > rnn.yaml
 $ nmt train --config rnn.yaml  => window is 'local-p' and attention is 'none'
-$ printf 'model: {architecture: recurrent}\ntraining: {xla: true, remove_padding: false}\n' > rnn.yaml
-$ nmt train --config rnn.yaml  => training.xla is True, but model.architecture is 'recurrent'
 $ echo 'model: {word_embedding: sinusoidal, tie_embeddings: none}' > fixed.yaml
 $ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence  => training.initial_embeddings
 $ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but the model
@@ -355,14 +353,10 @@ $ printf 'model: {architecture: recurrent, width: 8}\ntraining: {epochs: 1, opti
 $ nmt train --config rnn.yaml
 $ nmt train --config rnn.yaml --set training.optimizer=adam --allow-changes  => Run 'rnn' trains with optimizer 'muon'
 $ nmt train --config base.yaml --set training.best_by=bleu  => best_by is bleu and decode_validation is 0
-$ nmt train --config base.yaml --set training.xla=true  => xla and remove_padding are both true
-$ nmt train --config base.yaml --set training.xla=true --set training.remove_padding=false --set training.eager=true
-=> xla and eager are both true
 $ nmt train --config base.yaml --set training.peak_learning_rate=0.001  => schedule is noam and peak_learning_rate
 $ nmt train --config base.yaml --set training.schedule=cosine  => schedule is cosine and peak_learning_rate is null
 $ nmt train --set training.schedule=cosine --set training.peak_learning_rate=1 --set training.learning_rate_scale=2
 => schedule is cosine and learning_rate_scale is 2
-$ nmt train --config base.yaml --set training.decay_steps=100  => schedule is noam and decay_steps is 100
 $ nmt train --set training.schedule=linear --set training.peak_learning_rate=1e-4 --set training.final_learning_rate=1
 => final_learning_rate is 1 and peak_learning_rate is 0.0001
 
@@ -377,6 +371,8 @@ $ nmt train --dataset english  => There is no prepared dataset 'english'
 $ rm checkpoints/base/config.yaml
 $ nmt train --config base.yaml  => checkpoints/base exists already
 $ nmt train --config base.yaml --set model.heads=2  => model.heads: 4 before, 2 now
+$ sed -i 's/^training:/training:\n  xla: true/' checkpoints/base/config.yaml
+$ nmt train --run base  => training.xla: True, a setting of older versions. The step is not compiled
 $ nmt prepare english-german-both.pkl --name other --set data.seed=7
 $ nmt train --run base --dataset other  => dataset: 'english-german-both' before, 'other' or new content
 $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids on the source side and 14 on the target

@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import nmt, outcome, small_pairs, write_pickle
 
 from nmt.cluster.layout import local_layouts
 from nmt.runs.directory import Run
-from nmt.storage.arrays import read_arrays
 
 KILLS = int(os.environ.get("NMT_KILLS", "4"))
 MODELS = {
@@ -215,19 +213,6 @@ def test_a_cluster_ends_with_the_bits_of_one(prepared: Path, alone: Alone, kind:
     assert [process.returncode for process in processes] == [0, 0], outputs
     assert outputs[1][0] == ""  # the chief speaks for all
     assert outcome(Run(prepared / "checkpoints" / kind)) == alone(*SHORT_RUN)
-
-
-@pytest.mark.slow
-def test_the_fastest_reduction_says_what_it_costs(prepared: Path) -> None:
-    train(prepared, "exact", *SHORT_RUN, "--threads", "1")
-    process = start(prepared, "--run", "fast", *SHORT_RUN, "--set", "training.reduction=fastest", "--workers", "2")
-    output, errors = process.communicate(timeout=200)
-    assert process.returncode == 0, errors
-    assert "the last bits of the weights depend on the number of workers" in output
-    exact, fast = (read_arrays(Run(prepared / "checkpoints" / name).weights_path(1)) for name in ("exact", "fast"))
-    assert len(exact) == len(fast)
-    for name, weights in exact.items():
-        np.testing.assert_allclose(fast[name], weights, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow

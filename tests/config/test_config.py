@@ -1,6 +1,7 @@
 """The configuration: defaults, files, overrides, and a message with the place of each mistake."""
 
 import itertools
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from nmt.config import loading as config_module
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.loading import find_config, load_config
+from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.model import MODEL_CONFIGS, TransformerConfig
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
@@ -127,7 +128,6 @@ def training_configs(draw: st.DrawFn) -> TrainingConfig:
         seed=draw(SEEDS),
         schedule=schedule,
         peak_learning_rate=peak,
-        decay_steps=draw(st.none() | COUNTS) if falls else None,
         final_learning_rate=draw(st.floats(0, peak)) if falls and peak else 0.0,
         learning_rate_scale=draw(POSITIVE) if schedule == "noam" else 1.0,
         adam_beta_1=draw(FRACTIONS),
@@ -301,10 +301,6 @@ MISTAKES = [  # a file, and the key phrase of the message
     ("data:\n  split: source", ", line 2: data.split is 'source', but must be 'by_source' or 'random'"),
     ("training:\n  peak_learning_rate: 0.001", ", line 1: training: schedule is noam and peak_learning_rate is 0.001"),
     ("training:\n  schedule: cosine", ", line 1: training: schedule is cosine and peak_learning_rate is null"),
-    (
-        "training:\n  schedule: inverse_sqrt\n  peak_learning_rate: 0.001\n  decay_steps: 100",
-        ", line 1: training: schedule is inverse_sqrt and decay_steps is 100",
-    ),
     ("training:\n  final_learning_rate: 0.1", ", line 1: training: schedule is noam and final_learning_rate is 0.1"),
     (
         "training:\n  schedule: linear\n  peak_learning_rate: 0.001\n  final_learning_rate: 0.01",
@@ -458,6 +454,37 @@ def test_a_wrong_override_is_named_in_place_of_the_line(override: str, message: 
     with pytest.raises(ConfigError) as caught:
         load("training:\n  epochs: 3\n", override)
     assert str(caught.value).startswith((f"--set {override}{message}", f"--set {override!r} {message}"))
+
+
+# --- keys that are no longer there
+
+RETIRED = [
+    ("data", "shard_tokens", 2**28, 1000), ("training", "sort_by_length", False, True),
+    ("training", "reduction", "exact", "fastest"), ("training", "xla", False, True),
+    ("training", "pad_to_longest", False, True), ("training", "decay_steps", None, 40),
+    ("training", "muon_momentum", 0.95, 0.9), ("training", "trackers", [], ["trackio"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("section", "key", "followed", "other"), RETIRED)
+def test_a_retired_key_is_passed_over_and_noted_where_it_asked_for_more(
+    section: str, key: str, followed: Any, other: Any
+) -> None:
+    for value, noted in ((followed, []), (other, [key])):
+        for config in (load(yaml.safe_dump({section: {key: value}})), load("", f"{section}.{key}={json.dumps(value)}")):
+            assert config.model_dump() == Config().model_dump() and key not in config.to_yaml()
+            assert list(getattr(config, section).not_followed) == noted
+    assert read_overrides([f"{section}.{key}=5", f"{section}.seed=3"]) == {f"{section}.seed": 3}
+
+
+@pytest.mark.parametrize(
+    ("trackers", "is_on", "noted"), [(["tensorboard"], True, []), (["trackio", "tensorboard"], True, ["trackers"])]
+)
+def test_the_tracker_that_remains_has_a_key_of_its_own(trackers: list[str], is_on: bool, noted: list[str]) -> None:
+    training = Config.model_validate({"training": {"trackers": trackers}}).training
+    assert training.tensorboard == is_on and list(training.not_followed) == noted
+    assert read_overrides([f"training.trackers={trackers}"]) == {"training.tensorboard": is_on}
+    assert not Config.model_validate({"training": {"trackers": trackers, "tensorboard": False}}).training.tensorboard
 
 
 # --- older names of keys

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.batch_plan import length_batches, longest_row, pad_rows, plan_epoch
+from nmt.data.batch_plan import length_batches, pad_rows, plan_epoch
 from nmt.data.token_arrays import Sequences, Split
 
 PAD, BOS, EOS = 0, 2, 3
@@ -177,26 +177,19 @@ THREE = Sequences.from_rows([[5, 6], [7], [8, 9, 10]], 100)
 
 
 @pytest.mark.parametrize(
-    ("indices", "bos", "length", "rows"),
+    ("indices", "bos", "rows"),
     [
-        ([0, 1], False, None, [[5, 6, EOS], [7, EOS, PAD]]),
-        ([0, 1], True, None, [[BOS, 5, 6, EOS], [BOS, 7, EOS, PAD]]),
-        ([2, 0], True, None, [[BOS, 8, 9, 10, EOS], [BOS, 5, 6, EOS, PAD]]),
-        ([1], True, 5, [[BOS, 7, EOS, PAD, PAD]]),
-        ([1, 2], False, 5, [[7, EOS, PAD, PAD, PAD], [8, 9, 10, EOS, PAD]]),
-        ([2], False, 4, [[8, 9, 10, EOS]]),
-        ([1, 1], False, None, [[7, EOS], [7, EOS]]),
+        ([0, 1], False, [[5, 6, EOS], [7, EOS, PAD]]),
+        ([0, 1], True, [[BOS, 5, 6, EOS], [BOS, 7, EOS, PAD]]),
+        ([2, 0], True, [[BOS, 8, 9, 10, EOS], [BOS, 5, 6, EOS, PAD]]),
+        ([2], False, [[8, 9, 10, EOS]]),
+        ([1, 1], False, [[7, EOS], [7, EOS]]),
     ],
 )
-def test_rows_are_framed_and_padded(indices: list[int], bos: bool, length: int | None, rows: list[list[int]]) -> None:
-    padded = pad_rows(THREE, np.array(indices), bos=bos, length=length)
+def test_rows_are_framed_and_padded(indices: list[int], bos: bool, rows: list[list[int]]) -> None:
+    padded = pad_rows(THREE, np.array(indices), bos=bos)
     assert padded.tolist() == rows
     assert padded.dtype == np.int32
-
-
-def test_the_longest_row_counts_eos_and_bos() -> None:
-    assert longest_row(THREE, bos=False) == 4
-    assert longest_row(THREE, bos=True) == 5
 
 
 @QUICK

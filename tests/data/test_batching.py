@@ -1,7 +1,6 @@
 """The batches of a plan reach TensorFlow in order, framed, padded and as int32."""
 
 import numpy as np
-import pytest
 
 from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Sequences, Split
@@ -15,9 +14,9 @@ FOUR = Split(
 PLAN = [np.array([1, 0]), np.array([2, 3])]
 
 
-def batches(*, source_bos: bool = True, pad_to_longest: bool = False) -> list[tuple[list, list]]:
+def batches(*, source_bos: bool = True) -> list[tuple[list, list]]:
     """Return the batches of the plan above as lists."""
-    dataset = batch_dataset(FOUR, PLAN, source_bos=source_bos, pad_to_longest=pad_to_longest)
+    dataset = batch_dataset(FOUR, PLAN, source_bos=source_bos)
     return [(source.numpy().tolist(), target.numpy().tolist()) for source, target in dataset]
 
 
@@ -47,18 +46,8 @@ def test_input_and_expected_output_of_the_decoder_are_the_target_shifted_by_one(
             assert [id_ for id_ in expected if id_ != PAD] == [*words, EOS]
 
 
-@pytest.mark.parametrize("source_bos", [False, True])
-def test_padding_to_the_longest_gives_all_batches_one_shape(source_bos: bool) -> None:
-    padded = batches(source_bos=source_bos, pad_to_longest=True)
-    assert {(len(source[0]), len(target[0])) for source, target in padded} == {(4 + source_bos, 5)}
-    for (source, target), (tight_source, tight_target) in zip(padded, batches(source_bos=source_bos), strict=True):
-        for row, tight in zip(source + target, tight_source + tight_target, strict=True):
-            assert row[: len(tight)] == tight
-            assert set(row[len(tight) :]) <= {PAD}
-
-
 def test_batches_are_int32_and_can_be_gone_through_again() -> None:
-    dataset = batch_dataset(FOUR, PLAN, source_bos=True, pad_to_longest=False)
+    dataset = batch_dataset(FOUR, PLAN, source_bos=True)
     assert [spec.dtype.name for spec in dataset.element_spec] == ["int32", "int32"]
     first, second = ([source.numpy().tolist() for source, _ in dataset] for _ in range(2))
     assert first == second

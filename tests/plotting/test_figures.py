@@ -140,7 +140,7 @@ def rate(step: float, warmup: float = 20) -> float:
 
 
 LINEAR = {"learning_rate_scale": 1.0, "schedule": "linear", "peak_learning_rate": 2e-3, "final_learning_rate": 2e-4}
-COSINE = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3, "decay_steps": 250}
+COSINE = {"learning_rate_scale": 1.0, "schedule": "cosine", "peak_learning_rate": 1e-3}
 
 
 def schedule_of(run: Run, changes: dict[str, Any]) -> tuple[Axes, np.ndarray, np.ndarray]:
@@ -156,7 +156,7 @@ def schedule_of(run: Run, changes: dict[str, Any]) -> tuple[Axes, np.ndarray, np
         ({}, 80, rate),  # four steps an epoch, twenty epochs
         ({"warmup_steps": 4000}, 8000, lambda step: rate(step, 4000)),  # the run ends within it
         (LINEAR, 80, lambda step: min(2e-3 * step / 20, 2e-3 - 1.8e-3 / 60 * (step - 20))),
-        (COSINE, 270, lambda step: 1e-3 * min(step / 20, (1 + math.cos(math.pi * (step - 20) / 250)) / 2)),
+        (COSINE, 80, lambda step: 1e-3 * min(step / 20, (1 + math.cos(math.pi * (step - 20) / 60)) / 2)),
     ],
 )
 def test_the_schedule_is_drawn_over_the_steps_that_the_run_will_take(

@@ -21,18 +21,15 @@ def split_of(pairs: list[tuple[int, int]]) -> Split:
 
 
 @settings(max_examples=40)
-@given(LENGTHS, st.integers(1, 9), st.booleans(), st.booleans())
-def test_the_padding_is_that_of_the_padded_arrays(
-    pairs: list[tuple[int, int]], size: int, by_length: bool, to_longest: bool
-) -> None:
+@given(LENGTHS, st.integers(1, 9), st.booleans())
+def test_the_padding_is_that_of_the_padded_arrays(pairs: list[tuple[int, int]], size: int, by_length: bool) -> None:
     split = split_of(pairs)
     plan = plan_epoch(split, size, seed=1, epoch=1, sort_by_length=by_length)
     lengths = {"source": split.source.lengths, "target": split.target.lengths}
-    found = padding_of("plan", plan, lengths, {"source": 2, "target": 1}, to_longest=to_longest)
+    found = padding_of("plan", plan, lengths, {"source": 2, "target": 1})
     assert found.batches == len(plan)
     for side, sequences, bos in (("source", split.source, True), ("target", split.target, False)):
-        width = int(sequences.lengths.max()) + 1 + bos if to_longest else None
-        rows = [pad_rows(sequences, batch, bos=bos, length=width) for batch in plan]
+        rows = [pad_rows(sequences, batch, bos=bos) for batch in plan]
         assert found.padded[side] == sum(array.size for array in rows)
         assert found.real[side] == sum(int((array != PAD).sum()) for array in rows)
         assert found.share(side) == 1 - found.real[side] / found.padded[side]

@@ -9,9 +9,8 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, open_dataset
 from nmt.errors import ConfigError
 from nmt.recipes import budget
-from nmt.recipes.budget import Speed, fit_config, fit_recipe
-from nmt.recipes.composition import compose
-from nmt.recipes.recipe import recipe_for
+from nmt.recipes.budget import Speed, fit
+from nmt.recipes.recipe import Facts, Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, SIZES, most_epochs
 
 
@@ -25,11 +24,17 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
         recipe = compose(facts(MEASURED.pairs))
         model = config.model
         cost = model.d_model * (model.encoder_layers + model.decoder_layers)  # type: ignore[attr-defined]
-        per_epoch = steps(recipe.choice, recipe.facts) // recipe.config.training.epochs
+        per_epoch = steps(recipe) // recipe.config.training.epochs
         return Speed(cost * config.training.batch_size / 1e7, per_epoch, 2.0)
 
     monkeypatch.setattr(budget, "measured_speed", measure)
     return configs
+
+
+def fit_recipe(whole: Recipe, dataset: Dataset, minutes: float) -> Recipe:
+    config, recipe, note = fit(whole.config, whole, dataset, minutes)
+    assert recipe and recipe.config == config and note is None and recipe.lines[-1].startswith("Budget: ")
+    return recipe
 
 
 MEASURED = facts()
@@ -44,9 +49,9 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
         speed = budget.measured_speed(recipe.config, NO_DATASET)
         epochs = recipe.config.training.epochs
         assert epochs * speed.epoch_seconds <= 60 * minutes + OVERTIME * speed.epoch_seconds
-        most = most_epochs(whole.choice.size)
+        most = most_epochs(whole.size)
         assert epochs == most or (epochs + 1) * speed.epoch_seconds > 60 * minutes
-        assert f"  epochs: {epochs} " in recipe.yaml
+        assert f"  epochs: {epochs}\n" in recipe.yaml
         assert weights(recipe) <= weights(whole)
 
 
@@ -66,7 +71,7 @@ def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -
     assert weights(recipe) < weights(whole)
     assert recipe.config.training.epochs >= LEAST_EPOCHS
     assert recipe.config.training.batch_size == whole.config.training.batch_size
-    size = whole.choice.size
+    size = whole.size
     own = [f"model.d_model={size.width}", f"model.encoder_layers={size.layers}", f"model.decoder_layers={size.layers}"]
     fixed = fit_recipe(compose(MEASURED, own), NO_DATASET, minutes)
     assert fixed.config.training.epochs < LEAST_EPOCHS
@@ -91,14 +96,14 @@ def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused(measured: list
 def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> None:
     config = compose(MEASURED).config
     with pytest.raises(ConfigError) as refused:
-        fit_config(config, NO_DATASET, 0.01)
+        fit(config, None, NO_DATASET, 0.01)
     minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
-    assert fit_config(config, NO_DATASET, minutes)[0].training.epochs == 1
+    assert fit(config, None, NO_DATASET, minutes)[0].training.epochs == 1
 
 
 def test_a_configuration_keeps_all_but_its_epochs(measured: list[Config]) -> None:
     config = compose(MEASURED).config
-    fitted, _ = fit_config(config, NO_DATASET, 20)
+    fitted, _, _ = fit(config, None, NO_DATASET, 20)
     assert fitted.training.epochs != config.training.epochs
     assert fitted == budget.with_epochs(config, fitted.training.epochs)
 
@@ -110,6 +115,7 @@ def test_the_speed_of_this_machine_is_measured_and_nothing_is_written(
     monkeypatch.chdir(trained_project)
     before = sorted(trained_project.rglob("*"))
     dataset = open_dataset("english-german-both")
-    recipe = recipe_for(dataset, minutes=1_000, overrides=["model.d_model=32", "model.encoder_layers=1"])
+    whole = compose(Facts.of(dataset), ["model.d_model=32", "model.encoder_layers=1"])
+    recipe = fit_recipe(whole, dataset, minutes=1_000)
     assert sorted(trained_project.rglob("*")) == before
-    assert recipe.config.training.epochs == most_epochs(recipe.choice.size)
+    assert recipe.config.training.epochs == most_epochs(recipe.size)

@@ -7,10 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import Config
-from nmt.models.registry import count_weights
-from nmt.recipes.choice import Choice, choose, heads_for, steps_for
-from nmt.recipes.composition import Recipe, compose
-from nmt.recipes.facts import Facts
+from nmt.recipes.recipe import Facts, Recipe, choose, compose, heads_for, steps_for
 from nmt.recipes.sizes import (
     LEAST_BATCH,
     LEAST_SENTENCES,
@@ -29,20 +26,22 @@ CORPORA = [1, 2, 40, 900, 2_000, 8_000, 10_000, 18_000, 29_000, 80_000, 160_000,
 
 
 def facts(pairs: int = 29_000, length: int = 15, joint: bool = True, validation: int = 1_000) -> Facts:
-    """Return the facts of a corpus whose sentences have a length, in 8,000 subwords or 2,000 and 3,000 words."""
+    """Return the facts of a corpus whose sentences have a length."""
     return Facts(
         dataset="corpus", pairs=pairs, source_tokens=pairs * length, target_tokens=pairs * length,
-        target_length=length, validation_pairs=validation, source_vocabulary=8_000 if joint else 2_000,
-        target_vocabulary=8_000 if joint else 3_000, is_joint=joint, unit="subwords" if joint else "words",
+        target_length=length, validation_pairs=validation, is_joint=joint,
     )  # fmt: skip
 
 
 def weights(recipe: Recipe) -> int:
-    return count_weights(recipe.config.model, recipe.facts.vocabulary)
+    """Return about the weights of the layers of a Transformer."""
+    model: Any = recipe.config.model
+    return (model.encoder_layers + model.decoder_layers) * model.d_model**2
 
 
-def steps(choice: Choice, of: Facts) -> int:
-    return steps_for(of, choice.value("training.batch_size")) * choice.value("training.epochs")
+def steps(recipe: Recipe) -> int:
+    training = recipe.config.training
+    return steps_for(recipe.facts, training.batch_size) * training.epochs
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,11 +53,10 @@ def test_every_choice_is_a_configuration_that_keeps_the_rules(
     model: Any = recipe.config.model
     training = recipe.config.training
     assert model.d_model % model.heads == 0 and model.d_ff == (4 if model.d_model >= 384 else 2) * model.d_model
-    assert model.vocabulary_problem(recipe.facts.source_vocabulary, recipe.facts.target_vocabulary) is None
     assert (model.tie_embeddings == "all") == joint
-    total = steps(recipe.choice, recipe.facts)
+    total = steps(recipe)
     assert 1 <= training.warmup_steps <= min(WARMUP_STEPS, max(1, total * WARMUP_SHARE))
-    assert training.schedule == "linear" and training.final_learning_rate == 0 and training.decay_steps is None
+    assert training.schedule == "linear" and training.final_learning_rate == 0
     assert training.average_last == 1 and training.patience is None
     assert LEAST_BATCH <= training.batch_size <= MOST_BATCH
     assert training.batch_size >= min(MOST_BATCH, LEAST_SENTENCES * (length + 1)) or total < 2 * LEAST_STEPS
@@ -112,8 +110,8 @@ def test_what_depends_on_the_users_settings_follows_them() -> None:
     whole, halves = compose(facts()).config.training, compose(facts(), ["training.accumulate=2"]).config.training
     assert halves.micro_batches == 2 and 2 * halves.batch_size == whole.batch_size
     assert halves.warmup_steps == whole.warmup_steps
-    own = compose(facts(), ["model.dropout=0", "training.batch_size=100", "training.trackers=[tensorboard]"]).config
-    assert (own.model.dropout, own.training.batch_size, own.training.trackers) == (0, 100, ["tensorboard"])  # type: ignore[attr-defined]
+    own = compose(facts(), ["model.dropout=0", "training.batch_size=100", "training.tensorboard=true"]).config
+    assert (own.model.dropout, own.training.batch_size, own.training.tensorboard) == (0, 100, True)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -140,11 +138,11 @@ def test_positions_are_rotary_where_heads_have_pairs_of_channels(own: list[str],
 @pytest.mark.parametrize(
     "own",
     ["training.schedule=noam", "training.schedule=paper", "training.schedule=cosine", "training.batch_type=sentences",
-     "training.decode_validation=0", "model.tie_embeddings=none", "model.norm=pre", "training.xla=true"],
+     "training.decode_validation=0", "model.tie_embeddings=none", "model.norm=pre",
+     "training.xla=true", "training.decay_steps=9"],
 )  # fmt: skip
 def test_one_setting_needs_no_other(own: str) -> None:
-    more = ["training.remove_padding=false"] if "xla" in own else []
-    config = compose(facts(), [own, *more]).config
+    config = compose(facts(), [own]).config
     if own.endswith("sentences"):
         assert config.training.batch_size == 64
     assert config.training.best_by == ("accuracy" if "decode_validation" in own else "bleu")
@@ -152,7 +150,7 @@ def test_one_setting_needs_no_other(own: str) -> None:
 
 def test_settings_that_are_not_valid_do_not_disturb_the_choice() -> None:
     values = {"training.epochs": "many", "model.d_model": -4, "training.batch_size": 0, "training.micro_batches": None}
-    assert choose(facts(), values) == choose(facts())
+    assert choose(facts(), SIZES[3], values) == choose(facts(), SIZES[3], {})
 
 
 def test_another_architecture_keeps_its_default_size() -> None:

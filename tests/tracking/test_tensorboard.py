@@ -149,7 +149,7 @@ def test_an_error_switches_the_record_off_with_one_warning(run: Run) -> None:
     assert len(warnings) == 1 and "Training goes on." in warnings[0]
 
 
-TRACKED = ("--set", "training.trackers=[tensorboard]", "--set", "training.decode_validation=8")
+TRACKED = ("--set", "training.tensorboard=true", "--set", "training.decode_validation=8")
 MORE = ("--set", "training.epochs=8", "--set", "training.save_every=10")
 
 

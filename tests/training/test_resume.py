@@ -218,5 +218,15 @@ def test_other_epochs_are_refused_where_they_would_change_the_schedule(dataset: 
     assert resume_run(run, tiny(**falling, epochs=1), dataset) == []
     with pytest.raises(ConflictError, match=r"training\.epochs: 1 before, 2 now, with a schedule that falls"):
         resume_run(run, tiny(**falling, epochs=2), dataset)
-    fixed = start_run("fixed", tiny(**falling, decay_steps=9, epochs=1), dataset)
-    assert resume_run(fixed, tiny(**falling, decay_steps=9, epochs=2), dataset) == []
+
+
+def test_a_run_of_a_retired_key_goes_on_where_its_weights_do_not_depend_on_it(dataset: Dataset) -> None:
+    run = start_run("run", tiny(), dataset)
+    whole = run.config_path.read_text()
+    run.config_path.write_text(whole.replace("training:\n", "training:\n  reduction: fastest\n  xla: false\n"))
+    assert resume_run(run, tiny(), dataset) == []
+    run.config_path.write_text(whole.replace("training:\n", "training:\n  xla: true\n"))
+    with pytest.raises(ConflictError, match=r"training\.xla: True, a setting of older versions\. The step is not comp"):
+        resume_run(run, run.config(), dataset)
+    assert len(resume_run(run, run.config(), dataset, allow_changes=True)) == 1
+    assert run.config_path.read_text() == whole and resume_run(run, run.config(), dataset) == []

@@ -264,7 +264,7 @@ def test_step_records_average_to_the_epoch_record_by_target_tokens(learned: Trai
 # --- the same steps, computed otherwise
 
 NO_DROPOUT = {"dropout": 0.0}
-PADDED = {"remove_padding": False, "pad_to_longest": True}
+PADDED = {"remove_padding": False}
 RECURRENT = {"architecture": "recurrent", "width": 16}
 LOSSES: dict[str, list[float]] = {}  # of each configuration that has been trained
 
@@ -283,7 +283,6 @@ def losses(config: Config, dataset: Dataset) -> list[float]:
     [
         pytest.param(NO_DROPOUT, {}, {"batch_size": 24}, {"batch_size": 24, **PADDED}, id="padding computed"),
         pytest.param(NO_DROPOUT, {}, {"batch_size": 24}, {"batch_size": 8, "micro_batches": 3}, id="micro-batches"),
-        pytest.param(NO_DROPOUT, PADDED, {}, {"xla": True}, id="xla", marks=pytest.mark.slow),
         pytest.param({}, {"optimizer": "muon"}, {}, {"eager": True}, id="eager muon", marks=pytest.mark.slow),
         pytest.param({}, {"micro_batches": 2, "ema_decay": 0.9, "clip_norm": 1.0}, {}, {"eager": True},
                      id="eager micro-batches", marks=pytest.mark.slow),
@@ -297,19 +296,6 @@ def test_a_step_computed_otherwise_is_the_same_step(
     first, second = (losses(tiny(model, log_every=1, **settings, **one), dataset) for one in (plain, other))
     assert len(first) == len(second) >= 6
     np.testing.assert_allclose(first, second, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"remove_padding": False, "eager": True}, r"xla and eager are both true\. .* Set training\.eager=false"),
-        ({}, r"xla and remove_padding are both true\. .* Set training\.remove_padding=false"),
-    ],
-    ids=["eager", "remove_padding"],
-)
-def test_xla_needs_a_traced_step_of_fixed_shapes(settings: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        tiny(xla=True, **settings)
 
 
 @pytest.mark.slow

@@ -59,7 +59,8 @@ def train(
         bool,
         typer.Option(
             "--tensorboard",
-            help="Write event files for TensorBoard; those of a finished run are written at once.",
+            help="Write event files for TensorBoard, as training.tensorboard=true does; those of a finished run are "
+            "written at once.",
         ),
     ] = False,
     minutes: Annotated[
@@ -82,7 +83,7 @@ def train(
     """Train a model, or resume a run.
 
     Without --config, a new run gets a recipe: model size, dropout, batches, learning rate and epochs by what the
-    dataset is. It is printed with its reasons, and stored as recipe.yaml in the run.
+    dataset is, printed in two lines and stored as recipe.yaml in the run.
 
     The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
     learning rate ends with it, as in a recipe. Ctrl-C saves after the current step and stops.
@@ -128,7 +129,7 @@ def train(
 
 
 def _with_tensorboard(selection: "Selection") -> "Selection":
-    changed = selection.config.training.model_copy(update={"trackers": ["tensorboard"]})
+    changed = selection.config.training.model_copy(update={"tensorboard": True})
     return selection._replace(config=selection.config.model_copy(update={"training": changed}))
 
 
@@ -152,7 +153,7 @@ def run_training(
     from nmt.training.session import TrainingSession
 
     is_chief = team is None or team.is_chief
-    if is_chief and "tensorboard" in config.training.trackers:
+    if is_chief and config.training.tensorboard:
         require("tensorboard", "tensorboard")
     say = _say if is_chief else _say_nothing
     with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team, recipe=recipe) as session:
@@ -162,7 +163,7 @@ def run_training(
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
             say(nothing_to_do(session.trainer))
-            if session.team.is_chief and not dry_run and "tensorboard" in config.training.trackers:
+            if session.team.is_chief and not dry_run and config.training.tensorboard:
                 _record_finished(session.run, say)
             return session.run
         for change in changes:
@@ -217,8 +218,6 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
     shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
-    if shared and config.training.reduction == "fastest":
-        say("Note: training.reduction is fastest, so the last bits of the weights depend on the number of workers.")
     console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown:
@@ -253,7 +252,7 @@ def _listeners(session: "TrainingSession", console: "Console | None") -> "list[L
     """Return the observers of training: none but on worker 0, which has the console."""
     if console is None:
         return []
-    if "tensorboard" not in session.config.training.trackers:
+    if not session.config.training.tensorboard:
         return [console]
     from nmt.tracking.tensorboard import TensorBoard
 
@@ -263,13 +262,13 @@ def _listeners(session: "TrainingSession", console: "Console | None") -> "list[L
 def _say_beginning(session: "TrainingSession", say: Callable[[str], None]) -> None:
     if not session.resumed:
         say(f"New run {session.run.name} in {session.run.folder}, on dataset {session.dataset.name}")
-    if "tensorboard" in session.config.training.trackers:
+    if session.config.training.tensorboard:
         say(f"To watch: {VIEWER}")
 
 
 def _note_settings_not_in_force(config: "Config", dataset: "Dataset", say: Callable[[str], None]) -> None:
-    if "trackio" in config.training.trackers:
-        say("Note: training.trackers names trackio, which nmt no longer records for. --tensorboard writes event files.")
+    for key, text in config.training.not_followed.items():
+        say(f"Note: training.{key} is {text}.")
     prepared = dataset.manifest.settings
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"

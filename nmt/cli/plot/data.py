@@ -133,8 +133,8 @@ def lengths(
     """Draw the sentence lengths of a dataset and its padding.
 
     The lengths are those of the training split, in tokens without marks of beginning and end. The padding is that of
-    the batches of the first epoch, as section training makes them by batch_type, batch_size and sort_by_length. Beside
-    it stands the padding in the other order, random or by length.
+    the batches of the first epoch, as section training makes them by batch_type and batch_size; beside batches of
+    sentences in random order stand those by length.
 
     Examples:
         nmt plot lengths
@@ -156,14 +156,14 @@ def lengths(
         marks = dict(zip(names, (1 + settings.model.reads_bos, 1), strict=True))
         in_sentences = training.batch_type == "sentences"
         plans = []
-        for by_length in [training.sort_by_length, not training.sort_by_length] if in_sentences else [True]:
+        for by_length in [False, True] if in_sentences else [True]:
             plan = plan_epoch(
                 split, training.batch_size, seed=training.seed, epoch=1, sort_by_length=by_length,
                 batch_type=training.batch_type,
             )  # fmt: skip
             size = f"{training.batch_size:,} {'pairs' if in_sentences else 'target tokens'}"
             name = f"{size}, {'by length' if by_length else 'random order'}"
-            plans.append(padding_of(name, plan, sides, marks, to_longest=training.pad_to_longest))
+            plans.append(padding_of(name, plan, sides, marks))
         pairs = f"{manifest.splits['train'].pairs:,} pairs"
         title = f"data {found.name} · training split, {pairs} · prepared {manifest.prepared_at[:10]}"
         draw_lengths(figure, title, sides, manifest.unit, plans)

@@ -11,6 +11,8 @@ from nmt.training.optimization.optimizer import Adam
 POLYNOMIALS = ((7.711, -22.1138, 16.2487), (3.2153, -2.4112, 0.5013), (2.2183, -1.594, 0.4107))
 """(a, b, c) of x -> a x + b x^3 + c x^5, applied one after another: singular values from 0.02 to 1 become 0.9 to 1.1.
 Each has the least largest distance to 1 on what the ones before it leave (Amsel et al. 2025, "The Polar Express")."""
+MOMENTUM = 0.95
+"""Decay of the mean of gradients."""
 ADAM_DEVIATION = 0.2
 """Root mean square of the elements of a step, in learning rates: about that of Adam's steps (Liu et al. 2025, "Muon is
 Scalable for LLM Training", section 2.2), so that both share a learning rate."""
@@ -33,13 +35,13 @@ class Muon(tf.Module):
         Args:
             variables: all trained variables.
             blocks: of each variable, the blocks that Muon moves; None: Adam moves it.
-            config: the training section, for momentum, weight decay and Adam's settings.
+            config: the training section, for weight decay and Adam's settings.
             dtype: type of the products, such as "bfloat16".
         """
         super().__init__(name="muon")
         self.variables_trained = list(variables)
         self.is_hidden, self.dtype = [division is not None for division in blocks], dtype
-        self.momentum, self.weight_decay = config.muon_momentum, config.weight_decay
+        self.weight_decay = config.weight_decay
         self.matrices = self._of(self.variables_trained, hidden=True)
         self.blocks = [division for division in blocks if division is not None]
         self.adam = Adam(self._of(self.variables_trained, hidden=False), config)
@@ -65,7 +67,7 @@ class Muon(tf.Module):
 
     def _directions(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
         """Return the step of each matrix in learning rates, float32 [M, N]; updates the means of the gradients."""
-        keep = self.momentum
+        keep = MOMENTUM
         directions: list[tf.Tensor] = [None] * len(gradients)
         alike: dict[tuple[tuple[int, int], Blocks], list[int]] = {}
         for number, matrix in enumerate(self.matrices):

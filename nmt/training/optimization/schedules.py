@@ -27,11 +27,9 @@ def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: 
         return noam_rate(step, d_model=width, warmup_steps=warmup_steps, scale=training.learning_rate_scale)
     if training.schedule == "inverse_sqrt":
         return inverse_sqrt_rate(step, peak=peak, warmup_steps=warmup_steps)
-    decay_steps = training.decay_steps
-    if decay_steps is None:
-        if total_steps is None:
-            raise ValueError(f"schedule {training.schedule} to the end of the run needs total_steps")
-        decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its warm-up never falls
+    if total_steps is None:
+        raise ValueError(f"schedule {training.schedule} to the end of the run needs total_steps")
+    decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its warm-up never falls
     falling = cosine_rate if training.schedule == "cosine" else linear_rate
     return falling(step, peak=peak, final=final, warmup_steps=warmup_steps, decay_steps=decay_steps)
 
@@ -72,7 +70,7 @@ def linear_rate(step: int, *, peak: float, final: float, warmup_steps: int, deca
 
 def ends_with_run(training: TrainingConfig) -> bool:
     """Return whether the schedule ends with the run: other ``epochs`` make it another schedule then."""
-    return training.schedule in {"cosine", "linear"} and training.decay_steps is None
+    return training.schedule in {"cosine", "linear"}
 
 
 def steps_of_run(first_epoch_batches: int, training: TrainingConfig) -> int:

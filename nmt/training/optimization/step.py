@@ -55,13 +55,8 @@ class TrainStep:
         self.apply = self._traced(self._apply, (RATE,))
 
     def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
-        """Return a function as one graph for batches of all shapes; itself if the configuration says eager.
-
-        XLA compiles a graph for each shape, which pays on a GPU alone.
-        """
-        if self.config.eager:
-            return function
-        return tf.function(function, input_signature=signature, jit_compile=self.config.xla)
+        """Return a function as one graph for batches of all shapes; itself if the configuration says eager."""
+        return function if self.config.eager else tf.function(function, input_signature=signature)
 
     def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
         """Take a step from one batch.
