@@ -27,8 +27,6 @@ class Dataset:
     manifest: Manifest
     is_new: bool = field(default=False, compare=False)
     """Whether ``prepare`` has just written it; False for one that was there."""
-    is_checked: bool = field(default=False, compare=False)
-    """Whether another process of this machine checks its files, so that this one reads of them what it needs."""
 
     @property
     def name(self) -> str:
@@ -50,10 +48,7 @@ class Dataset:
             arrays = [np.lib.format.open_memmap(path, mode="r") for path in shards]
             tokens = Shards(arrays) if len(arrays) > 1 else arrays[0]
             sequences = Sequences(tokens, np.lib.format.open_memmap(offsets, mode="r"))
-            sequences.check(
-                counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side],
-                ids=not self.is_checked,
-            )  # fmt: skip
+            sequences.check(counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side])
         except Exception as error:  # a forged .npy header, a Python literal, fails in many ways
             raise self._damage(f"{shards[0]} and {offsets.name} hold no sentences ({str(error)[:200]})") from error
         return sequences
@@ -71,7 +66,7 @@ class Dataset:
         """Return the path of a file, after checking its SHA-256."""
         path = self.folder / file
         try:
-            if self.is_checked or self.manifest.files.get(file) == sha256(path):
+            if self.manifest.files.get(file) == sha256(path):
                 return path
         except OSError as error:
             raise self._damage(f"{path} cannot be read: {error.strerror}") from error

@@ -1,6 +1,5 @@
 """A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
-import dataclasses
 import errno
 import json
 import os
@@ -466,11 +465,6 @@ def test_a_dataset_in_shards_is_the_dataset_in_one_file(most: int) -> None:
     shards[1].unlink()
     with pytest.raises(DataError, match=f"{re.escape(str(shards[1]))} cannot be read"):
         parts.split("train")
-
-
-def test_files_that_another_process_checks_are_not_read_whole(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.dataset.sha256", lambda path: pytest.fail(f"{path} was read"))
-    assert len(dataclasses.replace(small, is_checked=True).split("train")) == small.manifest.splits["train"].pairs
 
 
 class Attack:
