@@ -54,7 +54,7 @@ IN_A_SHELL = {
     "configs": 'nmt plot position-table "I am a robot"',
 }
 # What a shell reads.
-NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]|^TF_CONFIG")
+NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]")
 
 
 def readme(folder: str) -> str:

@@ -161,9 +161,11 @@ def test_who_does_not_come_is_named_within_seconds() -> None:
 
 def test_a_port_in_use_is_named() -> None:
     addresses = free_addresses(2)
-    with socket.create_server(("", int(addresses[1].rpartition(":")[2]))):
-        with pytest.raises(NmtError, match="^Host 1 cannot listen at port"):
-            Waiting(addresses, 1).outcome()
+    with (
+        socket.create_server(("", int(addresses[1].rpartition(":")[2]))),
+        pytest.raises(NmtError, match=r"^Host 1 cannot listen at port"),
+    ):
+        Waiting(addresses, 1).outcome()
 
 
 def test_strangers_are_not_listened_to() -> None:
@@ -173,5 +175,5 @@ def test_strangers_are_not_listened_to() -> None:
     for content in (b"GET / HTTP/1.1\r\n\r\n", b"x" * 100_000, b""):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(addresses[0][10:]))) as stranger:
             stranger.sendall(content)
-    with pytest.raises(NmtError, match="^No answer within 3 s: host 1"):
+    with pytest.raises(NmtError, match=r"^No answer within 3 s: host 1"):
         host.outcome()
