@@ -271,6 +271,28 @@ def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
         stuck.communicate()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_host_that_never_joins_is_not_waited_for_for_ever(prepared: Path, number: int) -> None:
+    """At its port something listens that is not TensorFlow; Ctrl-C ends the wait before its limit does."""
+    addresses = free_addresses(2)
+    seconds = 3 if number == signal.SIGKILL else 1000
+    code = f"import nmt.cluster.group as group; group.JOIN_SECONDS = {seconds}; {MAIN}"
+    with socket.create_server(("127.0.0.1", int(addresses[1][10:]))):
+        process = start(prepared, "--run", "never", *SHORT_RUN, code=code, **told(addresses, 0))
+        if number == signal.SIGINT:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            while not children.read_text():  # the watchdog, which starts with TensorFlow's wait
+                time.sleep(0.1)
+            time.sleep(1)
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=LEAVE_SECONDS)
+    assert process.returncode == -number, errors
+    words = "nmt: Host 0 has reached all others, and TensorFlow has not joined them within 3 s."
+    assert (words in errors) == (number == signal.SIGKILL)
+    assert "Traceback" not in errors
+
+
 @pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux")
 def test_a_process_that_is_alone_opens_no_port(prepared: Path) -> None:
     run = ["--run", "closed"]
