@@ -74,17 +74,9 @@ def start(seed: int) -> None:
     keras.utils.set_random_seed(seed)
 
 
-def use(threads: int | None = None, gpu: int | None = None) -> None:
-    """Choose what this process computes with, before its first operation.
-
-    Args:
-        threads: threads within an operation; None: one for each core that the process may use.
-        gpu: number of its GPU among those of the machine; None: as TensorFlow chooses.
-    """
-    if threads is not None:
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-    if gpu is not None and GPUS:
-        tf.config.set_visible_devices(GPUS[gpu % len(GPUS)], "GPU")
+def use(threads: int) -> None:
+    """Choose the number of threads within an operation, before the first one; else it is that of the cores."""
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
 def threads() -> int:

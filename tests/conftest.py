@@ -64,8 +64,7 @@ class Outcome:
 def run_nmt(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Outcome:
     """Run the command line in this process, in which TensorFlow is loaded once.
 
-    A process of its own is needed by ``--workers`` and ``--threads``, since TensorFlow's threads and this process's
-    cores cannot be chosen once it computes.
+    Several hosts need processes of their own: TensorFlow joins none that computes already.
     """
     streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") for content in (stdin, b"", b"")]
     with pytest.MonkeyPatch.context() as patch:

@@ -53,8 +53,8 @@ IN_A_SHELL = {
     "data": "nmt prepare archive.zip/europarl.de-en.tsv.gz",
     "configs": 'nmt plot position-table "I am a robot"',
 }
-# What a shell reads, and workers, which cannot start where TensorFlow computes already.
-NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]|--workers")
+# What a shell reads.
+NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]")
 
 
 def readme(folder: str) -> str:

@@ -36,12 +36,11 @@ def stopped(trainer: "Trainer") -> str:
 
 
 def after_loss(trainer: "Trainer") -> str:
-    """Return in words from where a run that lost a worker goes on."""
+    """Return in words from where a run that lost a host goes on."""
     saved = trainer.saver.saved
-    if saved is None:
-        return "Nothing has been saved yet; the same command begins again, with any number of workers."
+    step = f"step {saved.step:,}" if saved else "the beginning"
     return (
-        f"Step {saved.step:,} is the last one saved. The same command goes on from there, with any number of workers."
+        f"The same command goes on from {step}, with any number of hosts." if trainer.group.is_chief else "See host 0."
     )
 
 

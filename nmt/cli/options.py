@@ -13,7 +13,6 @@ DATA = "Data"
 OUTPUT = "Input and output"
 SEARCH = "Search"
 SPEED = "Speed"
-WORKERS = "Workers"
 
 _CONFIG = typer.Option(
     "--config",
@@ -61,62 +60,6 @@ BackendOption = Annotated[
     typer.Option(
         help="tensorflow, or ctranslate2: the export of the run that was written last, which starts at once.",
         rich_help_panel=SEARCH,
-    ),
-]
-
-# Workers who share a command.
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        max=256,
-        metavar="N",
-        help="Share the work among N processes of this machine, each with its share of the cores or a GPU.",
-        rich_help_panel=WORKERS,
-    ),
-]
-HostsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--hosts",
-        metavar="A:PORT,B:PORT",
-        help="Addresses of all workers of a cluster, where each runs this command with its own --index. TF_CONFIG, and "
-        "under srun the variables of SLURM, say the same.",
-        rich_help_panel=WORKERS,
-    ),
-]
-IndexOption = Annotated[
-    int | None,
-    typer.Option(
-        "--index", min=0, metavar="I", help="Number of this worker in --hosts, from 0.", rich_help_panel=WORKERS
-    ),
-]
-ThreadsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--threads",
-        min=1,
-        max=1024,
-        metavar="N",
-        help="Threads of each worker within an operation. The last bits may depend on it. Default: its cores.",
-        rich_help_panel=WORKERS,
-    ),
-]
-WaitOption = Annotated[
-    float,
-    typer.Option(
-        "--wait", min=1, metavar="SECONDS", help="Time in which all workers must come.", rich_help_panel=WORKERS
-    ),
-]
-StallOption = Annotated[
-    float,
-    typer.Option(
-        "--stall",
-        min=10,
-        metavar="SECONDS",
-        help="Time that a worker may keep the others waiting before they stop.",
-        rich_help_panel=WORKERS,
     ),
 ]
 

@@ -1,1 +1,1 @@
-"""Many workers, one result: who they are, how they find each other, what they exchange."""
+"""Many hosts, one result: who they are, and what they exchange."""

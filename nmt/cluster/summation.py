@@ -1,8 +1,8 @@
-"""Summation tree of a step: the order in which the gradients of its micro-batches are added, on any workers.
+"""Summation tree of a step: the order in which the gradients of its micro-batches are added, on any hosts.
 
 Floating-point sums depend on their order. A step of K micro-batches is a binary tree over them: node [a, b) is the sum
-of [a, m) and [m, b) with m = a + ceil((b - a) / 2). W workers take nodes of this tree by halving as well, so that each
-adds below its node and all add above the nodes what a single worker adds there.
+of [a, m) and [m, b) with m = a + ceil((b - a) / 2). W hosts take nodes of this tree by halving as well, so that each
+adds below its node and all add above the nodes what a single host adds there.
 """
 
 import operator
@@ -24,22 +24,22 @@ class Addition(NamedTuple):
 Value = TypeVar("Value")
 
 
-def shares(micro_batches: int, workers: int) -> list[range]:
-    """Return the micro-batches of a step that each worker computes, in the order of their ranks.
+def shares(micro_batches: int, hosts: int) -> list[range]:
+    """Return the micro-batches of a step that each host computes, in the order of their ranks.
 
     Args:
-        micro_batches: K, at least ``workers``.
-        workers: W, at least 1.
+        micro_batches: K, at least ``hosts``.
+        hosts: W, at least 1.
     """
-    return _shares(range(micro_batches), workers)
+    return _shares(range(micro_batches), hosts)
 
 
-def _shares(node: range, workers: int) -> list[range]:
-    if workers == 1:
+def _shares(node: range, hosts: int) -> list[range]:
+    if hosts == 1:
         return [node]
-    left = (workers + 1) // 2
+    left = (hosts + 1) // 2
     middle = _middle(node)
-    return [*_shares(node[:middle], left), *_shares(node[middle:], workers - left)]
+    return [*_shares(node[:middle], left), *_shares(node[middle:], hosts - left)]
 
 
 def _middle(node: Sequence[object]) -> int:
@@ -77,7 +77,7 @@ def slots(micro_batches: int) -> int:
 
 
 def sum_of_parts(parts: Sequence[Value], add: Callable[[Value, Value], Value] = operator.add) -> Value:
-    """Return the sum of the workers' parts, in the order of their ranks, as the tree adds them."""
+    """Return the sum of the hosts' parts, in the order of their ranks, as the tree adds them."""
     if len(parts) == 1:
         return parts[0]
     middle = _middle(parts)

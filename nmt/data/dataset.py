@@ -26,8 +26,6 @@ class Dataset:
     manifest: Manifest
     is_new: bool = field(default=False, compare=False)
     """Whether ``prepare`` has just written it; False for one that was there."""
-    is_checked: bool = field(default=False, compare=False)
-    """Whether another process of this machine checks its files, so that this one reads of them what it needs."""
 
     @property
     def name(self) -> str:
@@ -52,10 +50,7 @@ class Dataset:
         tokens, offsets = (self._verified(f"{name}.{side}.{part}.npy") for part in ("tokens", "offsets"))
         try:
             sequences = Sequences(*(np.lib.format.open_memmap(path, mode="r") for path in (tokens, offsets)))
-            sequences.check(
-                counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side],
-                ids=not self.is_checked,
-            )  # fmt: skip
+            sequences.check(counts.pairs, counts.tokens[side], counts.longest[side], self.manifest.vocabulary[side])
         except Exception as error:  # a forged .npy header, a Python literal, fails in many ways
             raise self._damage(f"{tokens} and {offsets.name} hold no sentences ({str(error)[:200]})") from error
         return sequences
@@ -64,7 +59,7 @@ class Dataset:
         """Return the path of a file, after checking its SHA-256."""
         path = self.folder / file
         try:
-            if self.is_checked or self.manifest.files.get(file) == sha256(path):
+            if self.manifest.files.get(file) == sha256(path):
                 return path
         except OSError as error:
             raise self._damage(f"{path} cannot be read: {error.strerror}") from error

@@ -20,7 +20,7 @@ class Sequences:
         """Number of tokens of each sequence, int64 [N]."""
         return np.diff(self.offsets)
 
-    def check(self, sequences: int, tokens: int, longest: int, vocabulary: int, *, ids: bool = True) -> None:
+    def check(self, sequences: int, tokens: int, longest: int, vocabulary: int) -> None:
         """Compare the arrays with what a manifest states about them.
 
         Args:
@@ -28,7 +28,6 @@ class Sequences:
             tokens: total number of tokens.
             longest: number of tokens of the longest sequence.
             vocabulary: number of ids; every token is below it.
-            ids: whether to look at every token.
 
         Raises:
             ValueError: if the arrays have another type, shape or content.
@@ -45,7 +44,7 @@ class Sequences:
         lengths = self.lengths
         if self.offsets[0] != 0 or self.offsets[-1] != tokens or lengths.min() < 0 or lengths.max() != longest:
             raise ValueError("offsets do not rise from 0 to the number of tokens, or not by the recorded lengths")
-        if ids and self.tokens.max() >= vocabulary:
+        if self.tokens.max() >= vocabulary:
             raise ValueError(f"an id {self.tokens.max()} in a vocabulary of {vocabulary} ids")
 
     def __len__(self) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
@@ -17,19 +16,18 @@ from nmt.runs.metrics import DecodedValidation, Sample
 from nmt.storage.arrays import Arrays
 from nmt.storage.text import read_lines
 
-TURNS = 4
-"""Batches that a worker translates between two checks, side by side where it has several cores."""
+CHECKED = 4
+"""Batches translated between two checks, side by side on several cores."""
 
 
 class ValidationDecoder:
     """Translates the first N validation sentences greedily, in a float32 model of its own.
 
-    N is the larger of ``training.samples`` and ``training.decode_validation``. Workers take turns at the batches.
+    N is the larger of ``training.samples`` and ``training.decode_validation``.
     """
 
-    def __init__(self, config: Config, dataset: Dataset, workers: Workers | None = None) -> None:
-        """Take the configuration, the dataset with the validation text, and the workers (None: this process alone)."""
-        self.workers = workers or Workers()
+    def __init__(self, config: Config, dataset: Dataset) -> None:
+        """Take the configuration, and the dataset with the validation text."""
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)
         self.sources, self.references = (
@@ -41,7 +39,7 @@ class ValidationDecoder:
         self._engine: TensorFlowEngine | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
-        """Translate with weights; ``check`` is called every ``TURNS`` batches, and may raise to break off."""
+        """Translate with weights; ``check`` is called every ``CHECKED`` batches, and may raise to break off."""
         if not self.sources:
             return DecodedValidation()
         source, target = self.dataset.tokenizers()
@@ -65,15 +63,11 @@ class ValidationDecoder:
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
         lengths = [1 + len(source) for source in self.sources]
         batches = list(length_batches(lengths, self.config.decoding.batch_size))
-        own = self.workers.turns(batches)
-        found: list[str] = []
-        for turn in range(0, -(-len(batches) // self.workers.count), TURNS):
-            indices = itertools.chain(*own[turn : turn + TURNS])
-            found += translator.translate([self.sources[index] for index in indices])
-            check()
         translations = [""] * len(self.sources)
-        for rank, texts in enumerate(self.workers.gather_texts(found)):
-            indices = itertools.chain(*batches[rank :: self.workers.count])
-            for index, text in zip(indices, texts, strict=True):
-                translations[index] = text
+        for start in range(0, len(batches), CHECKED):
+            indices = list(itertools.chain(*batches[start : start + CHECKED]))
+            found = translator.translate([self.sources[index] for index in indices])
+            for index, translation in zip(indices, found, strict=True):
+                translations[index] = translation
+            check()
         return translations

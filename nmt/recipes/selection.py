@@ -46,7 +46,7 @@ class Selection(NamedTuple):
 
 def select(
     config: str | Path | None = None, run: str | None = None, dataset: str | None = None,
-    overrides: list[str] | None = None, *, minutes: float | None = None, shared: bool = False,
+    overrides: list[str] | None = None, *, minutes: float | None = None,
 ) -> Selection:  # fmt: skip
     """Return the run to train and its configuration.
 
@@ -59,7 +59,6 @@ def select(
         dataset: name of the dataset; None: that of the configuration, else the one prepared last.
         overrides: settings ``section.key=value``.
         minutes: time of training that ``fit`` fits a new run into. An existing run keeps its length.
-        shared: whether several workers train.
 
     Raises:
         NotFoundError: if the configuration or the dataset does not exist.
@@ -80,12 +79,6 @@ def select(
         epochs = find_run(selection.name).config().training.epochs
         note = f"Note: run {selection.name} exists and keeps its {epochs} epochs; --minutes is for new runs."
         return selection._replace(config=with_epochs(selection.config, epochs), note=note)
-    if shared:
-        raise ConfigError(
-            f"--minutes {minutes:g} measures the speed of one process; received it with several workers. Leave it out, "
-            "and give the number of epochs: --set training.epochs=N. nmt train --minutes M --dry-run, without workers, "
-            "says how many fit."
-        )
     return selection._replace(minutes=minutes)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from nmt import runtime
-from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.models.build import build_model
@@ -13,7 +12,7 @@ from nmt.runs.weights import average_weights, save_weights
 from nmt.training.interrupts import never_stop
 from nmt.training.validation import Decode, Validator
 
-MakeDecode = Callable[[Config, Dataset, Workers], Decode]
+MakeDecode = Callable[[Config, Dataset], Decode]
 """Returns the function that translates validation sentences, for a configuration and a dataset."""
 
 
@@ -37,7 +36,7 @@ def average(run: Run, epochs: list[int], dataset: Dataset | None, make_decode: M
         config, vocabulary = run.config(), dataset.manifest.vocabulary
         precision = runtime.resolve_precision(config.training.precision)
         model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
-        decode = make_decode(config, dataset, Workers()) if config.training.decode_validation else None
+        decode = make_decode(config, dataset) if config.training.decode_validation else None
         result = Validator(model, config, dataset.split("validation"), decode).validate(weights, never_stop)
         metrics = metrics.model_copy(update=result.fields())
     run.repair_metrics()

@@ -17,7 +17,6 @@ from nmt.config.architecture import BatchShape
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.models.weights import set_weights, weights_of
-from nmt.runtime import tf
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
 from nmt.training.divergence import memory_remedy, shortage_in_words
 from nmt.training.state import TrainState
@@ -53,44 +52,15 @@ class Estimate(NamedTuple):
     """Bytes that the run's folder will grow by at most."""
     free: int
     """Free bytes on that disk."""
-    sharing: "Sharing | None" = None
-    """What several workers gain and exchange; None for one."""
 
     @property
     def text(self) -> str:
         """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
-        each = f" each of {self.sharing.workers} workers" if self.sharing else ""
-        lines = [
-            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, "
-            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}{each}; on disk at "
-            f"most {size(self.disk)}, of {size(self.free)} free"
-        ]
-        lines += [self.sharing.text] if self.sharing else []
-        return "\n".join(lines)
-
-
-class Sharing(NamedTuple):
-    """What workers gain and exchange."""
-
-    workers: int
-    """Number of workers W."""
-    bytes_sent: int
-    """Bytes that each worker sends in a step; it receives as many."""
-    exchange_seconds: float
-    """Time of the exchange of a step."""
-    step_seconds: float
-    """Time of a step, exchange included."""
-    efficiency: float
-    """Time of a step on one such worker, by W times its time on W workers."""
-
-    @property
-    def text(self) -> str:
-        """It on a line."""
         return (
-            f"Each step the {self.workers} workers exchange {size(self.bytes_sent)} each, "
-            f"{self.exchange_seconds:.2f} of {self.step_seconds:.2f} s: {self.efficiency:.0%} of {self.workers} times "
-            "the speed of one"
+            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, "
+            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}; on disk at most "
+            f"{size(self.disk)}, of {size(self.free)} free"
         )
 
 
@@ -136,16 +106,13 @@ def estimate(trainer: Trainer) -> Estimate:
     with shortage_in_words("before training, on its longest batches", trainer.config):
         seconds = profile_steps(trainer, epoch, [longest, *ordinary], [longest_validated, validation[0]])
     batch = float(np.median(seconds[1 : 1 + TIMED_STEPS]))
-    steps, workers = trainer.pipeline.steps(epoch), trainer.workers
-    sharing = profile_sharing(trainer, batch) if workers.count > 1 else None
-    trained = sharing.step_seconds * steps if sharing else batch * len(plan)
-    epoch_seconds = trained + seconds[-1] * len(validation) / workers.count
+    steps = trainer.pipeline.steps(epoch)
+    epoch_seconds = batch * len(plan) / trainer.group.count + seconds[-1] * len(validation)
     epochs = settings.epochs - trainer.epoch
     done = state.position.steps_in_epoch / steps
     return Estimate(
         parameters=state.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
-        sharing=sharing,
     )  # fmt: skip
 
 
@@ -171,40 +138,6 @@ def profile_steps(
             seconds.append(time.perf_counter() - started)
             trainer.check()
     return seconds
-
-
-def profile_sharing(trainer: Trainer, batch_seconds: float) -> Sharing:
-    """Measure what several workers gain and exchange.
-
-    Args:
-        trainer: trainer of this worker.
-        batch_seconds: time of a step of a single micro-batch, with its exchange.
-    """
-    state, workers = trainer.state, trainer.workers
-    rate = trainer.pipeline.learning_rate(1)
-    share = max(len(one) for one in workers.all_shares(trainer.config.training.micro_batches))
-    applied, exchanged = [], []
-    zeros = [tf.zeros_like(weight) for weight in state.train_step.optimizer.variables_trained]
-    exchange = tf.function(lambda: workers.total(zeros, tf.zeros([3], tf.float64))[1])
-    with unchanged(state):
-        for _ in range(TIMED_STEPS):
-            started = time.perf_counter()
-            state.step([], rate)  # the update alone, of no micro-batch
-            state.totals.read()
-            middle = time.perf_counter()
-            exchange().numpy()
-            applied.append(middle - started)
-            exchanged.append(time.perf_counter() - middle)
-            trainer.check()
-    # The first of each also traces.
-    update, exchange_seconds = float(np.median(applied[1:])), float(np.median(exchanged[1:]))
-    computed = max(batch_seconds - update, 0.0)
-    step = computed * share + update
-    alone = computed * trainer.config.training.micro_batches + max(update - exchange_seconds, 0.0)
-    return Sharing(
-        workers.count, workers.bytes_sent(sum(zero.shape.num_elements() for zero in zeros)), exchange_seconds, step,
-        alone / (workers.count * step),
-    )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmt.cluster.workers import Workers
+from nmt.cluster.group import Group
 from nmt.config.schema import Config
 from nmt.data.batch_plan import plan_epoch
 from nmt.data.batching import batch_dataset
@@ -23,7 +23,7 @@ Batch = tuple[tf.Tensor, tf.Tensor]
 class InputPipeline:
     """Training batches of each epoch, and the learning rate of each step.
 
-    All workers plan an epoch alike; each assembles the micro-batches of its share.
+    All hosts plan an epoch alike; each assembles the micro-batches of its share.
     """
 
     def __init__(
@@ -31,19 +31,19 @@ class InputPipeline:
         config: Config,
         split: Split,
         resample: Callable[[int], Split] | None = None,
-        workers: Workers | None = None,
+        group: Group | None = None,
     ) -> None:
-        """Take the configuration, the training split, and the workers (None: this process alone).
+        """Take the configuration, the training split, and the hosts (None: this process alone).
 
         ``resample`` is a function from an epoch to its resampled split, if the dataset samples subwords.
         """
         self.config, self._split, self._resample = config, split, resample
-        self._share = (workers or Workers()).share(config.training.micro_batches)
+        self._share = (group or Group()).share(config.training.micro_batches)
         self._resampled: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
 
     @classmethod
-    def of(cls, config: Config, dataset: Dataset, workers: Workers | None = None) -> "InputPipeline":
+    def of(cls, config: Config, dataset: Dataset, group: Group | None = None) -> "InputPipeline":
         """Return the pipeline of a prepared dataset.
 
         Raises:
@@ -52,7 +52,7 @@ class InputPipeline:
         seed = config.training.seed
         sampled = dataset.manifest.settings.subword_sampling
         resample = functools.partial(dataset.resampled, seed) if sampled else None
-        return cls(config, dataset.split("train"), resample, workers)
+        return cls(config, dataset.split("train"), resample, group)
 
     @property
     def pairs(self) -> int:
@@ -92,7 +92,7 @@ class InputPipeline:
     def step_batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
         """Yield the micro-batches of each step of an epoch after its first ``start`` steps.
 
-        They are those of this worker's share, in order; fewer, or none, in the last step of an epoch.
+        They are those of this host's share, in order; fewer, or none, in the last step of an epoch.
         """
         count, plan = self.config.training.micro_batches, self.plan(epoch)
         shares = [

@@ -9,7 +9,7 @@ from typing import Self
 from nmt.config.training import TrainingConfig
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
-from nmt.runs.weights import average_weights, save_weights
+from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import Checkpoint, LoopState, remove_leftovers, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
@@ -18,31 +18,29 @@ from nmt.training.listeners import Listener, MetricsFile
 class Saver:
     """Writer of a run's files, inside a ``with`` block; leaving the block waits for the file being written."""
 
-    writes = True
-    """Whether it writes at all."""
+    def __init__(self, run: Run, config: TrainingConfig, saved: LoopState | None, *, writes: bool = True) -> None:
+        """Take the run, the training section, and the position of the checkpoint that the run resumes from, if any.
 
-    def __init__(self, run: Run, config: TrainingConfig, saved: LoopState | None) -> None:
-        """Take the run, the training section, and the position of the checkpoint that the run resumes from, if any."""
-        self.run, self.config = run, config
+        ``writes`` is false on hosts besides the chief.
+        """
+        self.run, self.config, self.writes = run, config, writes
         self.saved = saved
         """Position of the last checkpoint."""
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
-        self.metrics_file: Listener = MetricsFile(run)
+        self.metrics_file: Listener = MetricsFile(run) if writes else Listener()
         """Listener that writes the metrics file."""
 
     def begin(self, metrics: bytes) -> None:
         """Clear away what a killed process has left, and set the metrics file back to that of the checkpoint."""
-        remove_leftovers(self.run)
-        self.run.restore_metrics(metrics)
+        if self.writes:
+            remove_leftovers(self.run)
+            self.run.restore_metrics(metrics)
 
     def save_weights(self, weights: Arrays, weights_id: WeightsId) -> None:
         """Write weights to translate with."""
-        save_weights(self.run, weights, weights_id)
-
-    def average(self, epochs: list[int], names: Arrays) -> Arrays:
-        """Return the mean of the weights of some epochs; ``names``: arrays named as those of the model."""
-        return average_weights(self.run, epochs)
+        if self.writes:
+            save_weights(self.run, weights, weights_id)
 
     def __enter__(self) -> Self:
         """Start the thread."""
@@ -97,28 +95,3 @@ class Saver:
         if self._saving:
             self._saving.result()
         self._saving = None
-
-
-class IdleSaver(Saver):
-    """Saver of the workers besides the chief: it writes nothing."""
-
-    writes = False
-
-    def __init__(self, run: Run, config: TrainingConfig, saved: LoopState | None) -> None:
-        """Take the same as a saver that writes."""
-        super().__init__(run, config, saved)
-        self.metrics_file = Listener()
-
-    def begin(self, metrics: bytes) -> None:
-        """Do nothing."""
-
-    def save_weights(self, weights: Arrays, weights_id: WeightsId) -> None:
-        """Do nothing."""
-
-    def average(self, epochs: list[int], names: Arrays) -> Arrays:
-        """Return arrays of the right names and shapes, for the chief's to take their place."""
-        return names
-
-    def is_due(self, step: int) -> bool:
-        """Return False."""
-        return False

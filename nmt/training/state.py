@@ -4,8 +4,8 @@ import itertools
 from dataclasses import dataclass, field
 
 from nmt import runtime
+from nmt.cluster.group import Group
 from nmt.cluster.summation import additions
-from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -39,13 +39,13 @@ class Position:
 class TrainState:
     """Weights, optimizer, moving averages, loss scale, non-finite tracker, totals, and position of a run."""
 
-    def __init__(self, config: Config, vocabulary: dict[str, int], workers: Workers | None = None) -> None:
+    def __init__(self, config: Config, vocabulary: dict[str, int], group: Group | None = None) -> None:
         """Build the model with initial weights by ``training.seed``, and its training step.
 
         Args:
             config: the configuration.
             vocabulary: number of ids by side, "source" and "target".
-            workers: the workers who share the micro-batches of a step; None: this process alone.
+            group: the hosts that share the micro-batches of a step; None: this process alone.
 
         Raises:
             ConfigError: for a model that does not fit the vocabularies.
@@ -56,9 +56,9 @@ class TrainState:
         self.model: Seq2SeqModel = build_model(config.model, vocabulary["source"], vocabulary["target"], self.precision)
         self.totals = Totals()
         optimizer = self._optimizer()
-        self.workers = workers or Workers()
-        self.train_step = TrainStep(self.model, optimizer, self.totals, config.training, self.workers)
-        self.additions = additions(self.workers.share(config.training.micro_batches))
+        self.group = group or Group()
+        self.train_step = TrainStep(self.model, optimizer, self.totals, config.training, self.group)
+        self.additions = additions(self.group.share(config.training.micro_batches))
         self.position = Position()
 
     def _optimizer(self) -> Adam | Muon:
@@ -74,7 +74,7 @@ class TrainState:
         """Take the next step of the optimizer, and move on to the position after it.
 
         Args:
-            batches: micro-batches of the step that this worker computes; the last step of an epoch may have fewer than
+            batches: micro-batches of the step that this host computes; the last step of an epoch may have fewer than
                 others, or none here.
             learning_rate: learning rate of the step.
         """

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from nmt import runtime
-from nmt.cluster.workers import Workers, check_together
+from nmt.cluster.group import Group
+from nmt.cluster.hosts import CHIEF
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
-from nmt.models.weights import set_weights, weights_of
+from nmt.models.weights import weights_of
 from nmt.runs.directory import Run
 from nmt.runs.metrics import (
     AverageMetrics,
@@ -19,7 +20,7 @@ from nmt.runs.metrics import (
     parse_metrics,
     weights_id,
 )
-from nmt.runs.weights import weights_to_delete
+from nmt.runs.weights import average_weights, weights_to_delete
 from nmt.storage.arrays import Arrays
 from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
@@ -30,7 +31,7 @@ from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 from nmt.training.optimization.accumulators import Sums
 from nmt.training.resume import check_lengths
-from nmt.training.saver import IdleSaver, Saver
+from nmt.training.saver import Saver
 from nmt.training.state import TrainState
 from nmt.training.validation import Decode, ValidationResult, Validator
 
@@ -38,7 +39,7 @@ from nmt.training.validation import Decode, ValidationResult, Validator
 class Trainer:
     """A run in training: its state, input pipeline, validator and listeners.
 
-    All workers go through it in step. What the chief reads from the run's folder it sends to the others.
+    All hosts go through it in step. What the chief reads from the run's folder it sends to the others.
     """
 
     def __init__(
@@ -47,31 +48,32 @@ class Trainer:
         config: Config,
         dataset: Dataset,
         decode: Decode | None = None,
-        workers: Workers | None = None,
+        group: Group | None = None,
     ) -> None:
         """Build the model and restore the run's newest checkpoint, if it has one; nothing is written.
 
-        ``decode`` is a function that translates; ``workers``: None for this process alone.
+        ``decode`` is a function that translates; ``group``: None for this process alone.
 
         Raises:
             ConfigError: for a model that does not fit the dataset.
             DataError: if no checkpoint can be used.
             NotFoundError, ConflictError: for initial weights that are missing or of another vocabulary.
         """
-        self.run, self.config, self.workers = run, config, workers or Workers()
+        self.run, self.config, self.group = run, config, group or Group()
         check_lengths(config.model, dataset.manifest)
-        self.pipeline = InputPipeline.of(config, dataset, self.workers)
-        self.state = TrainState(config, dataset.manifest.vocabulary, self.workers)
-        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode, self.workers)
+        self.pipeline = InputPipeline.of(config, dataset, self.group)
+        self.state = TrainState(config, dataset.manifest.vocabulary, self.group)
+        self.validator = Validator(self.state.model, config, dataset.split("validation"), decode)
         self.check: Callable[[], None] = never_stop
 
         self.damaged: list[str] = []
-        loop = self._restore(dataset) if self.workers.is_chief else None
-        loop = self._receive_state(loop)
+        self._metrics = b""
+        loop = self._restore(dataset) if self.group.is_chief else None
+        self._receive_state()
         self.environment_before = loop.environment if loop else runtime.environment()
         records = parse_metrics(self._metrics, run.metrics_path)
         self.validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
-        self.saver = (Saver if self.workers.is_chief else IdleSaver)(run, config.training, loop)
+        self.saver = Saver(run, config.training, loop, writes=self.group.is_chief)
         self.listeners: list[Listener] = [self.saver.metrics_file]
 
     def _restore(self, dataset: Dataset) -> LoopState | None:
@@ -82,21 +84,15 @@ class Trainer:
         self._metrics, self.damaged = (restored.metrics, restored.damaged) if restored else (b"", [])
         return restored.loop if restored else None
 
-    def _receive_state(self, loop: LoopState | None) -> LoopState | None:
-        """Take over the chief's weights, optimizer, position and metrics; returns the position of its checkpoint."""
-        if self.workers.count == 1:
-            return loop
-        text = self.workers.broadcast_text(loop.model_dump_json().encode() if loop else b"")
-        self._metrics = self.workers.broadcast_text(self._metrics if self.workers.is_chief else b"")
-        weights = self.workers.broadcast(weights_of(self.state.model))
-        optimizer = self.workers.broadcast(self.state.train_step.state())
-        if not text:
-            set_weights(self.state.model, weights)
-            self.state.train_step.restore(optimizer)
-            return None
-        loop = LoopState.model_validate_json(text)
-        self.state.restore(Checkpoint(loop, self._metrics, weights, optimizer))
-        return loop
+    def _receive_state(self) -> None:
+        """Take over the chief's weights, optimizer, position and metrics."""
+        if self.group.count == 1:
+            return
+        own = self.state.loop_state.model_dump_json().encode()
+        text, self._metrics = (self.group.gather_bytes(content)[CHIEF] for content in (own, self._metrics))
+        weights = self.group.broadcast(weights_of(self.state.model))
+        optimizer = self.group.broadcast(self.state.train_step.state())
+        self.state.restore(Checkpoint(LoopState.model_validate_json(text), self._metrics, weights, optimizer))
 
     # --- progress of the run
 
@@ -112,14 +108,15 @@ class Trainer:
 
     @property
     def is_trained(self) -> bool:
-        """Whether no epoch is left to train."""
-        return stopping.is_trained(self.state.position, self.validations, self.config.training)
+        """Whether no epoch is left to train, by the chief's validations: another processor has other last bits."""
+        trained = stopping.is_trained(self.state.position, self.validations, self.config.training)
+        return self.group.chief_says(trained)
 
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, neither an epoch nor the average, by the chief's files."""
         finished = stopping.is_finished(self.run, self.state.position, self.validations, self.config.training)
-        return self.workers.chief_says(finished)
+        return self.group.chief_says(finished)
 
     @property
     def epochs_to_average(self) -> list[int]:
@@ -139,13 +136,13 @@ class Trainer:
 
         Args:
             listeners: observers besides the metrics file.
-            check: is called after each step and each validation batch; when it raises StopRequested on a worker, a
+            check: is called after each step and each validation batch; when it raises StopRequested on a host, a
                 checkpoint is saved before the exception leaves on all.
 
         Raises:
-            NmtError: if training diverges, the disk refuses, or a worker is gone.
+            NmtError: if training diverges, the disk refuses, or a host is gone.
         """
-        self.check = check_together(self.workers, check, StopRequested)
+        self.check = self.group.together(check, StopRequested)
         self.listeners = [self.listeners[0], *listeners]
         self.saver.begin(self._metrics)
         with self.saver:
@@ -206,8 +203,8 @@ class Trainer:
 
     def _end_epoch(self, epoch: int) -> None:
         train, position = self._read_totals(), self.state.position
-        if self.workers.count > 1:
-            self.workers.compare([*weights_of(self.state.model).values(), *self.state.train_step.state().values()])
+        if self.group.count > 1:
+            self.group.compare([*weights_of(self.state.model).values(), *self.state.train_step.state().values()])
         if not train.tokens:
             raise self._diverged(f"every step of epoch {epoch} was skipped")
         weights, result = self._validate()
@@ -247,7 +244,7 @@ class Trainer:
             self._tell(lambda listener: listener.on_validation_batch())
             self.check()
 
-        self._tell(lambda listener: listener.on_validation_start(self.validator.rounds))
+        self._tell(lambda listener: listener.on_validation_start(len(self.validator.plan)))
         try:
             return self.validator.validate(weights, after_batch, own=own)
         except DivergedError:
@@ -259,7 +256,9 @@ class Trainer:
         return ValidationEvent(metrics, list(result.decoded.samples), best)
 
     def _average(self) -> AverageMetrics:
-        weights = self.workers.broadcast(self.saver.average(self.epochs_to_average, weights_of(self.state.model)))
+        chief = self.group.is_chief  # the others have no weights of epochs, but arrays of the same names and shapes
+        own = average_weights(self.run, self.epochs_to_average) if chief else weights_of(self.state.model)
+        weights = self.group.broadcast(own)
         result = self._quality(weights)
         self.saver.save_weights(weights, "average")
         return AverageMetrics(epochs=self.epochs_to_average, step=self.state.position.step, **result.fields())

@@ -1,13 +1,11 @@
 """Validation: loss and accuracy by teacher forcing, BLEU and chrF by translating, always on the same batches."""
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.cluster.workers import Workers
 from nmt.config.schema import Config
 from nmt.data.batch_plan import plan_epoch
 from nmt.data.batching import batch_dataset
@@ -46,10 +44,7 @@ class ValidationResult(NamedTuple):
 
 
 class Validator:
-    """A model with the validation batches, the same in the same order each time.
-
-    Workers take turns at the batches; their sums are added in the order of the batches, as one worker adds them.
-    """
+    """A model with the validation batches, the same in the same order each time."""
 
     def __init__(
         self,
@@ -57,17 +52,11 @@ class Validator:
         config: Config,
         split: Split,
         decode: Decode | None = None,
-        workers: Workers | None = None,
     ) -> None:
-        """Take the model, whose weights may change later, and the validation split.
-
-        ``decode`` is a function that translates; ``workers``: None for this process alone.
-        """
+        """Take the model, whose weights may change later, the validation split, and a function that translates."""
         self.model, self.config, self.split, self.decode = model, config, split, decode
-        self.workers = workers or Workers()
         self.totals = Totals()
-        self.step = make_validation_step(model, self.totals, self.workers)
-        self.pass_turn = make_validation_pass(self.totals, self.workers)
+        self.step = make_validation_step(model, self.totals)
 
     def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:
         """Return the quality of weights.
@@ -93,19 +82,10 @@ class Validator:
     def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
         """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""
         self.totals.set(Sums())
-        own = self.batches(self.workers.turns(self.plan))
-        for batch in itertools.islice(itertools.chain(own, itertools.repeat(None)), self.rounds):
-            if batch is None:
-                self.pass_turn()
-            else:
-                self.step(*batch)
+        for batch in self.batches(self.plan):
+            self.step(*batch)
             check()
         return self.totals.read().means
-
-    @property
-    def rounds(self) -> int:
-        """Number of batches that a worker validates, or waits for."""
-        return -(-len(self.plan) // self.workers.count)
 
     @property
     def plan(self) -> list[np.ndarray]:
@@ -120,32 +100,12 @@ class Validator:
         return iter(batch_dataset(self.split, list(plan), source_bos=self.config.model.reads_bos))
 
 
-def make_validation_step(
-    model: Seq2SeqModel, totals: Totals, workers: Workers
-) -> Callable[[tf.Tensor, tf.Tensor], None]:
-    """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``.
-
-    Batches of other workers are added with it, by their ranks.
-    """
+def make_validation_step(model: Seq2SeqModel, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:
+    """Return the traced validation step: teacher forcing without dropout, loss in float32, added to ``totals``."""
 
     @tf.function(input_signature=BATCH)
     def validation_step(source: tf.Tensor, target: tf.Tensor) -> None:
         states, targets = model.teacher_forcing(source, target)
-        _add_all(stacked(cross_entropy(model.output_projection().logits(states), targets)), totals, workers)
+        totals.add(stacked(cross_entropy(model.output_projection().logits(states), targets)))
 
     return validation_step
-
-
-def make_validation_pass(totals: Totals, workers: Workers) -> Callable[[], None]:
-    """Return the traced turn of a worker for whom no batch is left."""
-
-    @tf.function
-    def validation_pass() -> None:
-        _add_all(tf.zeros([3], tf.float64), totals, workers)
-
-    return validation_pass
-
-
-def _add_all(sums: tf.Tensor, totals: Totals, workers: Workers) -> None:
-    for one in tf.unstack(workers.gather(sums), workers.count):
-        totals.add(one)

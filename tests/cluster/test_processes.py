@@ -1,23 +1,26 @@
-"""Workers as processes: the result of one, however many there are, and however they end.
+"""Hosts as processes: the result of one, however many there are, and however they end.
 
 Twenty kills instead of the suite's few: ``NMT_KILLS=20 pytest -m slow tests/cluster/test_processes.py -k killed -n 0``
 """
 
+import contextlib
 import functools
 import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cluster_ports import free_addresses
 from conftest import nmt, outcome, small_pairs, write_pickle
 
-from nmt.cluster.layout import local_layouts
 from nmt.runs.directory import Run
 
 KILLS = int(os.environ.get("NMT_KILLS", "4"))
@@ -31,18 +34,57 @@ training:
    decode_validation: 8, samples: 2, ema_decay: 0.99, clip_norm: 1.0, average_last: 2}
 decoding: {batch_size: 3}
 """
-LEAVE_SECONDS = 30
+LEAVE_SECONDS = 60
 FLOAT32 = ["--config", "transformer.yaml", "--set", "training.precision=float32"]
 SHORT_RUN = [*FLOAT32, "--set", "training.epochs=1"]
-COMMAND = [sys.executable, "-c", "from nmt.cli.app import main; main()", "train"]
-STUCK = """
+MAIN = "from nmt.cli.app import main; main()"
+# A host that others wait for, though it answers TensorFlow's heartbeats.
+IMPATIENT = "import nmt.cluster.group as group; group.STALL_SECONDS = 10.0; "
+STUCK = f"""
 import time
-from nmt.cli.app import main
 from nmt.training.optimization.step import TrainStep
 TrainStep.add = lambda *_: time.sleep(1000)
-main()
+{MAIN}
 """
-CLUSTER_VARIABLES = ("TF_CONFIG", "SLURM_STEP_NUM_TASKS")
+# Which ports do commands open? A thread looks every few milliseconds, and at last at a port that is open.
+LISTENING = """
+import contextlib, json, os, socket, sys, threading, time
+from pathlib import Path
+from nmt.cli.app import main
+
+found = set()
+
+def look():
+    own = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            own.add(os.readlink(link))
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                found.add(fields[1].rpartition(":")[2])
+
+def keep_looking():
+    while True:
+        look()
+        time.sleep(0.02)
+
+threading.Thread(target=keep_looking, daemon=True).start()
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["nmt", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, arguments
+opened = sorted(found)
+with socket.create_server(("127.0.0.1", 0)) as server:
+    look()
+    assert f"{server.getsockname()[1]:04X}" in found
+print("opened:", opened)
+"""
+
+Alone = Callable[..., dict[str, object]]
 
 
 @pytest.fixture(scope="module")
@@ -58,48 +100,44 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(folder: Path, *arguments: str, command: Sequence[str] = COMMAND, **environ: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, code: str = MAIN, **environ: str) -> subprocess.Popen[str]:
     """Start training as a user does."""
-    inherited = {name: value for name, value in os.environ.items() if name not in CLUSTER_VARIABLES}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("TF_CONFIG", "SLURM"))}
     return subprocess.Popen(
-        [*command, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**inherited, **environ},
+        [sys.executable, "-c", code, "train", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**inherited, **environ},
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def alone(prepared: Path) -> Callable[..., dict[str, object]]:
-    """Return a function of settings that returns the outcome of a run of one process with one thread."""
-
-    @functools.cache
-    def train_alone(*settings: str) -> dict[str, object]:
-        return train(prepared, f"alone-{len(list(prepared.glob('checkpoints/alone-*')))}", *settings, "--threads", "1")
-
-    return train_alone
+def told(addresses: list[str], rank: int) -> dict[str, str]:
+    """Return what a host is told by TF_CONFIG: the first is the chief."""
+    task = {"type": "worker" if rank else "chief", "index": max(0, rank - 1)}
+    return {"TF_CONFIG": json.dumps({"cluster": {"chief": addresses[:1], "worker": addresses[1:]}, "task": task})}
 
 
-def train(folder: Path, run: str, *arguments: str) -> dict[str, object]:
-    """Train a run to its end and return its outcome."""
-    process = start(folder, "--run", run, *arguments)
-    output, errors = process.communicate(timeout=280)
-    assert process.returncode == 0, f"{output}\n{errors}"
+def start_hosts(folder: Path, count: int, *arguments: str) -> list[subprocess.Popen[str]]:
+    addresses = free_addresses(count)
+    return [start(folder, *arguments, **told(addresses, rank)) for rank in range(count)]
+
+
+def finished(folder: Path, run: str, processes: list[subprocess.Popen[str]]) -> dict[str, object]:
+    """Wait until all have ended well, and return the outcome of the run."""
+    outputs = [process.communicate(timeout=280) for process in processes]
+    assert {process.returncode for process in processes} == {0}, outputs
+    assert all(output == "" for output, _ in outputs[1:])  # the chief speaks for all
     return outcome(Run(folder / "checkpoints" / run))
 
 
-def children(process: subprocess.Popen[str]) -> list[int]:
-    """Return the processes that a process has started."""
-    try:
-        text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    except FileNotFoundError:
-        return []
-    return [int(number) for number in text.split()]
+@pytest.fixture(scope="module")
+def alone(prepared: Path) -> Alone:
+    """Return a function of settings that returns the outcome of a run of one process."""
 
+    @functools.cache
+    def train_alone(*settings: str) -> dict[str, object]:
+        run = f"alone-{len(list(prepared.glob('checkpoints/alone-*')))}"
+        return finished(prepared, run, [start(prepared, "--run", run, *settings)])
 
-def is_running(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    return train_alone
 
 
 def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
@@ -110,139 +148,163 @@ def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-Alone = Callable[..., dict[str, object]]
+def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
+    """Send bytes that are none of TensorFlow's to all ports, as long as the processes run."""
+    while any(process.poll() is None for process in processes):
+        for address in addresses:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(address[10:]))) as stranger:
+                stranger.sendall(random.choice([b"GET / HTTP/1.1\r\n\r\n", random.randbytes(3000), b"\0" * 70_000]))
+        time.sleep(0.05)
 
 
-def test_two_workers_end_with_the_bits_of_one(prepared: Path, alone: Alone) -> None:
-    assert train(prepared, "both", *SHORT_RUN, "--workers", "2") == alone(*SHORT_RUN)
+def test_two_hosts_end_with_the_bits_of_one_whoever_sends_them_bytes(prepared: Path, alone: Alone) -> None:
+    addresses = free_addresses(2)
+    processes = [start(prepared, "--run", "both", *SHORT_RUN, **told(addresses, rank)) for rank in range(2)]
+    stranger = threading.Thread(target=annoy, args=(addresses, processes))
+    stranger.start()
+    assert finished(prepared, "both", processes) == alone(*SHORT_RUN)
+    stranger.join()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "precision", "dataset", "counts"),
-    [("transformer", "bfloat16", "sampled", ["2", "4"]), ("recurrent", "float32", "pairs", ["4"])],
+    [("transformer", "bfloat16", "sampled", [2, 4]), ("recurrent", "float32", "pairs", [4])],
 )
-def test_the_bits_do_not_depend_on_the_number_of_workers(
-    prepared: Path, alone: Alone, model: str, precision: str, dataset: str, counts: list[str]
+def test_the_bits_do_not_depend_on_the_number_of_hosts(
+    prepared: Path, alone: Alone, model: str, precision: str, dataset: str, counts: list[int]
 ) -> None:
     """Averages, clipping, accumulation, validation amid epochs, and a short last step."""
     settings = [
         "--config", f"{model}.yaml", "--dataset", dataset, "--set", f"training.precision={precision}",
         "--set", "training.epochs=5",
     ]  # fmt: skip
-    for workers in counts:
-        assert train(prepared, f"{model}-{workers}", *settings, "--workers", workers) == alone(*settings)
+    for count in counts:
+        run = f"{model}-{count}"
+        assert finished(prepared, run, start_hosts(prepared, count, "--run", run, *settings)) == alone(*settings)
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_with_any_number_of_workers(prepared: Path, alone: Alone) -> None:
+def test_tasks_of_slurm_end_with_the_bits_of_one(prepared: Path, alone: Alone) -> None:
+    step = {
+        "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": str(random.randrange(10_000)), "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NODELIST": "localhost", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURMD_NODENAME": "localhost",
+    }  # fmt: skip
+    processes = [
+        start(prepared, "--run", "slurm", *SHORT_RUN, SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank), **step)
+        for rank in range(2)
+    ]
+    assert finished(prepared, "slurm", processes) == alone(*SHORT_RUN)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_any_number_of_hosts(prepared: Path, alone: Alone) -> None:
+    """Told to leave, any host makes all leave after the same step."""
     run = Run(prepared / "checkpoints" / "stopped")
-    for workers, step, number in (("4", 20, signal.SIGTERM), ("2", 60, signal.SIGINT)):
-        process = start(prepared, "--run", "stopped", *FLOAT32, "--workers", workers)
-        wait_for_step(run, step, process)
-        others = children(process)
-        # Told to leave, any worker makes all leave after the same step.
-        os.kill(process.pid if workers == "4" else others[0], number)
-        _, errors = process.communicate(timeout=LEAVE_SECONDS)
-        assert process.returncode == 128 + number if workers == "4" else process.returncode != 0
-        assert "Go on with: nmt train --run stopped" in errors
-        assert not any(is_running(other) for other in others)
-    assert train(prepared, "stopped", *FLOAT32, "--threads", "1") == alone(*FLOAT32)
+    for count, step, number in ((4, 20, signal.SIGTERM), (2, 60, signal.SIGINT)):
+        processes = start_hosts(prepared, count, "--run", "stopped", *FLOAT32)
+        wait_for_step(run, step, processes[0])
+        victim = processes[0 if count == 4 else 1]
+        victim.send_signal(number)
+        errors = [process.communicate(timeout=LEAVE_SECONDS)[1] for process in processes]
+        assert victim.returncode == 128 + number
+        assert all(process.returncode for process in processes)
+        assert "Go on with: nmt train --run stopped" in errors[0]
+    assert finished(prepared, "stopped", [start(prepared, "--run", "stopped", *FLOAT32)]) == alone(*FLOAT32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_run_whose_workers_are_killed_ends_bit_identical(prepared: Path, alone: Alone, number: int) -> None:
-    """A worker that is killed or stands still stops all within seconds, in words; the same command goes on."""
+def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: Alone, number: int) -> None:
+    """A host that is killed or stands still stops the other within a minute, in words; the same command goes on."""
     dice = random.Random(5)
     name = f"killed-{number}"
     run = Run(prepared / "checkpoints" / name)
-    kills = KILLS if number == signal.SIGKILL else 1
+    kills = KILLS if number == signal.SIGKILL else 2
     for kill in range(kills):
-        process = start(prepared, "--run", name, *FLOAT32, "--workers", "2")
-        while not children(process):
-            time.sleep(0.05)
-        # The moments are spread over the run, some before its first step.
-        if kill:
-            wait_for_step(run, 9 * (kill * 12 // kills), process)
-        time.sleep(dice.uniform(0, 2) if kill else dice.uniform(5, 12))
-        (other,) = children(process) or [None]
-        if process.poll() is not None or other is None:
+        processes = start_hosts(prepared, 2, "--run", name, *FLOAT32)
+        victim = kill % 2
+        # The moments are spread over the run.
+        wait_for_step(run, 9 * (1 + kill * 11 // kills), processes[0])
+        time.sleep(dice.uniform(0, 2))
+        if any(process.poll() is not None for process in processes):
             break
-        victim = dice.choice([process.pid, other]) if number == signal.SIGKILL else other
-        os.kill(victim, number)
-        struck = time.monotonic()
-        _, errors = process.communicate(timeout=LEAVE_SECONDS)
-        while is_running(other):
-            assert time.monotonic() - struck < LEAVE_SECONDS
-            time.sleep(0.1)
-        if victim != process.pid:
-            assert process.returncode == 2
-            assert "Worker 1" in errors, errors
-            assert "Traceback" not in errors
-    assert train(prepared, name, *FLOAT32, "--workers", "2") == alone(*FLOAT32)
-
-
-def cluster(kind: str, workers: int) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield what each worker of a cluster on this machine is told: arguments and variables."""
-    addresses = [layout.address for layout in local_layouts(workers)]
-    job = random.randrange(10_000)
-    for rank in range(workers):
-        if kind == "hosts":
-            yield ["--hosts", ",".join(addresses), "--index", str(rank)], {}
-        elif kind == "tf_config":
-            told = {"cluster": {"chief": addresses[:1], "worker": addresses[1:]},
-                    "task": {"type": "worker" if rank else "chief", "index": max(0, rank - 1)}}  # fmt: skip
-            yield [], {"TF_CONFIG": json.dumps(told)}
-        else:
-            yield [], {
-                "SLURM_STEP_NUM_TASKS": str(workers), "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank),
-                "SLURM_JOB_ID": str(job), "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": "localhost",
-                "SLURMD_NODENAME": "localhost",
-            }  # fmt: skip
+        processes[victim].send_signal(number)
+        _, errors = processes[1 - victim].communicate(timeout=LEAVE_SECONDS)
+        assert processes[1 - victim].returncode == 2
+        assert f"Host {victim} (127.0.0.1:" in errors and ") is gone" in errors
+        assert "Traceback" not in errors
+        processes[victim].kill()
+        processes[victim].communicate()
+    assert finished(prepared, name, start_hosts(prepared, 2, "--run", name, *FLOAT32)) == alone(*FLOAT32)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["hosts", "tf_config", "slurm"])
-def test_a_cluster_ends_with_the_bits_of_one(prepared: Path, alone: Alone, kind: str) -> None:
+def test_hosts_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
+    addresses = free_addresses(2)
     processes = [
-        start(prepared, "--run", kind, *SHORT_RUN, "--threads", "1", *told, **variables)
-        for told, variables in cluster(kind, 2)
-    ]
-    outputs = [process.communicate(timeout=200) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
-    assert outputs[1][0] == ""  # the chief speaks for all
-    assert outcome(Run(prepared / "checkpoints" / kind)) == alone(*SHORT_RUN)
-
-
-@pytest.mark.slow
-def test_workers_that_differ_are_refused_before_anything_is_written(prepared: Path) -> None:
-    settings, different = ["--run", "refused", *SHORT_RUN], ["--set", "training.label_smoothing=0.2"]
-    processes = [
-        start(prepared, *settings, *more, *arguments)
-        for more, (arguments, _) in zip(([], different), cluster("hosts", 2), strict=True)
+        start(prepared, "--run", "refused", *SHORT_RUN, *more, **told(addresses, rank))
+        for rank, more in enumerate(([], ["--set", "training.label_smoothing=0.2"]))
     ]
     for process in processes:
         _, errors = process.communicate(timeout=100)
         assert process.returncode == 2
-        assert "nmt: Worker 1 (" in errors
+        assert "nmt: Host 1 (" in errors
         assert "training.label_smoothing 0.2 against 0.1" in errors
     assert not (prepared / "checkpoints" / "refused").exists()
 
 
 @pytest.mark.slow
-def test_a_worker_that_hangs_is_noticed(prepared: Path) -> None:
+def test_a_host_that_hangs_is_noticed(prepared: Path) -> None:
     """It answers TensorFlow's heartbeats, so that only the time it keeps the others waiting gives it away."""
-    settings = ["--run", "hanging", "--config", "transformer.yaml", "--stall", "10"]
-    told = [arguments for arguments, _ in cluster("hosts", 2)]
-    stuck = start(prepared, *settings, *told[1], command=[sys.executable, "-c", STUCK, "train"])
+    addresses, settings = free_addresses(2), ["--run", "hanging", "--config", "transformer.yaml"]
+    stuck = start(prepared, *settings, code=IMPATIENT + STUCK, **told(addresses, 1))
     try:
-        process = start(prepared, *settings, *told[0])
+        process = start(prepared, *settings, code=IMPATIENT + MAIN, **told(addresses, 0))
         _, errors = process.communicate(timeout=150)
         assert process.returncode == 2
-        assert "A worker has kept worker 0 (" in errors
+        assert "A host has kept host 0 (" in errors
         assert "waiting for 10 s" in errors
         assert not (prepared / "checkpoints" / "hanging").exists()
     finally:
         stuck.kill()
         stuck.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_host_that_never_joins_is_not_waited_for_for_ever(prepared: Path, number: int) -> None:
+    """At its port something listens that is not TensorFlow; Ctrl-C ends the wait before its limit does."""
+    addresses = free_addresses(2)
+    seconds = 3 if number == signal.SIGKILL else 1000
+    code = f"import nmt.cluster.group as group; group.JOIN_SECONDS = {seconds}; {MAIN}"
+    with socket.create_server(("127.0.0.1", int(addresses[1][10:]))):
+        process = start(prepared, "--run", "never", *SHORT_RUN, code=code, **told(addresses, 0))
+        if number == signal.SIGINT:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            while not children.read_text():  # the watchdog, which starts with TensorFlow's wait
+                time.sleep(0.1)
+            time.sleep(1)
+            process.send_signal(number)
+        _, errors = process.communicate(timeout=LEAVE_SECONDS)
+    assert process.returncode == -number, errors
+    words = "nmt: Host 0 has reached all others, and TensorFlow has not joined them within 3 s."
+    assert (words in errors) == (number == signal.SIGKILL)
+    assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux")
+def test_a_process_that_is_alone_opens_no_port(prepared: Path) -> None:
+    run = ["--run", "closed"]
+    commands = [
+        ["train", *run, *SHORT_RUN],
+        ["translate", *run, "im six", "--beam", "2"],
+        ["evaluate", *run],
+    ]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TF_CONFIG", "SLURM"))}
+    done = subprocess.run(
+        [sys.executable, "-c", LISTENING, json.dumps(commands)], cwd=prepared, env=environ, capture_output=True,
+        text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "opened: []"

@@ -1,4 +1,4 @@
-"""The summation tree: the same additions in the same order, however many workers share them."""
+"""The summation tree: the same additions in the same order, however many hosts share them."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ class Term(str):
 
 
 def summed(share: range, present: int) -> Term:
-    """Return the sum of a share as a worker adds it, when a step has fewer micro-batches than others."""
+    """Return the sum of a share as a host adds it, when a step has fewer micro-batches than others."""
     held = [Term("")] * slots(len(share))
     for addition in additions(share):
         if addition.micro_batch < present:
@@ -41,20 +41,20 @@ def summed(share: range, present: int) -> Term:
 
 
 @given(SIZES, st.data())
-def test_workers_together_add_as_one_does(count: int, data: st.DataObject) -> None:
-    workers = data.draw(st.integers(1, count))
+def test_hosts_together_add_as_one_does(count: int, data: st.DataObject) -> None:
+    hosts = data.draw(st.integers(1, count))
     present = data.draw(st.integers(1, count))
-    parts = [summed(share, present) for share in shares(count, workers)]
+    parts = [summed(share, present) for share in shares(count, hosts)]
     assert sum_of_parts(parts) == summed(range(count), present)
     if present == count:
         assert sum_of_parts(parts) == tree([str(number) for number in range(count)])
 
 
 @given(SIZES, st.data())
-def test_each_micro_batch_is_computed_by_one_worker_in_order(count: int, data: st.DataObject) -> None:
-    workers = data.draw(st.integers(1, count))
-    found = shares(count, workers)
-    assert len(found) == workers
+def test_each_micro_batch_is_computed_by_one_host_in_order(count: int, data: st.DataObject) -> None:
+    hosts = data.draw(st.integers(1, count))
+    found = shares(count, hosts)
+    assert len(found) == hosts
     assert [number for share in found for number in share] == list(range(count))
     for share in found:
         assert [addition.micro_batch for addition in additions(share)] == list(share)
@@ -80,5 +80,5 @@ def test_sums_of_floats_are_equal_to_the_bit(seed: int, count: int) -> None:
         return held[0]
 
     whole = part(range(count))
-    for workers in range(2, count + 1):
-        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(count, workers)]), whole)
+    for hosts in range(2, count + 1):
+        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(count, hosts)]), whole)

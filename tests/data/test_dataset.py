@@ -1,6 +1,5 @@
 """A prepared dataset holds the pairs of its corpus as ids, records its origin, and is complete or absent."""
 
-import dataclasses
 import errno
 import json
 import os
@@ -447,11 +446,6 @@ def test_a_dataset_in_shards_is_refused(small: Dataset) -> None:
     damage_json(lambda values: values["files"].update({"train.source.tokens.1.npy": "0" * 64}))
     with pytest.raises(DataError, match=r"^Dataset 'small' has several files of tokens a side, .* nmt prepare --overw"):
         open_dataset("small").split("train")
-
-
-def test_files_that_another_process_checks_are_not_read_whole(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.dataset.sha256", lambda path: pytest.fail(f"{path} was read"))
-    assert len(dataclasses.replace(small, is_checked=True).split("train")) == small.manifest.splits["train"].pairs
 
 
 class Attack:

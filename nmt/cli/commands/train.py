@@ -8,21 +8,14 @@ import typer
 
 from nmt.cli.options import (
     DatasetOption,
-    HostsOption,
-    IndexOption,
     NoConfigOption,
     SetOption,
-    StallOption,
-    ThreadsOption,
-    WaitOption,
-    WorkersOption,
 )
 from nmt.cli.usage import SIGNAL
-from nmt.cluster.options import MEETING_SECONDS, STALL_SECONDS, TeamOptions
-from nmt.errors import NmtError
+from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.cluster.team import Team
+    from nmt.cluster.hosts import Hosts
     from nmt.config.schema import Config
     from nmt.data.dataset import Dataset
     from nmt.recipes.selection import Selection
@@ -73,12 +66,6 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.")
     ] = False,
-    workers: WorkersOption = None,
-    hosts: HostsOption = None,
-    index: IndexOption = None,
-    threads: ThreadsOption = None,
-    wait: WaitOption = MEETING_SECONDS,
-    stall: StallOption = STALL_SECONDS,
 ) -> None:
     """Train a model, or resume a run.
 
@@ -88,8 +75,8 @@ def train(
     The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
     learning rate ends with it, as in a recipe. Ctrl-C saves after the current step and stops.
 
-    With training.micro_batches=K up to K workers share a step, on this machine (--workers) or on several. The result
-    does not depend on their number.
+    With training.micro_batches=K up to K machines share a step, by TF_CONFIG or under srun. The result does not depend
+    on their number.
 
     Examples:
         nmt train
@@ -99,33 +86,32 @@ def train(
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
         nmt train --run base --tensorboard
-        nmt train --run shared --set training.micro_batches=2 --workers 2
     """  # fmt: skip
-    from nmt.cluster.start import is_shared, started
     from nmt.recipes.selection import fit, select
 
     all_overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
-    options = TeamOptions(workers, hosts, index)
-    shared = minutes is not None and is_shared(options)
-    selection = select(config, run, dataset, all_overrides, minutes=minutes, shared=shared)
-    with started(options, selection.config.training.micro_batches) as place:
-        from nmt import runtime
-        from nmt.cluster.team import Team
+    selection = select(config, run, dataset, all_overrides, minutes=minutes)
 
-        runtime.use(threads, place.layout.local_rank if place.layout else None)
-        team = Team(place.layout, wait, stall, _say_aside, place.check)
-        if selection.minutes is not None:
-            _say("Measuring the speed of this machine, for --minutes ...")
-            selection = fit(selection)
-        if team.is_chief:
-            for line in selection.lines:
-                _say(line)
-        if tensorboard:
-            selection = _with_tensorboard(selection)
-        run_training(
-            selection.name, selection.config, selection.dataset, allow_changes=allow_changes, dry_run=dry_run,
-            team=team, recipe=selection.recipe_text,
-        )  # fmt: skip
+    from nmt.cluster.hosts import CHIEF, find_hosts
+
+    hosts = find_hosts()
+    if selection.minutes is not None:
+        if hosts:
+            raise ConfigError(
+                f"--minutes {minutes:g} measures the speed of one machine; received it with {len(hosts.addresses)} "
+                "hosts. Leave it out, and give the number of epochs: --set training.epochs=N"
+            )
+        _say("Measuring the speed of this machine, for --minutes ...")
+        selection = fit(selection)
+    if hosts is None or hosts.rank == CHIEF:
+        for line in selection.lines:
+            _say(line)
+    if tensorboard:
+        selection = _with_tensorboard(selection)
+    run_training(
+        selection.name, selection.config, selection.dataset, allow_changes=allow_changes, dry_run=dry_run, hosts=hosts,
+        recipe=selection.recipe_text,
+    )  # fmt: skip
 
 
 def _with_tensorboard(selection: "Selection") -> "Selection":
@@ -140,7 +126,7 @@ def run_training(
     *,
     allow_changes: bool = False,
     dry_run: bool = False,
-    team: "Team | None" = None,
+    hosts: "Hosts | None" = None,
     recipe: str | None = None,
 ) -> "Run":
     """Train the run of that name, new or not, to its end, and print what a person wants to know on the way.
@@ -152,18 +138,19 @@ def run_training(
     from nmt.extras import require
     from nmt.training.session import TrainingSession
 
-    is_chief = team is None or team.is_chief
-    if is_chief and config.training.tensorboard:
-        require("tensorboard", "tensorboard")
-    say = _say if is_chief else _say_nothing
-    with TrainingSession(name, config, dataset_name, hold=not dry_run, team=team, recipe=recipe) as session:
+    with TrainingSession(name, config, dataset_name, hold=not dry_run, hosts=hosts, recipe=recipe) as session:
+        if session.is_chief and config.training.tensorboard:
+            require("tensorboard", "tensorboard")
+        say = _say if session.is_chief else _say_nothing
+        if hosts:
+            say(_open_ports(hosts))
         _note_settings_not_in_force(config, session.dataset, say)
-        changes = session.open(ValidationDecoder, allow_changes=allow_changes)
+        changes = session.open(ValidationDecoder, allow_changes=allow_changes, report=_say_aside)
         for damage in session.trainer.damaged:
             typer.echo(f"Passed over: {damage}", err=True)
         if session.trainer.is_finished:
             say(nothing_to_do(session.trainer))
-            if session.team.is_chief and not dry_run and config.training.tensorboard:
+            if session.is_chief and not dry_run and config.training.tensorboard:
                 _record_finished(session.run, say)
             return session.run
         for change in changes:
@@ -177,7 +164,15 @@ def _say(text: str) -> None:
 
 
 def _say_nothing(text: str) -> None:
-    """Leave the terminal to worker 0."""
+    """Leave the terminal to host 0."""
+
+
+def _open_ports(hosts: "Hosts") -> str:
+    return (
+        f"Note: {', '.join(hosts.addresses)} listen at these ports on all their networks. TensorFlow's exchanges are "
+        "neither encrypted nor authenticated: whoever reaches a port can read and change them. Use a private network "
+        "or a firewall."
+    )
 
 
 def _say_aside(text: str) -> None:
@@ -198,7 +193,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     """Estimate and train; a dry run stops after the estimate."""
     from nmt import runtime
     from nmt.cli import endings
-    from nmt.cluster.workers import WorkerLostError, check_together
+    from nmt.cluster.group import HostLostError
     from nmt.training.console import Console
     from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
@@ -216,15 +211,15 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
             "the last bits from that of an uninterrupted run."
         )
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
-    shared = f", {trainer.workers.count} workers" if trainer.workers.count > 1 else ""
+    shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
-    console = Console(config.training.epochs, config.training.log_every) if session.team.is_chief else None
+    console = Console(config.training.epochs, config.training.log_every) if session.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown:
         try:
-            with trainer.workers.exchanging():
+            with trainer.group.exchanging():
                 if not trainer.is_trained:
-                    trainer.check = check_together(trainer.workers, shutdown.check, StopRequested)
+                    trainer.check = trainer.group.together(shutdown.check, StopRequested)
                     if shortage := foreseen_shortage(trainer):
                         say(shortage)  # before a batch is computed, since the system may end the process there
                     say(estimate(trainer).text)
@@ -239,7 +234,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
                 console.close()
                 typer.echo(endings.stopped(trainer), err=True)
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
-        except WorkerLostError as error:
+        except HostLostError as error:
             raise NmtError(f"{error}. {endings.after_loss(trainer)}") from None
         finally:
             if console:
@@ -249,7 +244,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
 
 
 def _listeners(session: "TrainingSession", console: "Console | None") -> "list[Listener]":
-    """Return the observers of training: none but on worker 0, which has the console."""
+    """Return the observers of training: none but on host 0, which has the console."""
     if console is None:
         return []
     if not session.config.training.tensorboard:

@@ -1,7 +1,7 @@
 """Sums of the gradients of a step's micro-batches, in the order of the summation tree."""
 
+from nmt.cluster.group import Group
 from nmt.cluster.summation import slots
-from nmt.cluster.workers import Workers
 from nmt.runtime import tf
 from nmt.training.optimization.nonfinite import NONE, NonFiniteTracker
 
@@ -13,16 +13,16 @@ class GradientSums(tf.Module):
     is the value, but -0 becomes +0; so a micro-batch that a short step lacks changes no bit.
     """
 
-    def __init__(self, weights: list[tf.Variable], micro_batches: int, workers: Workers) -> None:
-        """Take the weights, the number of micro-batches of a step, and the workers who share them."""
+    def __init__(self, weights: list[tf.Variable], micro_batches: int, group: Group) -> None:
+        """Take the weights, the number of micro-batches of a step, and the hosts that share them."""
         super().__init__(name="gradient_sums")
-        self._workers = workers
+        self._group = group
         self.slots = [
             [
                 *(tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights),
                 tf.Variable(tf.zeros([3], tf.float64), trainable=False),
             ]
-            for _ in range(slots(len(workers.share(micro_batches))))
+            for _ in range(slots(len(group.share(micro_batches))))
         ]
         # The first and the last micro-batch with a non-finite loss, and the last of all.
         self.numbers = tf.Variable([NONE] * 3, dtype=tf.int64, trainable=False)
@@ -57,14 +57,14 @@ class GradientSums(tf.Module):
             part.assign(tf.zeros_like(part))
 
     def take(self, nonfinite: NonFiniteTracker) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Return what the micro-batches of all workers sum to, and note those with a non-finite loss.
+        """Return what the micro-batches of all hosts sum to, and note those with a non-finite loss.
 
         Returns:
             The gradients; loss, correct tokens and tokens, float64 [3]; number of the last micro-batch, int64 scalar.
         """
         *gradients, sums = (variable.read_value() for variable in self.slots[0])
-        gradients, sums = self._workers.total(gradients, sums)
-        firsts, lasts, numbers = tf.unstack(self._workers.gather(self.numbers.read_value()), axis=1)
+        gradients, sums = self._group.total(gradients, sums)
+        firsts, lasts, numbers = tf.unstack(self._group.gather(self.numbers.read_value()), axis=1)
         first, last = tf.reduce_min(tf.where(firsts < 0, tf.int64.max, firsts)), tf.reduce_max(lasts)
         nonfinite.note(last >= 0, first)
         nonfinite.note(last >= 0, last)

@@ -6,8 +6,8 @@ Shapes: B batch, S source length, T target length.
 from collections.abc import Callable
 from typing import Any
 
+from nmt.cluster.group import Group
 from nmt.cluster.summation import Addition
-from nmt.cluster.workers import Workers
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
@@ -38,9 +38,9 @@ class TrainStep:
     """
 
     def __init__(
-        self, model: Seq2SeqModel, optimizer: Adam | Muon, totals: Totals, config: TrainingConfig, workers: Workers
+        self, model: Seq2SeqModel, optimizer: Adam | Muon, totals: Totals, config: TrainingConfig, group: Group
     ) -> None:
-        """Take the model, built in its compute precision, its optimizer, the totals to add to, and the workers."""
+        """Take the model, built in its compute precision, its optimizer, the totals to add to, and the hosts."""
         self.model, self.optimizer, self.totals, self.config = model, optimizer, totals, config
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
         self.nonfinite = NonFiniteTracker()
@@ -48,7 +48,7 @@ class TrainStep:
         weights = optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
         if config.micro_batches > 1:
-            self.sums = GradientSums(weights, config.micro_batches, workers)
+            self.sums = GradientSums(weights, config.micro_batches, group)
         self.step = self._traced(self._step, (*BATCH, RATE, SEED))
         self._traced_add = self._traced(self._add, (*BATCH, SEED, SLOT))
         self._traced_merge = self._traced(self._merge)
@@ -92,7 +92,7 @@ class TrainStep:
         self.sums.merge(slot)
 
     def _apply(self, learning_rate: tf.Tensor) -> None:
-        """Take a step from the micro-batches added, here and on other workers."""
+        """Take a step from the micro-batches added, here and on other hosts."""
         gradients, sums, last_batch = self.sums.take(self.nonfinite)
         tokens = tf.cast(sums[2], tf.float32)
         gradients = [gradient / tokens for gradient in gradients]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from nmt.cluster.group import Group
 from nmt.cluster.summation import additions
-from nmt.cluster.workers import Workers
 from nmt.runtime import tf
 from nmt.training.optimization.gradient_sums import GradientSums
 from nmt.training.optimization.nonfinite import NonFiniteTracker
@@ -22,7 +22,7 @@ def test_micro_batches_are_added_in_the_order_of_the_tree(count: int, present: i
     random = np.random.default_rng(count)
     matrices, vectors = random.normal(size=[count, 3, 5]).astype(np.float32), random.normal(size=[count, 3])
     matrices[present:], vectors[present:] = 0, 0
-    sums = GradientSums([tf.Variable(tf.ones([3, 5]))], count, Workers())
+    sums = GradientSums([tf.Variable(tf.ones([3, 5]))], count, Group())
     add, merge = tf.function(sums.add), tf.function(sums.merge)
     for _ in range(2):
         for addition in additions(range(count)):

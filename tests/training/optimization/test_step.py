@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.cluster.group import Group
 from nmt.cluster.summation import additions
-from nmt.cluster.workers import Workers
 from nmt.config.training import TrainingConfig
 from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
@@ -56,7 +56,7 @@ class Lesson:
         self.places = itertools.cycle(additions(range(self.micro_batches)))
         self.model = Bigrams(compute_dtype)
         self.adam, self.totals = Adam(self.model.trainable_variables, config), Totals()
-        self.step = TrainStep(self.model, self.adam, self.totals, config, Workers())
+        self.step = TrainStep(self.model, self.adam, self.totals, config, Group())
 
     def learn(self, *batches: tuple[int, int]) -> "Lesson":
         """Take a step from batches, each given by its number, from which its sentences follow, and a source id."""

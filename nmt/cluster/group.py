@@ -1,0 +1,284 @@
+"""The group of hosts that train a run: how they join, and what they exchange.
+
+That is sums of gradients, requests to stop, the state to begin with, and hashes of weights. Exchanges are TensorFlow's
+collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts call them in the
+same order. A process that is alone is a group of one, which exchanges nothing.
+
+Shapes: W hosts, N floats of a bucket of gradients.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from nmt import runtime
+from nmt.cluster.hosts import CHIEF, Hosts, wait_for_all
+from nmt.cluster.summation import shares, sum_of_parts
+from nmt.errors import ConflictError, NmtError
+from nmt.runtime import tf
+
+Arrays = dict[str, np.ndarray]
+KEY = 1
+BUCKET = 2**22
+"""Most floats exchanged at once, 16 MB, unless one matrix has more: as fast as any size, and small in memory."""
+JOB = "worker"
+JOIN_SECONDS = 60
+STALL_SECONDS = 120.0
+"""Time after which a host that others wait for counts as stalled."""
+MOST_DIFFERENCES = 3
+# TensorFlow joins hosts in a call that holds the interpreter's lock and catches SIGTERM: no thread could end it.
+WATCHDOG = """
+import os, select, signal, sys
+if not select.select([0], [], [], float(sys.argv[1]))[0]:  # the pipe closes once all have joined, or the process ends
+    sys.stderr.write(sys.argv[2])
+    os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+class HostLostError(NmtError):
+    """A host is gone or stalled; the others cannot go on."""
+
+
+class Group:
+    """All hosts of a run, seen from one of them."""
+
+    def __init__(self, hosts: Hosts | None = None, report: Callable[[str], None] = print) -> None:
+        """Join the others. No operation may have run in this process before.
+
+        Args:
+            hosts: the hosts; None: this process is alone.
+            report: is called with words about waiting, and about differences that change at most the last bits.
+
+        Raises:
+            NmtError: if a host does not come, or TensorFlow cannot join them.
+        """
+        self.hosts = hosts or Hosts(["this process"], CHIEF)
+        self.report = report
+        self.rank, self.count = self.hosts.rank, len(self.hosts.addresses)
+        """Rank of this host, and number of hosts W."""
+        if hosts:
+            wait_for_all(hosts, report)
+            self._strategy = _join(hosts)  # as long as it lives, the processes are joined
+            self._next_key = tf.Variable(0, dtype=tf.int32, trainable=False)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes to disk and to the terminal."""
+        return self.rank == CHIEF
+
+    def share(self, micro_batches: int) -> range:
+        """Return the micro-batches of a step that this host computes."""
+        return shares(micro_batches, self.count)[self.rank]
+
+    def total(self, gradients: list[tf.Tensor], sums: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Return the sums over the hosts' gradients, and over their sums float64 [3]; in a graph."""
+        if self.count == 1:
+            return gradients, sums
+        totals: list[tf.Tensor] = []
+        for bucket in buckets([gradient.shape.num_elements() for gradient in gradients]):
+            parts = gradients[bucket]
+            flat = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
+            with tf.control_dependencies(totals[-1:]):  # one bucket after another, everywhere in the same order
+                summed = self._sum(flat)
+            sizes = [part.shape.num_elements() for part in parts]
+            pieces = tf.split(summed, sizes)
+            totals += [tf.reshape(piece, part.shape) for piece, part in zip(pieces, parts, strict=True)]
+        with tf.control_dependencies(totals[-1:]):
+            return totals, tree_sum(self.gather(sums))
+
+    def _sum(self, flat: tf.Tensor) -> tf.Tensor:
+        """Return the sum over the hosts of a vector float32 [N]."""
+        # Each host receives one slice of the vector from all, adds as the tree does, and sends its sum to all: about
+        # 2 N floats sent and received on any number of hosts. A gather of whole vectors sends (W - 1) N.
+        size = flat.shape.num_elements()
+        length = -(-size // self.count)
+        slices = tf.reshape(tf.pad(flat, [[0, length * self.count - size]]), [self.count, length])
+        received = tf.raw_ops.CollectiveAllToAllV2(input=slices, **self._exchange(), ordering_token=[])
+        own = tree_sum(tf.ensure_shape(received, slices.shape))
+        return tf.reshape(self.gather(own), [-1])[:size]
+
+    def _exchange(self) -> dict[str, object]:
+        """Return group, instance and time limit of the next exchange."""
+        instance = self._next_key.assign_add(1)
+        return {
+            "group_size": self.count, "group_key": KEY, "instance_key": instance, "timeout_seconds": STALL_SECONDS,
+        }  # fmt: skip
+
+    def gather(self, values: tf.Tensor) -> tf.Tensor:
+        """Return the values [n] of all hosts by rank: [W, n]; float32, int64 or float64, in a graph or outside."""
+        if self.count == 1:
+            return values[tf.newaxis]
+        gathered = tf.raw_ops.CollectiveGatherV2(input=values[tf.newaxis], **self._exchange(), ordering_token=[])
+        return tf.ensure_shape(gathered, [self.count, *values.shape])
+
+    def gather_bytes(self, content: bytes) -> list[bytes]:
+        """Return what each host has, by rank."""
+        lengths = self.gather(tf.constant([len(content)], tf.int64)).numpy()[:, 0].tolist()
+        # TensorFlow crashes on an exchange of nothing.
+        words = np.frombuffer(content.ljust(8 * (1 + max(lengths) // 8)), np.int64)
+        rows = self.gather(tf.constant(words)).numpy()
+        return [row.tobytes()[:length] for row, length in zip(rows, lengths, strict=True)]
+
+    def broadcast(self, arrays: Arrays) -> Arrays:
+        """Return the chief's arrays; names, shapes and dtypes are the same on all hosts."""
+        if self.count == 1:
+            return arrays
+        found = {}
+        for name in sorted(arrays):
+            array = np.asarray(arrays[name])
+            # As int32, so that no bits are lost and every dtype is carried; the dtypes have 4 or 8 bytes.
+            words = np.ascontiguousarray(array).reshape([-1]).view(np.int32)
+            if self.is_chief:
+                sent = tf.raw_ops.CollectiveBcastSendV2(input=tf.constant(words), **self._exchange())
+            else:
+                sent = tf.raw_ops.CollectiveBcastRecvV2(shape=[len(words)], T=tf.int32, **self._exchange())
+            found[name] = sent.numpy().view(array.dtype).reshape(array.shape)
+        return found
+
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag of some host is true."""
+        return flag if self.count == 1 else bool(np.any(self.gather(tf.constant([flag], tf.int64))))
+
+    def chief_says(self, flag: bool) -> bool:
+        """Return the chief's flag."""
+        return flag if self.count == 1 else bool(self.gather(tf.constant([flag], tf.int64))[CHIEF, 0])
+
+    def together(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
+        """Return a check that raises on all hosts if that of one raises ``stop``; all call it at the same points."""
+
+        def check_together() -> None:
+            reason: Exception | None = None
+            try:
+                check()
+            except stop as error:
+                reason = error
+            if self.any(reason is not None):
+                raise reason or stop("another host")
+
+        return check if self.count == 1 else check_together
+
+    def agree(self, facts: dict[str, str]) -> None:
+        """Make sure that versions, configuration and dataset, by name, are the same on all hosts.
+
+        Raises:
+            ConflictError: naming a host that differs from the chief, and in what.
+        """
+        own = json.dumps([facts, runtime.environment()]).encode()
+        found = [json.loads(text) for text in self.gather_bytes(own)]
+        chief_facts, chief_machine = found[CHIEF]
+        for rank, (others, machine) in enumerate(found):
+            if different := _differences(others, chief_facts):
+                more = f" and {len(different) - MOST_DIFFERENCES} more" if len(different) > MOST_DIFFERENCES else ""
+                raise ConflictError(
+                    f"{self.hosts.name(rank).capitalize()} differs from {self.hosts.name(CHIEF)}: "
+                    f"{'; '.join(different[:MOST_DIFFERENCES])}{more}. All hosts train one run: give them the same "
+                    "version of nmt, configuration and dataset."
+                )
+            for note in _differences(machine, chief_machine):
+                self.report(f"Note: {self.hosts.name(rank)} has {note}. The last bits may depend on who computes what.")
+
+    def compare(self, arrays: Iterable[np.ndarray]) -> None:
+        """Make sure that arrays have the same bits on all hosts.
+
+        Raises:
+            NmtError: naming the hosts that differ from the chief.
+        """
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        digests = self.gather_bytes(digest.digest())
+        different = [rank for rank, found in enumerate(digests) if found != digests[CHIEF]]
+        if different:
+            names = ", ".join(map(self.hosts.name, different))
+            raise NmtError(
+                f"The weights of {names} differ from those of {self.hosts.name(CHIEF)}. All hosts compute the same "
+                "bits, so one of them has computed wrongly: its memory or processor may be damaged, or its libraries "
+                "may be others. Leave it out, and start again: training goes on from the last checkpoint."
+            )
+
+    @contextlib.contextmanager
+    def exchanging(self) -> Iterator[None]:
+        """Turn the failure of an exchange inside the block into a HostLostError that names the host that is gone."""
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError,
+                tf.errors.InternalError, tf.errors.CancelledError) as error:  # fmt: skip
+            if self.count == 1:
+                raise
+            raise HostLostError(self._lost(str(error))) from error
+
+    def _lost(self, reason: str) -> str:
+        """Return who is gone, in words."""
+        named = {int(rank) for rank in re.findall(rf"/job:{JOB}/replica:0/task:(\d+)", reason)} - {self.rank}
+        if gone := sorted(named) or self.hosts.absent():
+            return f"{', '.join(map(self.hosts.name, gone))} is gone".capitalize()
+        if "timed out" in reason.lower():
+            return f"A host has kept {self.hosts.name(self.rank)} waiting for {STALL_SECONDS:.0f} s"
+        return f"An exchange of {self.hosts.name(self.rank)} failed: {_first_line(reason)}"
+
+
+def _join(hosts: Hosts) -> tf.distribute.Strategy:
+    """Let TensorFlow connect the processes."""
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({JOB: hosts.addresses}), task_type=JOB, task_id=hosts.rank, rpc_layer="grpc"
+    )
+    words = (
+        f"nmt: Host {hosts.rank} has reached all others, and TensorFlow has not joined them within {JOIN_SECONDS} s. "
+        "See what the others print, and whether all name the same hosts.\n"
+    )
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait as well
+    with subprocess.Popen([sys.executable, "-c", WATCHDOG, str(JOIN_SECONDS), words], stdin=subprocess.PIPE,
+                          start_new_session=True):  # fmt: skip
+        try:
+            # Its constructor starts the server of this process and waits for those of the others. Nothing else of it
+            # serves here: variables are plain, and exchanges explicit.
+            strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        except tf.errors.OpError as error:
+            raise NmtError(
+                f"TensorFlow cannot join {hosts.name(hosts.rank)} with the others: {_first_line(error.message)}. See "
+                "what they print, and start all again."
+            ) from None
+    for number, handler in handlers.items():  # TensorFlow has taken SIGTERM
+        signal.signal(number, handler)
+    return strategy
+
+
+def _differences(facts: dict[str, str], chief: dict[str, str]) -> list[str]:
+    names = sorted(name for name in {*facts, *chief} if facts.get(name) != chief.get(name))
+    return [f"{name} {facts.get(name, 'nothing')} against {chief.get(name, 'nothing')}" for name in names]
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no reason given"])[0]
+
+
+def tree_sum(parts: tf.Tensor) -> tf.Tensor:
+    """Return the sum [n] of the hosts' parts [W, n], in the order of the tree."""
+
+    def add(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+        # TensorFlow's graph optimizer rewrites a tree of additions of one shape to a sum in turn, which has other last
+        # bits. So each level of the tree has a rank of its own.
+        shape = [1] * max(left.shape.rank, right.shape.rank) + [parts.shape[1]]
+        return tf.reshape(left, shape) + tf.reshape(right, shape)
+
+    return tf.reshape(sum_of_parts(tf.unstack(parts), add), [-1])
+
+
+def buckets(sizes: Sequence[int]) -> list[slice]:
+    """Return consecutive groups of arrays, each of at most ``BUCKET`` floats or a single array."""
+    found: list[slice] = []
+    start, total = 0, 0
+    for number, size in enumerate(sizes):
+        if total and total + size > BUCKET:
+            found.append(slice(start, number))
+            start, total = number, 0
+        total += size
+    return [*found, slice(start, len(sizes))]

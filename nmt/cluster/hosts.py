@@ -1,0 +1,169 @@
+"""Hosts that train together: who they are, by TF_CONFIG or SLURM, and a wait until all can be reached.
+
+A host is a process of ``nmt train`` on a machine of its own. Nothing but these two tells of others: a process without
+them is alone, and opens no port.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nmt.errors import ConfigError, NmtError
+from nmt.runtime import tf
+
+CHIEF = 0
+SLURM_PORTS = range(20_000, 40_000)
+MEETING_SECONDS = 300.0
+SILENT_SECONDS = 3.0  # waiting that needs no words
+REPORT_SECONDS = 10.0
+EXAMPLE = '{"cluster": {"worker": ["a:8470", "b:8470"]}, "task": {"type": "worker", "index": 0}}'
+
+
+class Hosts(NamedTuple):
+    """The hosts of a run, and the place of this one among them."""
+
+    addresses: list[str]
+    """Address of each host by rank, HOST:PORT."""
+    rank: int
+    """Rank of this host; host 0 is the chief, which alone writes to the run."""
+
+    def name(self, rank: int) -> str:
+        """Return a host in words."""
+        return f"host {rank} ({self.addresses[rank]})"
+
+    def absent(self) -> list[int]:
+        """Return the ranks of the other hosts that cannot be reached."""
+        return [rank for rank, address in enumerate(self.addresses) if rank != self.rank and not _answers(address)]
+
+
+def find_hosts() -> Hosts | None:
+    """Return the hosts that TF_CONFIG, or under ``srun`` SLURM's variables name; None: this process is alone.
+
+    Raises:
+        ConfigError: for variables that cannot be used.
+    """
+    if os.environ.get("TF_CONFIG", "").strip():
+        addresses, rank, where = *_of_tf_config(), "TF_CONFIG"
+    elif os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1":
+        addresses, rank, where = *_of_slurm(), "SLURM's list of nodes"
+    else:
+        return None
+    for address in addresses:
+        if not all(_split(address)):
+            raise ConfigError(f"{where} has the address {address!r}. An address is HOST:PORT, as in node1:8470.")
+        if addresses.count(address) > 1:
+            raise ConfigError(f"{where} has the address {address!r} twice. Each host listens at an address of its own.")
+    return Hosts(addresses, rank) if len(addresses) > 1 else None
+
+
+def _of_tf_config() -> tuple[list[str], int]:
+    try:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        jobs = {job: list(addresses) for job, addresses in resolver.cluster_spec().as_dict().items() if addresses}
+        kind, index = resolver.task_type or "worker", resolver.task_id or 0
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(f"TF_CONFIG is not a cluster: {error}. It is JSON such as {EXAMPLE}.") from None
+    unknown = [job for job in [*jobs, kind] if job not in {"chief", "worker"}]
+    if unknown:
+        raise ConfigError(
+            f"TF_CONFIG names a {unknown[0]!r}. Training has hosts of type worker, of which one may be of type chief. "
+            "Leave the others out."
+        )
+    chiefs, workers = (jobs.get(job) or [] for job in ("chief", "worker"))
+    count = len(chiefs if kind == "chief" else workers)
+    if jobs and not 0 <= index < count:
+        raise ConfigError(
+            f"TF_CONFIG gives this process index {index} of type {kind!r}, of which its cluster has {count}. They "
+            "count from 0."
+        )
+    return [*chiefs, *workers], index + (len(chiefs) if kind == "worker" else 0)
+
+
+def _of_slurm() -> tuple[list[str], int]:
+    try:
+        job, step, local = (int(os.environ.get(f"SLURM_{name}", "0")) for name in ("JOB_ID", "STEP_ID", "LOCALID"))
+        tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+        port = SLURM_PORTS[(64 * job + step) % len(SLURM_PORTS)]
+        # Given numbers of GPUs, it does not ask nvidia-smi, which not every node has; srun shares them out.
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            port_base=port, gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
+        )
+        addresses = resolver.cluster_spec().job_tasks("worker")
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(
+            f"The variables of SLURM name no hosts: {error}. Start nmt with srun, which sets them."
+        ) from None
+    # The resolver sorts nodes by name (n10 before n9), so that a task's number does not tell its place.
+    own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
+    if own not in addresses:
+        raise ConfigError(
+            f"SLURM names the hosts {', '.join(addresses)}, and this one is {own}. Start nmt with srun, as many tasks "
+            "on each node."
+        )
+    return addresses, addresses.index(own)
+
+
+def wait_for_all(hosts: Hosts, report: Callable[[str], None], seconds: float = MEETING_SECONDS) -> None:
+    """Wait until each host has been reached at its address; until then this one can be reached at its own.
+
+    TensorFlow waits without a word, without an end and without obeying signals, so it begins only then.
+
+    Args:
+        hosts: the hosts.
+        report: is called with who is missing, every few seconds.
+        seconds: time to wait.
+
+    Raises:
+        NmtError: if a host does not come in time, or the port of this one is in use.
+    """
+    started = time.monotonic()
+    reported = started + SILENT_SECONDS - REPORT_SECONDS
+    seen = {hosts.rank}
+    with _listening(hosts) as server:
+        while missing := [rank for rank in range(len(hosts.addresses)) if rank not in seen]:
+            seen.update(rank for rank in missing if _answers(hosts.addresses[rank]))
+            with contextlib.suppress(BlockingIOError):
+                server.accept()[0].close()
+            now = time.monotonic()
+            names = ", ".join(hosts.name(rank) for rank in missing)
+            if now - started >= seconds:
+                raise NmtError(
+                    f"No answer within {seconds:.0f} s: {names}. Start all {len(hosts.addresses)} hosts with the same "
+                    "command, and see that they reach each other at these addresses."
+                )
+            if now - reported >= REPORT_SECONDS:
+                reported = now
+                report(f"Waiting for {names}: {now - started:.0f} of {seconds:.0f} s")
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _listening(hosts: Hosts) -> Iterator[socket.socket]:
+    port = _split(hosts.addresses[hosts.rank])[1]
+    try:
+        server = socket.create_server(("", port), backlog=128)
+    except OSError as error:
+        raise NmtError(
+            f"Host {hosts.rank} cannot listen at port {port}: {os.strerror(error.errno or 0)}. Each host listens at a "
+            "port of its own. End the process that uses it, or give another port."
+        ) from None
+    with server:
+        server.setblocking(False)
+        yield server
+
+
+def _split(address: str) -> tuple[str, int]:
+    """Return host and port of an address; port 0 for anything but HOST:PORT."""
+    host, _, port = str(address).rpartition(":")
+    return host.strip("[]"), int(port) if port.isdecimal() and int(port) < 2**16 else 0
+
+
+def _answers(address: str) -> bool:
+    try:
+        with socket.create_connection(_split(address), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,42 @@
+"""What hosts exchange, as far as one process can tell."""
+
+import numpy as np
+import pytest
+
+from nmt.cluster.group import BUCKET, Group, buckets, tree_sum
+from nmt.cluster.summation import sum_of_parts
+from nmt.runtime import tf
+
+
+@pytest.mark.parametrize("hosts", range(1, 12))
+def test_a_graph_keeps_the_order_of_the_tree(hosts: int) -> None:
+    """TensorFlow's graph optimizer makes a sum in turn of a tree of additions, if it can."""
+    parts = np.random.default_rng(hosts).normal(size=[hosts, 1000]).astype(np.float32)
+    found = tf.function(tree_sum)(tf.constant(parts))
+    np.testing.assert_array_equal(found, sum_of_parts(list(parts)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([5], [[5]]),
+        ([BUCKET, 1], [[BUCKET], [1]]),
+        ([1, 2, BUCKET], [[1, 2], [BUCKET]]),
+        ([3 * BUCKET, 7, 7], [[3 * BUCKET], [7, 7]]),
+    ],
+)
+def test_buckets_are_bounded_and_in_order(sizes: list[int], expected: list[list[int]]) -> None:
+    assert [sizes[bucket] for bucket in buckets(sizes)] == expected
+
+
+def test_a_process_that_is_alone_exchanges_nothing() -> None:
+    group = Group()
+    assert group.is_chief and group.share(5) == range(5)
+    assert group.any(True) and not group.any(False)
+    gradients, sums = [tf.ones([2])], tf.ones([3], tf.float64)
+    assert group.total(gradients, sums) == (gradients, sums)
+
+    def check() -> None:
+        """Never stops."""
+
+    assert group.together(check, KeyError) is check
