@@ -259,29 +259,18 @@ def refuse(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("pairs", [[Pair("go", "geh")], [*make_pairs(9), Pair("5", "geh")]], ids=["few", "empty side"])
-def test_a_corpus_that_cannot_be_used_leaves_nothing(folder: Path, pairs: list[Pair]) -> None:
-    with pytest.raises(DataError):
-        prepare(write_corpus(pairs), words_config(), "small")
-    assert content(folder).keys() == {"corpus.tsv"}
-
-
 @pytest.mark.parametrize("failing", ["write_json", "write_splits"])
-def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
-    monkeypatch.setattr(prepare_module, failing, refuse)
-    with pytest.raises(NmtError, match=r"^data/small cannot be written: No space left on device\."):
-        prepare(write_corpus(make_pairs(20)), words_config(), "small")
-    assert not Path("data").exists()
-
-
-def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(
-    small: Dataset, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.usefixtures("small")
+def test_a_disk_without_space_leaves_what_was_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str, overwrite: bool
 ) -> None:
-    before = content(Path("data"))
-    monkeypatch.setattr(prepare_module, "write_json", refuse)
-    with pytest.raises(NmtError, match="cannot be written"):
-        prepare(Path("corpus.tsv"), words_config(seed=2), "small", overwrite=True)
-    assert content(Path("data")) == before
+    before = content(folder)
+    monkeypatch.setattr(prepare_module, failing, refuse)
+    with pytest.raises(NmtError, match="cannot be written: No space left on device"):
+        prepare(Path("corpus.tsv"), words_config(seed=2), "small" if overwrite else "new", overwrite=overwrite)
+    assert content(folder) == before
+    assert [path.name for path in Path("data").iterdir()] == ["small"]
 
 
 # --- finding
@@ -352,6 +341,8 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
     assert manifest.languages == {"source": "source", "target": "target"}
     assert manifest.fingerprint == small.manifest.fingerprint
     assert not prepare(Path("corpus.tsv"), words_config(), "small").is_new
+    with pytest.raises(ConflictError):  # with codes that are typed
+        prepare(Path("corpus.tsv"), words_config(source_language="en"), "small")
 
 
 def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
@@ -416,18 +407,6 @@ class Attack:
         return Path.mkdir, (Path("ran"),)
 
 
-def test_a_pickle_in_the_place_of_an_array_is_refused_unrun(small: Dataset) -> None:
-    path = small.folder / "train.source.tokens.npy"
-    for content in (pickle.dumps(Attack()), None):
-        if content is None:
-            np.save(path, np.array([Attack()], dtype=object), allow_pickle=True)
-        else:
-            path.write_bytes(content)
-        with pytest.raises(DataError, match="Dataset 'small' is damaged"):
-            small.split("train")
-        assert not Path("ran").exists()
-
-
 def sign(dataset: Dataset, file: str) -> Dataset:
     """Put the checksum of a file into the manifest, as one who forges a dataset does."""
     damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
@@ -443,6 +422,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
     "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of one-dimensional uint8"),
     "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of one-dimensional int64"),
     "objects": ("tokens", lambda ids: np.array([Attack()], dtype=object), "Python objects"),
+    "a pickle": ("tokens", lambda ids: pickle.dumps(Attack()), ""),
     "an archive": ("tokens", lambda ids: {"a": ids}, "magic string is not correct"),
     "an id beyond the vocabulary": ("tokens", lambda ids: np.where(ids == ids.max(), 255, ids), "an id 255"),
     "fewer tokens": ("tokens", lambda ids: ids[:-1], "tokens instead of"),
@@ -462,7 +442,10 @@ def test_an_array_that_was_forged_with_its_checksum_is_refused(
     path = small.folder / f"train.source.{part}.npy"
     forged = forge(np.load(path))
     with path.open("wb") as file:
-        np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
+        if isinstance(forged, bytes):
+            file.write(forged)
+        else:
+            np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
     with pytest.raises(DataError, match="differs from the one in its manifest"):
         small.split("train")
     with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{reason}"):
