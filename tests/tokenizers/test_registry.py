@@ -52,11 +52,6 @@ def test_rare_words_get_no_id(min_count: int, words: list[str]) -> None:
     assert tokenizer.unknown("a b c") == [word for word in ("a", "b", "c") if word not in words]
 
 
-def test_texts_are_normalized_before_words_are_counted() -> None:
-    assert fit("Go, GO!", "go 5 \ufb01", kind="ascii-words").words == ["go"]
-    assert fit("Go, GO!", "go 5 \ufb01", kind="nfkc").words == ["5", "GO!", "Go,", "fi", "go"]
-
-
 # --- encoding and decoding
 
 

@@ -395,7 +395,7 @@ def test_an_epoch_without_weights_is_refused(run: Run, wanted: str) -> None:
 def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2])
     run.weights_path(2).unlink()
-    with pytest.raises(NotFoundError, match="2"):
+    with pytest.raises(NotFoundError):
         choose_epoch(run, "best")
 
 

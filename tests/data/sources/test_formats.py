@@ -241,7 +241,9 @@ def test_a_packed_pickle_is_read_by_the_same_reader_that_runs_nothing(
 
 
 def test_fields_are_called_by_name(corpus: Writer) -> None:
-    path = corpus("a.jsonl", '{"en": "go", "de": "geh", "id": 5}\n')
+    path = corpus(
+        "a.jsonl", '{"en": "a", "de": "geh", "en": "go", "n": 1e999}\n'
+    )  # the last value counts, as everywhere
     assert pairs_of(path, source_column="en", target_column="de") == [("go", "geh")]
 
 
@@ -261,11 +263,6 @@ def test_a_line_of_json_that_is_no_pair_is_named(corpus: Writer, line: str) -> N
     (message,) = faults(path)
     assert f"{path}, line 2 " in message and len(message) < 1000
     assert pairs_of(path)[0] == ("go", "geh")
-
-
-def test_of_two_values_for_a_field_the_last_counts_as_everywhere_in_json(corpus: Writer) -> None:
-    path = corpus("a.jsonl", '{"source": "a", "target": "b", "source": "c", "n": 1e999}\n')
-    assert pairs_of(path) == [("c", "b")]
 
 
 # --- TMX

@@ -1,4 +1,4 @@
-"""Sinusoidal and learned positions: literal rows, the properties that define them, and keras_hub as oracle."""
+"""Sinusoidal and learned positions: the formula, the properties that define it, and keras_hub as oracle."""
 
 from collections.abc import Sequence
 
