@@ -1,5 +1,6 @@
 """The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
 
+import contextlib
 import resource
 import shutil
 from collections.abc import Callable
@@ -45,26 +46,23 @@ def numbered(count: int) -> str:
     return "".join(f"{'a' * n}\t{'b' * n}\n" for n in range(1, count + 1))
 
 
-def test_the_first_pairs_are_taken_in_order_and_no_line_after_them_is_read(clean: Clean) -> None:
-    pairs, corpus = clean(numbered(4) + "no tab\n", n_sentences=4)
-    assert pairs == [("a", "b"), ("aa", "bb"), ("aaa", "bbb"), ("aaaa", "bbbb")]
+def test_the_first_pairs_are_taken_as_they_stand_and_no_line_after_them_is_read(clean: Clean) -> None:
+    odd = [("I'm Big!", "Bin  Groß!")] * 2
+    pairs, corpus = clean("I'm Big!\tBin  Groß!\n" * 2 + numbered(2) + "no tab\n", n_sentences=4)
+    assert pairs == [*odd, ("a", "b"), ("aa", "bb")]
     assert (corpus.read, dict(corpus.dropped.counts)) == (4, {})
     assert len(clean(numbered(9))[0]) == len(clean(numbered(9), n_sentences=99)[0]) == 9
 
 
-def test_pairs_are_kept_as_they_stand_in_the_file(clean: Clean) -> None:
-    assert clean("I'm Big!\tBin  Groß!\n" * 3)[0] == [("I'm Big!", "Bin  Groß!")] * 3
-
-
-@pytest.mark.parametrize(("line", "side", "text"), [("42!\tgeh", "source", "42!"), ("go\t你好", "target", "你好")])
-def test_an_empty_side_is_refused_with_its_line(clean: Clean, line: str, side: str, text: str) -> None:
-    with pytest.raises(DataError, match=f"a\\.tsv, line 4: the {side} is empty after 'ascii-words'.*: {text!r}"):
+@pytest.mark.parametrize("line", ["42!\tgeh", "go\t你好"])
+def test_an_empty_side_is_refused_with_its_line(clean: Clean, line: str) -> None:
+    with pytest.raises(DataError, match="line 4"):
         clean(f"{numbered(3)}{line}\n")
     assert len(clean(f"{numbered(3)}{line}\n", normalization="nfkc")[0]) == 4
 
 
 def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clean) -> None:
-    pairs, corpus = clean("a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\n", drop_empty=True)
+    pairs, corpus = clean("a\tb\n1\tb\nc\t2\n \t\nd\te\nf\tg\nh\t3\ni\tj\n", drop_empty=True, n_sentences=7)
     assert pairs == [("a", "b"), ("d", "e"), ("f", "g")]
     assert (corpus.read, corpus.dropped.counts) == (7, {"empty side": 4})
     assert corpus.dropped.places == {
@@ -72,21 +70,10 @@ def test_pairs_with_an_empty_side_are_dropped_and_counted_when_asked(clean: Clea
     }
 
 
-def test_dropped_pairs_count_among_the_first_n(clean: Clean) -> None:
-    pairs, corpus = clean("1\tb\n" + numbered(9), drop_empty=True, n_sentences=5)
-    assert (len(pairs), corpus.dropped.counts) == (4, {"empty side": 1})
-
-
-@pytest.mark.parametrize(
-    ("line", "reason", "message"),
-    [
-        (b"no tab", "too few columns", r"line 2 has no tab"),
-        (b"go\tgro\xdf", "not UTF-8", "line 2 is not UTF-8: it holds the byte 0xdf"),
-    ],
-)
-def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str, message: str) -> None:
+@pytest.mark.parametrize(("line", "reason"), [(b"no tab", "too few columns"), (b"go\tgro\xdf", "not UTF-8")])
+def test_unreadable_lines_are_refused_or_dropped(clean: Clean, line: bytes, reason: str) -> None:
     content = b"a\tb\n" + line + b"\nc\td\n"
-    with pytest.raises(DataError, match=message + r".*--set data\.drop_unreadable=true$"):
+    with pytest.raises(DataError, match=r"line 2 .*--set data\.drop_unreadable=true$"):
         clean(content)
     pairs, corpus = clean(content, drop_unreadable=True)
     assert pairs == [("a", "b"), ("c", "d")]
@@ -172,17 +159,12 @@ def test_auto_is_words_for_cleaned_text_and_subwords_for_any_other(
     path = tmp_path / "a.tsv"
     path.write_text(f"{row}\n" * 200)
     found = resolve_auto(Sources.of(path), DataConfig())
-    assert (found.tokenizer, found.normalization, found.joint_vocabulary) == resolved
-    path.write_text(f"{row}\n" * 200 + "One odd line!\tnoch eine\n")
-    assert resolve_auto(Sources.of(path), DataConfig()) == found
-
-
-def test_explicit_settings_are_not_resolved(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text("im thirsty\tich bin durstig\n" * 5)
     explicit = DataConfig(tokenizer="char", normalization="none", joint_vocabulary=True)
     assert resolve_auto(Sources.of(path), explicit) == explicit
     assert resolve_auto(Sources.of(path), DataConfig(tokenizer="subword")).joint_vocabulary is True
+    assert (found.tokenizer, found.normalization, found.joint_vocabulary) == resolved
+    path.write_text(f"{row}\n" * 200 + "One odd line!\tnoch eine\n")
+    assert resolve_auto(Sources.of(path), DataConfig()) == found
 
 
 def test_a_pair_store_is_written_before_long_texts_fill_the_memory(tmp_path: Path) -> None:
@@ -198,24 +180,19 @@ def test_a_pair_store_is_written_before_long_texts_fill_the_memory(tmp_path: Pat
     np.testing.assert_array_equal(np.concatenate(chunks), np.arange(30)[::-1])
 
 
-def test_a_pair_store_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_pair_store_leaves_room_for_the_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fits: bool) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=10_000))
-    with PairStoreWriter(tmp_path) as store:
-        store.append(1, Pair("x" * 5_000, "y" * 5_000))
-    with (
-        pytest.raises(
-            NmtError, match=r"too small: 10,000 bytes are free after 10,001 bytes of text\. .* twice the size"
-        ),
-        PairStoreWriter(tmp_path) as store,
-    ):
-        store.append(1, Pair("x" * 5_000, "y" * 5_001))
+    refused = contextlib.nullcontext() if fits else pytest.raises(NmtError)
+    with refused, PairStoreWriter(tmp_path) as store:
+        store.append(1, Pair("x" * 5_000, "y" * (5_000 if fits else 5_001)))
 
 
 def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, before[1]))
     try:
-        with pytest.raises(NmtError, match=r"File too large.*twice the size"), PairStoreWriter(tmp_path) as store:
+        with pytest.raises(NmtError, match="File too large"), PairStoreWriter(tmp_path) as store:
             for number in range(10**6):
                 store.append(number, Pair("x" * 10**4, "y"))
     finally:

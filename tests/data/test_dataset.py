@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data import prepare as prepare_module
@@ -123,15 +121,6 @@ def decoded(dataset: Dataset, name: Any) -> list[tuple[str, str]]:
 # --- sequences
 
 
-@given(st.lists(st.lists(st.integers(0, 99)), min_size=1))
-@settings(deadline=None, max_examples=50)
-def test_packed_rows_are_unpacked_as_they_were(rows: list[list[int]]) -> None:
-    sequences = Sequences.from_rows(rows, 100)
-    assert len(sequences) == len(rows)
-    assert [sequences[index].tolist() for index in range(len(rows))] == rows
-    assert sequences.lengths.tolist() == [len(row) for row in rows]
-
-
 @pytest.mark.parametrize(
     ("vocabulary", "kind"),
     [(4, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")],
@@ -152,6 +141,7 @@ def test_every_pair_is_in_one_split_and_its_ids_decode_to_its_normal_form(split:
     pairs = make_pairs()
     prepared = prepare_pairs(pairs, split=split, joint_vocabulary=joint)
     assert sum(len(raw) for raw in prepared.raw.values()) == len(pairs)
+    assert isinstance(prepared.dataset.split("train").source.tokens, np.memmap)
     known = [{word for pair in prepared.raw["train"] for word in words(pair[side])} for side in (0, 1)]
     if joint:
         known = [known[0] | known[1]] * 2
@@ -178,15 +168,6 @@ def test_raw_sentences_keep_everything_but_their_line_breaks() -> None:
         text = target.removesuffix(" y\n")
         assert text in strange
         assert source == f"{text} x\n"
-
-
-def test_ids_are_memory_mapped_and_cannot_be_written() -> None:
-    split = prepare_pairs(make_pairs()).dataset.split("train")
-    for sequences in (split.source, split.target):
-        assert isinstance(sequences.tokens, np.memmap)
-        assert isinstance(sequences.offsets, np.memmap)
-        with pytest.raises(ValueError, match="read-only"):
-            sequences.tokens[0] = 1
 
 
 def test_the_manifest_counts_what_is_there() -> None:
@@ -224,35 +205,6 @@ def test_the_manifest_says_what_was_prepared_and_how() -> None:
     assert set(manifest.files) == names
 
 
-def test_the_tokenizers_know_the_training_split_alone() -> None:
-    prepared = prepare_pairs([Pair("x" * n, "y" * n) for n in range(1, 41)])
-    for tokenizer, side in zip(prepared.dataset.tokenizers(), SIDES, strict=True):
-        for name in SPLITS:
-            for pair in prepared.raw[name]:
-                text = getattr(pair, side)
-                assert tokenizer.unknown(text) == ([] if name == "train" else [text])
-
-
-def test_a_joint_vocabulary_is_one_over_both_sides() -> None:
-    prepared = prepare_pairs([Pair("x" * n, "y" * n) for n in range(1, 41)], joint_vocabulary=True)
-    source, target = prepared.dataset.tokenizers()
-    assert source.size == target.size == 4 + 2 * len(prepared.raw["train"])
-    text = " ".join(text for pair in prepared.raw["train"] for text in pair)
-    assert source.encode(text) == target.encode(text)
-    assert source.unknown(text) == []
-    files = [prepared.dataset.folder / f"tokenizer.{side}.json" for side in SIDES]
-    assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_two_datasets_share_a_fingerprint_if_and_only_if_they_hold_the_same() -> None:
-    path = write_corpus(make_pairs(20))
-    fingerprints = [
-        prepare(path, words_config(seed=seed), name).manifest.fingerprint
-        for name, seed in [("one", 1), ("again", 1), ("other", 2)]
-    ]
-    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
-
-
 # --- preparing again
 
 
@@ -267,19 +219,21 @@ def test_the_same_file_and_settings_are_not_prepared_twice(small: Dataset) -> No
 
 def test_other_settings_and_another_file_are_a_conflict_that_names_them(small: Dataset) -> None:
     before = content(small.folder)
-    with pytest.raises(ConflictError, match="split 'by_source' before, 'random' now; seed 73 before, 2 now"):
+    with pytest.raises(ConflictError, match=r"split .*seed"):
         prepare(Path("corpus.tsv"), words_config(seed=2, split="random"), "small")
-    with pytest.raises(ConflictError, match=r"prepared from corpus\.tsv with differences: other content\."):
+    with pytest.raises(ConflictError, match="other content"):
         prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(), "small")
     assert content(small.folder) == before
 
 
 def test_overwriting_replaces_the_dataset(small: Dataset) -> None:
     expected = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
+    assert expected.manifest.fingerprint != small.manifest.fingerprint
     dataset = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
     assert dataset.is_new
     assert dataset.manifest.corpus.name == "new.tsv"
     assert dataset.manifest.files == expected.manifest.files
+    assert dataset.manifest.fingerprint == expected.manifest.fingerprint
     assert decoded(open_dataset("small"), "test") == decoded(expected, "test")
     assert sorted(entry.name for entry in Path("data").iterdir()) == ["expected", "small"]
 
@@ -302,29 +256,18 @@ def refuse(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("pairs", [[Pair("go", "geh")], [*make_pairs(9), Pair("5", "geh")]], ids=["few", "empty side"])
-def test_a_corpus_that_cannot_be_used_leaves_nothing(folder: Path, pairs: list[Pair]) -> None:
-    with pytest.raises(DataError):
-        prepare(write_corpus(pairs), words_config(), "small")
-    assert content(folder).keys() == {"corpus.tsv"}
-
-
 @pytest.mark.parametrize("failing", ["write_json", "write_splits"])
-def test_a_disk_without_space_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
-    monkeypatch.setattr(prepare_module, failing, refuse)
-    with pytest.raises(NmtError, match=r"^data/small cannot be written: No space left on device\."):
-        prepare(write_corpus(make_pairs(20)), words_config(), "small")
-    assert not Path("data").exists()
-
-
-def test_a_disk_without_space_leaves_the_dataset_that_was_to_be_replaced(
-    small: Dataset, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.usefixtures("small")
+def test_a_disk_without_space_leaves_what_was_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str, overwrite: bool
 ) -> None:
-    before = content(Path("data"))
-    monkeypatch.setattr(prepare_module, "write_json", refuse)
-    with pytest.raises(NmtError, match="cannot be written"):
-        prepare(Path("corpus.tsv"), words_config(seed=2), "small", overwrite=True)
-    assert content(Path("data")) == before
+    before = content(folder)
+    monkeypatch.setattr(prepare_module, failing, refuse)
+    with pytest.raises(NmtError, match="cannot be written: No space left on device"):
+        prepare(Path("corpus.tsv"), words_config(seed=2), "small" if overwrite else "new", overwrite=overwrite)
+    assert content(folder) == before
+    assert [path.name for path in Path("data").iterdir()] == ["small"]
 
 
 # --- finding
@@ -334,9 +277,8 @@ def test_without_a_name_the_dataset_prepared_last_is_found_and_no_interrupted_on
     for name, hour in [("a", 2), ("b", 3), (".writing-x-123", 9), ("small", 1)]:
         path = small.folder if name == "small" else shutil.copytree(small.folder, f"data/{name}")
         os.utime(f"{path}/manifest.json", (3600 * hour, 3600 * hour))
-    assert find_dataset(None).name == "b"
-    assert find_dataset("a").name == "a"
-    with pytest.raises(NotFoundError, match=r"'smal' \(did you mean 'small'\?\)\. Prepared: a, b, small"):
+    assert (find_dataset(None).name, find_dataset("a").name) == ("b", "a")
+    with pytest.raises(NotFoundError, match="a, b, small"):
         find_dataset("smal")
 
 
@@ -352,23 +294,14 @@ def damage_json(change: Callable[[dict[str, Any]], object]) -> None:
 
 
 DAMAGES: list[Callable[[dict[str, Any]], object]] = [
-    lambda values: values.pop("splits"),
     lambda values: values.pop("format"),
     lambda values: values.update(format="1"),
     lambda values: values.update(format=None),
-    lambda values: values.update(more=1),
-    lambda values: values["splits"]["test"].update(pairs="many"),
-    lambda values: values["settings"].update(seed=-1),
     lambda values: values["settings"].update(dataset="../x"),
     lambda values: values["settings"].update({"x" * 100_000: 1}),
-    lambda values: values["splits"].pop("train"),
     lambda values: values["splits"].update(more=values["splits"]["train"]),
-    lambda values: values["splits"]["test"]["tokens"].pop("target"),
-    lambda values: values["splits"]["test"].update(pairs=-1),
     lambda values: values["splits"]["test"].update(pairs=2**70),
     lambda values: values["splits"]["test"].update(percentiles={"source": {}}),
-    lambda values: values["vocabulary"].pop("source"),
-    lambda values: values["vocabulary"].update(source=0),
     lambda values: values["vocabulary"].update(source=2**40),
     lambda values: values["corpus"].update(sha256="../../x"),
     lambda values: values["files"].update({"train.source.tokens.npy": "x"}),
@@ -406,14 +339,8 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
     assert manifest.languages == {"source": "source", "target": "target"}
     assert manifest.fingerprint == small.manifest.fingerprint
     assert not prepare(Path("corpus.tsv"), words_config(), "small").is_new
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("number", [5, 0, -1, 2**70])
-def test_a_manifest_of_another_format_is_refused_in_words(number: int) -> None:
-    damage_json(lambda values: values.update(format=number, more=1))
-    with pytest.raises(DataError, match=rf"^Manifest data/small/manifest\.json has format {number}\. This version"):
-        open_dataset("small")
+    with pytest.raises(ConflictError):  # with codes that are typed
+        prepare(Path("corpus.tsv"), words_config(source_language="en"), "small")
 
 
 def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
@@ -455,18 +382,6 @@ class Attack:
         return Path.mkdir, (Path("ran"),)
 
 
-def test_a_pickle_in_the_place_of_an_array_is_refused_unrun(small: Dataset) -> None:
-    path = small.folder / "train.source.tokens.npy"
-    for content in (pickle.dumps(Attack()), None):
-        if content is None:
-            np.save(path, np.array([Attack()], dtype=object), allow_pickle=True)
-        else:
-            path.write_bytes(content)
-        with pytest.raises(DataError, match="Dataset 'small' is damaged"):
-            small.split("train")
-        assert not Path("ran").exists()
-
-
 def sign(dataset: Dataset, file: str) -> Dataset:
     """Put the checksum of a file into the manifest, as one who forges a dataset does."""
     damage_json(lambda values: values["files"].update({file: sha256(dataset.folder / file)}))
@@ -482,6 +397,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
     "fields": ("tokens", lambda ids: ids.astype([("a", "u1")]), "instead of one-dimensional uint8"),
     "dates": ("offsets", lambda ends: ends.astype("M8[s]"), "instead of one-dimensional int64"),
     "objects": ("tokens", lambda ids: np.array([Attack()], dtype=object), "Python objects"),
+    "a pickle": ("tokens", lambda ids: pickle.dumps(Attack()), ""),
     "an archive": ("tokens", lambda ids: {"a": ids}, "magic string is not correct"),
     "an id beyond the vocabulary": ("tokens", lambda ids: np.where(ids == ids.max(), 255, ids), "an id 255"),
     "fewer tokens": ("tokens", lambda ids: ids[:-1], "tokens instead of"),
@@ -501,7 +417,10 @@ def test_an_array_that_was_forged_with_its_checksum_is_refused(
     path = small.folder / f"train.source.{part}.npy"
     forged = forge(np.load(path))
     with path.open("wb") as file:
-        np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
+        if isinstance(forged, bytes):
+            file.write(forged)
+        else:
+            np.savez(file, **forged) if isinstance(forged, dict) else np.save(file, forged, allow_pickle=True)
     with pytest.raises(DataError, match="differs from the one in its manifest"):
         small.split("train")
     with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{reason}"):
@@ -540,25 +459,12 @@ def test_a_changed_tokenizer_is_refused(small: Dataset) -> None:
     (small.folder / "tokenizer.target.json.old").write_text("mine")
     assert small.tokenizers()[1].size == small.manifest.vocabulary["target"]
     path.write_text(json.dumps({**values, "words": values["words"][:-1]}))
-    with pytest.raises(DataError, match=r"the SHA-256 of data/small/tokenizer\.target\.json differs from the one"):
-        small.tokenizers()
-    with pytest.raises(DataError, match=r"its tokenizers have \{.* ids, its manifest states"):
-        sign(small, path.name).tokenizers()
+    for dataset, message in ((small, "the SHA-256 of"), (sign(small, path.name), "its manifest states")):
+        with pytest.raises(DataError, match=message):
+            dataset.tokenizers()
 
 
 # --- subwords
-
-
-def test_changed_training_text_is_not_sampled() -> None:
-    dataset = prepare_pairs(make_pairs(), tokenizer="subword", normalization="nfkc", subword_sampling=True).dataset
-    path = dataset.text("train", "target")
-    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
-    with pytest.raises(DataError, match=r"the SHA-256 of data/small/train\.target\.txt differs from the one"):
-        dataset.resampled(1, 1)
-    with pytest.raises(
-        DataError, match=r"train\.target\.txt ends after \d+ lines\. The split has \d+ sentences, one per line"
-    ):
-        sign(dataset, path.name).resampled(1, 1)
 
 
 def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
@@ -574,15 +480,11 @@ def test_training_text_is_cut_anew_every_epoch_and_means_the_same() -> None:
             assert sequences.lengths.max() <= prepared.lengths.max()
             assert sequences.tokens.dtype == prepared.tokens.dtype
         assert [tokenizer.decode(prepared[index]) for index in range(len(prepared))] == lines
-
-
-def test_without_its_text_a_dataset_cannot_be_sampled_from() -> None:
-    dataset = prepare_pairs(make_pairs(), tokenizer="subword").dataset
-    assert not dataset.text("train", "source").exists()
-    with pytest.raises(
-        DataError, match=r"prepared without its training text.*Prepare it again with --set data\.subword_sampling=true"
-    ):
-        dataset.resampled(1, 1)
+    path = raw.text("train", "target")
+    path.write_bytes(path.read_bytes().split(b"\n", 1)[1])
+    for dataset, message in ((raw, "the SHA-256 of"), (sign(raw, path.name), r"ends after \d+ lines")):
+        with pytest.raises(DataError, match=message):
+            dataset.resampled(1, 1)
 
 
 @pytest.mark.parametrize("kind", ["word", "char", "subword"])
@@ -593,6 +495,8 @@ def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
     assert Counter(decoded(prepared.dataset, "train")) == expected
     manifest = prepared.dataset.manifest
     assert manifest.unit == {"word": "words", "char": "characters", "subword": "subwords"}[kind]
+    with pytest.raises(DataError, match="without its training text"):
+        prepared.dataset.resampled(1, 1)
     raw = prepared.raw["train"]
     assert manifest.splits["train"].characters == {
         side: sum(len(getattr(pair, side)) for pair in raw) for side in SIDES
@@ -623,8 +527,5 @@ def test_dropped_pairs_are_counted_with_their_places() -> None:
     pairs = [*make_pairs(40), Pair("5", "x"), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
     manifest = prepare(write_corpus(pairs), words_config(seed=0, drop_empty=True), "small").manifest
     assert manifest.dropped == {"empty side": 1, "too long": 1, "length ratio": 1}
-    assert manifest.read == sum(split.pairs for split in manifest.splits.values()) + 3 == len(pairs)
     for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
         assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")
-    whole = prepare(write_corpus(pairs), words_config(max_tokens=None, max_length_ratio=None, drop_empty=True), "whole")
-    assert sum(split.pairs for split in whole.manifest.splits.values()) == len(pairs) - 1

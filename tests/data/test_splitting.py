@@ -75,20 +75,14 @@ def different(count: int) -> list[Pair]:
     return [Pair(f"s {number}", f"t {number}") for number in range(count)]
 
 
-def split_or_discard(pairs: list[Pair], config: DataConfig) -> dict[str, list[Pair]]:
-    """Split, and leave out examples with too few different sources for three splits."""
-    try:
-        return split_as_prepared(pairs, config, ASCII_WORDS)
-    except DataError:
-        assume(False)
-        raise
-
-
 @settings(max_examples=150)
 @given(PAIRS, CONFIGS)
 def test_every_pair_is_in_one_split_and_by_source_no_source_in_two(pairs: list[Pair], config: DataConfig) -> None:
-    before = list(pairs)
-    splits = split_or_discard(pairs, config)
+    try:
+        splits = split_as_prepared(pairs, config, ASCII_WORDS)
+    except DataError:  # too few different sources for three splits
+        assume(False)
+        raise
     assert tuple(splits) == SPLITS
     assert Counter(pair for split in splits.values() for pair in split) == Counter(pairs)
     assert all(splits.values())
@@ -96,17 +90,6 @@ def test_every_pair_is_in_one_split_and_by_source_no_source_in_two(pairs: list[P
     for one, other in itertools.combinations(SPLITS, 2):
         assert config.split == "random" or not sources[one] & sources[other]
     assert splits == plainly_split(pairs, config, ASCII_WORDS)
-    assert splits == split_or_discard(pairs, config)  # a function of the seed
-    assert pairs == before
-
-
-@pytest.mark.parametrize("split", ["by_source", "random"])
-def test_another_seed_gives_another_split(split: str) -> None:
-    tests = [
-        tuple(split_as_prepared(different(100), DataConfig(split=split, seed=seed), COLLAPSE)["test"])  # type: ignore[arg-type]
-        for seed in range(10)
-    ]
-    assert len(set(tests)) == 10
 
 
 @pytest.mark.parametrize(
@@ -147,22 +130,6 @@ def test_by_source_the_test_split_is_like_the_corpus() -> None:
         test = split_as_prepared(single + repeated, DataConfig(seed=seed), COLLAPSE)["test"]
         shares.append(sum(pair.source.startswith("repeated") for pair in test) / len(test))
     assert 0.35 < sum(shares) / len(shares) < 0.65
-
-
-def test_random_lets_a_source_stand_in_several_splits() -> None:
-    pairs = [Pair("go", f"t {n}") for n in range(10)]
-    splits = split_as_prepared(pairs, DataConfig(split="random"), COLLAPSE)
-    assert all(splits[name][0].source == "go" for name in SPLITS)
-
-
-def test_too_few_sources_are_told_with_their_number_and_a_remedy_that_is_not_in_force() -> None:
-    pairs = [Pair("Go!", "geh"), Pair("go", "geh"), Pair("stop", "halt")]
-    with pytest.raises(DataError, match=r"3 pairs with 2 distinct sources.*data\.split=random"):
-        split_as_prepared(pairs, DataConfig(), ASCII_WORDS)
-    config = DataConfig(split="random", train_share=0.05, validation_share=0.05, test_share=0.9)
-    with pytest.raises(DataError) as caught:
-        split_as_prepared(different(3), config, COLLAPSE)
-    assert "data.split=random" not in str(caught.value)
 
 
 @pytest.mark.parametrize("names", [("train",), ("train", "validation"), ("train", "test")])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Config
-from nmt.models.weights import set_weights, upgrade_names
+from nmt.models.weights import set_weights
 from nmt.runs.directory import create_run
 from nmt.runs.weights import average_weights, save_weights
 
@@ -28,13 +28,6 @@ class Variable:
 
 def array() -> np.ndarray:
     return np.arange(3, dtype=np.float32)
-
-
-@pytest.mark.parametrize(
-    ("name", "known", "found"), [(OLD, NEW, NEW), (OLD, OLD, OLD), (NEW, NEW, NEW), (OLD, "other", OLD)]
-)
-def test_a_name_is_upgraded_where_the_model_has_the_new_one(name: str, known: str, found: str) -> None:
-    assert list(upgrade_names({name: array()}, {known})) == [found]
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,21 @@
 """Files and folders appear whole or not at all, text is read line by line as written, names stay in their folder."""
 
+import contextlib
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.storage.atomic import atomic_file, atomic_folder, sha256, write_text
+from nmt.storage.atomic import atomic_file, atomic_folder, write_text
 from nmt.storage.json_file import read_json, write_json
-from nmt.storage.names import check_name, did_you_mean, find_file
+from nmt.storage.names import check_name, find_file
 from nmt.storage.text import read_lines
 
 QUICK = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -83,13 +85,6 @@ def test_a_failure_while_writing_leaves_everything_as_it_was(
     assert [entry.name for entry in folder.iterdir()] == list(before)
 
 
-def test_a_file_in_the_place_of_a_parent_folder_is_told_in_words(folder: Path) -> None:
-    (folder / "data").write_text("a file")
-    with pytest.raises(NmtError, match="cannot be written"):
-        write_text(folder / "data" / "a.txt", "new")
-    assert content(folder) == {"data": b"a file"}
-
-
 def test_data_reaches_the_disk_before_the_name_and_the_name_before_the_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,11 +94,6 @@ def test_data_reaches_the_disk_before_the_name_and_the_name_before_the_end(
     monkeypatch.setattr(os, "replace", lambda *paths: (events.append("rename"), real_replace(*paths))[1])
     write_text(folder / "a.txt", "new")
     assert events == ["sync", "rename", "sync"]
-
-
-def test_written_text_is_utf_8_without_changed_line_ends(folder: Path) -> None:
-    write_text(folder / "a.txt", "größer\r\nx\n")
-    assert (folder / "a.txt").read_bytes() == b"gr\xc3\xb6\xc3\x9fer\r\nx\n"
 
 
 # --- atomic_folder
@@ -149,17 +139,11 @@ def test_a_failure_while_filling_a_folder_leaves_nothing(
     assert list(folder.iterdir()) == []
 
 
-def test_an_existing_folder_is_not_overwritten_unasked(folder: Path) -> None:
-    (folder / "set").mkdir()
-    (folder / "set" / "a").write_text("old")
-    with pytest.raises(ConflictError, match="set exists already"), atomic_folder(folder / "set"):
-        pytest.fail("the block must not be entered")
-    assert content(folder) == {"set/a": b"old"}
-
-
-def test_replacing_a_folder_leaves_none_of_its_old_files(folder: Path) -> None:
+def test_an_existing_folder_is_replaced_if_asked_with_none_of_its_old_files(folder: Path) -> None:
     (folder / "set").mkdir()
     (folder / "set" / "old").write_text("old")
+    with pytest.raises(ConflictError), atomic_folder(folder / "set"):
+        pytest.fail("the block must not be entered")
     with atomic_folder(folder / "set", replace=True) as aside:
         (aside / "new").write_text("new")
         assert content(folder / "set") == {"old": b"old"}
@@ -198,21 +182,11 @@ def test_json_is_readable_by_people(folder: Path) -> None:
     assert (folder / "a.json").read_text(encoding="utf-8") == '{\n  "word": "größer"\n}\n'
 
 
-def test_missing_json_is_named_by_its_role(folder: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"^A tokenizer is missing: .*a\.json does not exist\."):
-        read_json(folder / "a.json", "A tokenizer")
-
-
 @pytest.mark.parametrize("damaged", [b"", b'{"a": 1', b"\xff\xfe", b"\x00" * 20, b"[" * 100_000])
 def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes) -> None:
     (folder / "a.json").write_bytes(damaged)
-    with pytest.raises(DataError, match=r"a\.json is damaged: .*\. A tokenizer is JSON\. "):
+    with pytest.raises(DataError, match=r"a\.json is damaged: .*A tokenizer is JSON"):
         read_json(folder / "a.json", "A tokenizer")
-
-
-def test_sha256_is_the_standard_one(folder: Path) -> None:
-    (folder / "a").write_bytes(b"abc")
-    assert sha256(folder / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 # --- read_lines
@@ -245,14 +219,10 @@ def test_lines_are_read_back_as_written(folder: Path, lines: list[str], windows:
     assert read_lines(folder / "a.txt") == lines
 
 
-def test_what_is_no_text_file_is_refused_in_words(folder: Path) -> None:
+def test_what_is_no_text_file_is_refused_with_its_line(folder: Path) -> None:
     (folder / "a.txt").write_bytes("eins\nzwei\ngrößer\n".encode("latin1"))
-    with pytest.raises(DataError, match=r"a\.txt, line 3 is not UTF-8: it holds the byte 0xf6\."):
+    with pytest.raises(DataError, match="line 3 is not UTF-8"):
         read_lines(folder / "a.txt")
-    with pytest.raises(NotFoundError, match=r"^There is no file .*b\.txt\."):
-        read_lines(folder / "b.txt")
-    with pytest.raises(DataError, match="cannot be read: Is a directory"):
-        read_lines(folder)
 
 
 # --- find_file
@@ -284,12 +254,6 @@ def test_a_name_with_a_folder_is_looked_for_there_alone(folder: Path) -> None:
     assert find_file(str(folder / "first/deep/a.txt"), [], "file") == folder / "first/deep/a.txt"
 
 
-def test_a_missing_file_is_told_with_the_nearest_name_and_the_places_looked_in(folder: Path) -> None:
-    write_text(folder / "configs" / "base.yaml", "")
-    with pytest.raises(NotFoundError, match=r"'bse.yaml' \(did you mean 'base.yaml'\?\).*: bse.yaml, configs/bse.yaml"):
-        find_file("bse.yaml", [Path("configs"), Path("absent")], "configuration")
-
-
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 300, "a\0b", "~no-such-user/a.txt"])
 def test_a_name_that_no_file_can_have_is_not_found(name: str) -> None:
     with pytest.raises(NotFoundError, match=r"^There is no file "):
@@ -299,37 +263,20 @@ def test_a_name_that_no_file_can_have_is_not_found(name: str) -> None:
 # --- names
 
 
-@pytest.mark.parametrize("name", ["a", "0", "english-german-both", "v1.2_final", "x" * 100])
-def test_plain_names_are_taken(name: str) -> None:
-    assert check_name(name, "run") == name
-
-
 @pytest.mark.parametrize(
-    "name",
-    [
-        *("", ".", "..", ".hidden", "-rf", "../x", "a/b", "/tmp", "a\\b"),
-        *("a b", "a\n", "\na", "a\0", "ü", "a:b", "~", "$x", "x" * 101),
-    ],
+    "name", ["", "..", "-rf", "../x", "/tmp", "a\\b", "a b", "a\n", "\na", "ü", "a:b", "$x", "x" * 101]
 )
 def test_names_that_leave_their_folder_or_need_quoting_are_refused(name: str) -> None:
-    with pytest.raises(NmtError, match=r" cannot be the name of a run\."):
+    with pytest.raises(NmtError):
         check_name(name, "run")
 
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("ab.-_/\\~ \n\0é"), max_size=8))
+@example("english-german-both")
+@example("v1.2_final")
+@example("x" * 100)
 def test_whatever_name_is_taken_stands_directly_in_its_folder(name: str) -> None:
-    try:
-        check_name(name, "run")
-    except NmtError:
-        return
-    assert os.path.normpath(os.path.join("runs", name)) == f"runs/{name}"  # noqa: PTH118 - Path would hide "." and ".."
-    assert name == name.strip()
-    assert name.isascii()
-
-
-def test_nearest_names_the_closest_word_or_nothing() -> None:
-    assert did_you_mean("epoch", ["epochs", "heads"]) == " (did you mean 'epochs'?)"
-    assert did_you_mean("losess", ("losses", "accuracy")) == " (did you mean 'losses'?)"
-    assert did_you_mean("zzz", ["epochs", "heads"]) == ""
-    assert did_you_mean("epoch", []) == ""
+    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) is not None
+    with contextlib.nullcontext() if plain else pytest.raises(NmtError):
+        assert check_name(name, "run") == name

@@ -1,5 +1,6 @@
 """Names of files and runs: where they are looked for, and what is suggested instead."""
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -19,23 +20,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_missing_configuration_is_not_taken_for_a_neighbour_of_another_kind(folder: Path) -> None:
+@pytest.mark.parametrize(("name", "suggested"), [
+    ("sutskever.yaml", "sutskewer.yml"), ("loung.yaml", "luong.yaml"), ("bas.yaml", "base.yaml"),
+    ("sutskever.lgo", "sutskever.log"),
+])  # fmt: skip
+def test_a_missing_file_is_taken_for_one_of_its_kind_nearby(folder: Path, name: str, suggested: str) -> None:
+    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], what="file")
+    with pytest.raises(NotFoundError, match=rf"\(did you mean '{suggested}'\?\)"):
+        find(name)
     (folder / "sutskewer.yml").unlink()
     with pytest.raises(NotFoundError) as refused:
         find_config("sutskever.yaml")
     assert "sutskever.log" not in str(refused.value)
-
-
-@pytest.mark.parametrize(("name", "suggested"), [
-    ("sutskever.yaml", "sutskewer.yml"), ("loung.yaml", "luong.yaml"), ("bas.yaml", "base.yaml"),
-])  # fmt: skip
-def test_a_missing_configuration_is_taken_for_one_nearby_in_configs_or_of_the_package(
-    name: str, suggested: str
-) -> None:
-    with pytest.raises(NotFoundError, match=rf"\(did you mean '{suggested}'\?\)"):
-        find_config(name)
-
-
-def test_a_missing_corpus_is_taken_for_any_neighbour() -> None:
-    with pytest.raises(NotFoundError, match=r"\(did you mean 'sutskever.log'\?\)"):
-        find_file("sutskever.lgo", [], "file")

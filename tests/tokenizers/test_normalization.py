@@ -18,65 +18,32 @@ QUICK = settings(deadline=None)
     [
         ("I'm thirsty.", "im thirsty"),
         ("Grüße, I'm 5!", "grue im"),
-        ("Ich bin größer.", "ich bin groer"),
         ("Ärger über Öl", "arger uber ol"),
         ("Naïve café, déjà vu", "naive cafe deja vu"),
         ("A\u030angstro\u0308m", "angstrom"),  # accents as characters of their own
-        ("the 3rd of May 2020", "the of may"),
         ("mp3-player is e-mail", "is email"),
         ("  a\t b\r\nc\u00a0d  ", "a b c d"),
-        ("a\u2028b", "a b"),
         ("Привет, world", "world"),
-        ("!?", ""),
-        ("42", ""),
-        ("", ""),
+        ("!? 42", ""),
     ],
 )
 def test_ascii_words(text: str, words: str) -> None:
     assert ascii_words(text) == words
 
 
-@pytest.mark.parametrize(
-    ("text", "collapsed", "composed"),
-    [
-        ("  Ich\t bin \n 5!  ", "Ich bin 5!", "Ich bin 5!"),
-        ("ﬁne", "ﬁne", "fine"),
-        ("e\u0301", "e\u0301", "é"),
-        ("\uff21\uff11", "\uff21\uff11", "A1"),
-        ("a\u3000b", "a b", "a b"),
-        ("½", "½", "1\N{FRACTION SLASH}2"),
-        ("", "", ""),
-    ],
-)
-def test_collapse_white_space_and_nfkc(text: str, collapsed: str, composed: str) -> None:
-    assert collapse_white_space(text) == collapsed
-    assert nfkc(text) == composed
-
-
 def test_a_configuration_names_each_normalization() -> None:
     assert sorted(NORMALIZERS) == ["ascii-words", "nfkc", "none"]
     assert NORMALIZERS["ascii-words"]("Ä 5 ﬁ") == "a"
     assert NORMALIZERS["nfkc"]("Ä 5 ﬁ") == "Ä 5 fi"
-    assert NORMALIZERS["none"]("Ä 5  ﬁ") == "Ä 5 ﬁ"
+    assert NORMALIZERS["none"](" Ä 5\u3000ﬁ\n") == "Ä 5 ﬁ"
 
 
-@pytest.mark.parametrize("name", ["none", "nfkc", "ascii-words"])
+@pytest.mark.parametrize("name", NORMALIZERS)
 @QUICK
 @given(text=TEXTS)
-def test_normalizing_again_changes_nothing(name: str, text: str) -> None:
-    once = NORMALIZERS[name](text)
-    assert NORMALIZERS[name](once) == once
-
-
-@pytest.mark.parametrize("name", ["none", "nfkc", "ascii-words"])
-@QUICK
-@given(text=TEXTS)
-def test_words_are_separated_by_one_space_and_nothing_else(name: str, text: str) -> None:
+def test_words_are_separated_by_one_space_and_normalizing_again_changes_nothing(name: str, text: str) -> None:
     normal = NORMALIZERS[name](text)
-    assert normal.split() == [word for word in normal.split(" ") if word]
-    assert not normal.startswith(" ")
-    assert not normal.endswith(" ")
-    assert "  " not in normal
+    assert NORMALIZERS[name](normal) == normal == " ".join(normal.split())
 
 
 @QUICK
@@ -92,12 +59,6 @@ def test_collapsing_white_space_loses_no_character_that_is_none(text: str) -> No
         return "".join(character for character in text if not character.isspace())
 
     assert dark(collapse_white_space(text)) == dark(text)
-
-
-@QUICK
-@given(TEXTS)
-def test_nfkc_gives_text_in_that_form(text: str) -> None:
-    assert unicodedata.is_normalized("NFKC", nfkc(text))
 
 
 @QUICK

@@ -1,8 +1,8 @@
 """A tokenizer turns text into ids and back, special ids come from no text, and what is saved is what was fitted."""
 
+import contextlib
 import json
 import random
-import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.storage import json_file as files
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
-from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
@@ -27,10 +26,6 @@ TEXTS = st.text() | st.lists(st.sampled_from([*MARKUP, "go", "Äh", "5", "\u2028
 def fit(*texts: str, kind: str = "none", min_count: int = 1) -> WordTokenizer:
     """Return a tokenizer fitted on the texts."""
     return WordTokenizer.fit(texts, DataConfig(normalization=kind, min_count=min_count))  # type: ignore[arg-type]
-
-
-def test_the_special_ids_are_the_first_four() -> None:
-    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
 
 
 # --- fitting
@@ -57,16 +52,6 @@ def test_rare_words_get_no_id(min_count: int, words: list[str]) -> None:
     assert tokenizer.unknown("a b c") == [word for word in ("a", "b", "c") if word not in words]
 
 
-def test_texts_are_normalized_before_words_are_counted() -> None:
-    assert fit("Go, GO!", "go 5 \ufb01", kind="ascii-words").words == ["go"]
-    assert fit("Go, GO!", "go 5 \ufb01", kind="nfkc").words == ["5", "GO!", "Go,", "fi", "go"]
-
-
-def test_no_words_give_a_vocabulary_of_special_ids() -> None:
-    tokenizer = fit("", "  ")
-    assert (tokenizer.words, tokenizer.size, tokenizer.encode("go")) == ([], 4, [UNK])
-
-
 # --- encoding and decoding
 
 
@@ -74,29 +59,16 @@ def test_no_words_give_a_vocabulary_of_special_ids() -> None:
 @QUICK
 @given(trained_on=TEXTS, text=TEXTS)
 @example(trained_on="<pad> <bos> <eos> <unk> start", text="<pad> <bos> <eos> <unk> start")
-def test_no_text_encodes_to_pad_bos_or_eos(kind: str, trained_on: str, text: str) -> None:
-    ids = fit(trained_on, kind=kind).encode(text)
-    assert not {PAD, BOS, EOS} & set(ids)
-
-
-@KINDS
-@QUICK
-@given(trained_on=TEXTS, text=TEXTS)
-@example(trained_on="<unk>", text="<unk>")
-def test_words_are_unknown_if_and_only_if_training_lacked_them(kind: str, trained_on: str, text: str) -> None:
+@example(trained_on="", text="<unk>")
+def test_words_are_unknown_if_and_only_if_training_lacked_them_and_none_is_special(
+    kind: str, trained_on: str, text: str
+) -> None:
     tokenizer = fit(trained_on, kind=kind)
     words, known = tokenizer.normalize(text).split(), set(tokenizer.normalize(trained_on).split())
-    assert [id_ == UNK for id_ in tokenizer.encode(text)] == [word not in known for word in words]
+    ids = tokenizer.encode(text)
+    assert [id_ == UNK for id_ in ids] == [word not in known for word in words]
     assert tokenizer.unknown(text) == [word for word in words if word not in known]
-
-
-@QUICK
-@given(trained_on=TEXTS, text=TEXTS)
-def test_no_word_vanishes(trained_on: str, text: str) -> None:
-    assert len(fit(trained_on).encode(text)) == len(text.split())
-    assert len(fit(trained_on, kind="nfkc").encode(text)) == len(unicodedata.normalize("NFKC", text).split())
-    words = NORMALIZERS["ascii-words"](text).split()
-    assert len(fit(trained_on, kind="ascii-words").encode(text)) == len(words)
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3) and not {PAD, BOS, EOS} & set(ids)
 
 
 @KINDS
@@ -105,12 +77,6 @@ def test_no_word_vanishes(trained_on: str, text: str) -> None:
 def test_known_text_is_decoded_to_its_normal_form(kind: str, text: str) -> None:
     tokenizer = fit("before", text, "after", kind=kind)
     assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
-
-
-def test_markup_in_a_text_is_a_word_like_any_other() -> None:
-    tokenizer = fit("<pad> <bos> <eos> <unk>")
-    assert tokenizer.encode("<pad> <bos> <eos> <unk>") == [6, 4, 5, 7]
-    assert tokenizer.decode(tokenizer.encode("<eos> <pad> <unk> <bos>")) == "<eos> <pad> <unk> <bos>"
 
 
 @pytest.mark.parametrize(
@@ -157,12 +123,6 @@ def test_a_loaded_tokenizer_is_the_saved_one(tmp_path: Path, kind: str, texts: l
     assert loaded.normalize(text) == tokenizer.normalize(text)
 
 
-def test_the_file_is_json_with_the_words_in_order(tmp_path: Path) -> None:
-    fit("größer b b", kind="nfkc").save(tmp_path / "tokenizer.json")
-    written = json.loads((tmp_path / "tokenizer.json").read_bytes())
-    assert written == {"format": 2, "kind": "word", "normalization": "nfkc", "words": ["b", "größer"]}
-
-
 GOOD = {"format": 2, "kind": "word", "normalization": "none", "words": ["a", "b"]}
 FORMAT_1 = {"kind": "word", "normalisation": "none", "words": ["a", "b"]}
 
@@ -177,14 +137,11 @@ DAMAGED: list[tuple[object, str]] = [  # what is in the file, and the key phrase
             {**FORMAT_1, "words": None}, {"kind": "word", "normalization": "none"}, ["a", "b"], None,
         )
     ),
-    *(({"format": n, "kind": "phrase"}, f"has format {n}. This version") for n in (3, 1, 0, -1, 2**70)),
-    ({**GOOD, "words": ["a", "b", "a"]}, "its vocabulary holds a word twice"),
+    *(({"format": n, "kind": "phrase"}, f"has format {n}. This version") for n in (1, 0, -1, 2**70)),
     ({**GOOD, "words": ["a", ""]}, "its vocabulary of words holds ''"),
-    ({**GOOD, "words": ["a", "a b"]}, "its vocabulary of words holds 'a b'"),
     ({**GOOD, "words": ["a", "a\u2028"]}, r"its vocabulary of words holds 'a\u2028'"),
     ({**GOOD, "kind": "char", "words": ["a", "ab"]}, "its vocabulary of characters holds 'ab'"),
     ({**GOOD, "kind": "char", "words": ["a", "\n"]}, r"its vocabulary of characters holds '\n'"),
-    ({**GOOD, "words": ["a", "\ud800"]}, "holds half of a surrogate pair"),
     ({**GOOD, "kind": "char", "words": ["a", "\udfff"]}, "holds half of a surrogate pair"),
 ]  # fmt: skip
 NO_JSON = ["[" * 200_000, '{"kind":' * 100_000, "9" * 5000, "1e9999", '"\\ud800"', '{"kind": "word"', "\0", "NaN"]
@@ -212,11 +169,10 @@ def test_a_file_of_format_1_is_read(tmp_path: Path) -> None:
         assert (tokenizer.size, tokenizer.encode(" a  b"), tokenizer.normalize(" a  b")) == (6, [4, 5], "a b")
 
 
-def test_json_too_long_to_be_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spare", [0, -1])
+def test_json_too_long_to_be_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(GOOD))
-    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size)
-    assert load_tokenizer(path).size == 6
-    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size - 1)
-    with pytest.raises(DataError, match=r"tokenizer\.json is too long\. A tokenizer has at most \d+ bytes\."):
-        load_tokenizer(path)
+    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size + spare)
+    with pytest.raises(DataError, match="is too long") if spare else contextlib.nullcontext():
+        assert load_tokenizer(path).size == 6

@@ -3,7 +3,6 @@
 import collections
 import json
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -15,16 +14,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 from nmt.tokenizers.subword import SAMPLING_ALPHA, SubwordTokenizer, default_vocabulary_size
 from nmt.tokenizers.word import CharacterTokenizer
 
 QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-WORDS = re.findall(
-    r"\S+", "Der kleine Hund läuft über die grüne Wiese und bellt laut, weil er eine Katze gesehen hat ."
-)
+LESSON = "Der kleine Hund läuft über die grüne Wiese und bellt laut, weil er eine Katze gesehen hat ."
+WORDS = LESSON.split()
 CONTROL = ["<s>", "</s>", "<unk>", "<pad>", "<0x41>", "\u2581", "\u2581</s>", "<pad><s>", "\u2047", "\u2585"]
 TEXTS = (
     st.text()
@@ -54,32 +52,16 @@ def fitted() -> dict[str, SubwordTokenizer]:
 
 
 @MODELS
-def test_pieces_spell_the_text_with_a_mark_for_each_space(fitted: dict, model: str) -> None:
-    tokenizer = fitted[model]
-    pieces = tokenizer.pieces(tokenizer.encode("Der kleine Hund"))
-    assert "".join(pieces) == "\u2581Der\u2581kleine\u2581Hund"
-    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
-
-
-@MODELS
 @QUICK
 @given(text=TEXTS)
 @example(text="<s> </s> <unk> <pad> \u2581")
 @example(text="x\u2581 \u2581y")
-def test_any_text_comes_back_in_its_normal_form(fitted: dict, model: str, text: str) -> None:
-    tokenizer = fitted[model]
-    assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
-    assert tokenizer.normalize(tokenizer.normalize(text)) == tokenizer.normalize(text)
-
-
-@MODELS
-@QUICK
-@given(text=TEXTS)
 @example(text=" ".join(CONTROL))
-def test_no_text_is_a_special_id(fitted: dict, model: str, text: str) -> None:
+def test_any_text_comes_back_in_its_normal_form_and_none_is_a_special_id(fitted: dict, model: str, text: str) -> None:
     tokenizer = fitted[model]
-    assert not {PAD, UNK, BOS, EOS} & set(tokenizer.encode(text))
-    assert tokenizer.unknown(text) == []
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == tokenizer.normalize(text)
+    assert tokenizer.unknown(text) == [] and not {PAD, UNK, BOS, EOS} & set(ids)
 
 
 @MODELS
@@ -129,15 +111,13 @@ def test_samples_have_the_frequencies_of_sentencepiece(fitted: dict, model: str,
 
 
 @MODELS
-def test_samples_vary(fitted: dict, model: str) -> None:
-    text = " ".join(WORDS)
-    assert len({tuple(fitted[model].sample([text], seed)[0]) for seed in range(20)}) > 10
-    assert len({tuple(ids) for ids in fitted[model].sample([text] * 20, 5)}) > 10
-
-
-@MODELS
-def test_frequent_words_are_whole(fitted: dict, model: str) -> None:
-    assert len(fitted[model].encode("Der kleine Hund läuft")) == 4
+def test_frequent_words_are_whole_with_a_mark_for_each_space(fitted: dict, model: str) -> None:
+    tokenizer = fitted[model]
+    ids = tokenizer.encode("Der kleine Hund")
+    assert tokenizer.pieces(ids) == ["\u2581Der", "\u2581kleine", "\u2581Hund"]
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.decode([BOS, *ids, EOS, *ids]) == tokenizer.decode([PAD, *ids, PAD]) == "Der kleine Hund"
+    assert isinstance(tokenizer.decode(range(4, tokenizer.size)), str)
 
 
 @MODELS
@@ -149,18 +129,9 @@ def test_without_byte_fallback_unseen_characters_are_unknown_and_named(model: st
     assert not {PAD, BOS, EOS} & set(tokenizer.encode(" ".join(CONTROL)))
 
 
-def test_decoding_stops_at_eos_and_leaves_out_pad_and_bos(fitted: dict) -> None:
-    tokenizer = fitted["unigram"]
-    ids = tokenizer.encode("Der Hund")
-    assert tokenizer.decode([BOS, *ids, EOS, *ids]) == tokenizer.decode([PAD, *ids, PAD]) == "Der Hund"
-    assert isinstance(tokenizer.decode(range(4, tokenizer.size)), str)
-
-
 @MODELS
-def test_a_size_is_kept_or_refused_with_one_that_will_do(model: str) -> None:
+def test_a_size_is_kept(model: str) -> None:
     assert SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=300)).size == 300
-    with pytest.raises(DataError, match=r"of 20 ids is too small\. It must hold every character .* Set data\.vocab"):
-        SubwordTokenizer.fit(sentences(), config(subword_model=model, vocabulary_size=20))
 
 
 @MODELS
@@ -185,19 +156,15 @@ def test_fitting_again_gives_the_same_model(fitted: dict) -> None:
 @pytest.mark.parametrize("normalization", ["none", "nfkc", "ascii-words"])
 def test_the_normalization_travels_with_the_model(tmp_path: Path, normalization: str) -> None:
     tokenizer = fit_tokenizer(sentences(), config(normalization=normalization))
-    tokenizer.save(tmp_path / "tokenizer.source.json")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    for file in tmp_path.glob("tokenizer.*"):
-        shutil.copy(file, elsewhere)
-    loaded = load_tokenizer(elsewhere / "tokenizer.source.json")
+    tokenizer.save(tmp_path / "here" / "tokenizer.source.json")
+    loaded = load_tokenizer(Path(shutil.move(tmp_path / "here", tmp_path / "there")) / "tokenizer.source.json")
     assert loaded.size == tokenizer.size
     for text in ["Der ﬁne Hund läuft!", " ".join(CONTROL)]:
         assert loaded.encode(text) == tokenizer.encode(text)
         assert loaded.normalize(text) == tokenizer.normalize(text)
 
 
-def test_a_damaged_or_missing_model_is_refused(tmp_path: Path, fitted: dict) -> None:
+def test_a_damaged_model_is_refused(tmp_path: Path, fitted: dict) -> None:
     path, model = tmp_path / "tokenizer.json", tmp_path / "tokenizer.model"
     fitted["unigram"].save(path)
     whole = model.read_bytes()
@@ -205,19 +172,10 @@ def test_a_damaged_or_missing_model_is_refused(tmp_path: Path, fitted: dict) -> 
         model.write_bytes(damaged)
         with pytest.raises(DataError, match=r"tokenizer\.model has changed"):
             load_tokenizer(path)
-    model.unlink()
-    with pytest.raises(NotFoundError, match=r"tokenizer\.model is missing\. The subword tokenizer"):
-        load_tokenizer(path)
     model.write_bytes(whole)
     path.write_text(json.dumps({**json.loads(path.read_text()), "algorithm": "other"}))
     with pytest.raises(DataError, match="damaged"):
         load_tokenizer(path)
-
-
-@pytest.mark.parametrize("model", [b"", b"\xff" * 50, b"\n\x00"])
-def test_bytes_that_are_no_model_are_refused(model: bytes) -> None:
-    with pytest.raises(DataError):
-        SubwordTokenizer(model, "none", "unigram")
 
 
 @pytest.mark.parametrize("algorithm", ["unigram", "bpe"])

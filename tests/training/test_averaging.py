@@ -103,11 +103,6 @@ def test_averaged_weights_are_validated_named_and_translated_with(project: Path)
     assert "not validated; nmt translate uses it" in nmt("info", cwd=project).stdout
 
 
-@pytest.mark.parametrize("arguments", [["--last", "-1"], ["--epochs", "2,2"]], ids=str)
-def test_fewer_than_two_epochs_are_refused(trained_project: Path, arguments: list[str]) -> None:
-    assert "at least 2 epochs" in nmt("average", *arguments, cwd=trained_project, code=2).stderr
-
-
 def test_a_run_in_training_is_not_averaged(project: Path) -> None:
     with locked(project / "checkpoints/base/lock", "Run 'base'"):
         refused = nmt("average", "--last", "2", cwd=project, code=2)

@@ -22,7 +22,7 @@ from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, WeightsId
-from nmt.runs.weights import WeightsFile, average_weights, choose_epoch, save_weights, weights_to_delete
+from nmt.runs.weights import average_weights, choose_epoch, save_weights, weights_to_delete
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import (
@@ -154,59 +154,39 @@ def copy(trained: Trained, run: Run) -> Run:
 # --- saving and restoring
 
 
-def test_a_run_without_a_state_is_not_restored(run: Run, blank: ModelAndOptimizer) -> None:
-    assert restore(run, *blank) is None
-    assert not any(array.any() for array in everything(*blank).values())
-
-
-def test_weights_and_optimizer_are_restored_to_the_bit(copy: Run, trained: Trained, blank: ModelAndOptimizer) -> None:
-    assert not same(everything(*blank), trained[1][2])
-    assert not same(trained[1][1], trained[1][2])
-    restored = restore(copy, *blank)
+def test_weights_and_optimizer_are_restored_to_the_bit(trained: Trained, run: Run, blank: ModelAndOptimizer) -> None:
+    assert restore(run, *blank) is None  # a run that has not begun
+    trained_run, (_, second, third) = Run(trained[0]), trained[1]
+    assert not same(everything(*blank), third) and not same(second, third)
+    restored = restore(trained_run, *blank)
     assert restored is not None
     assert (restored.loop, restored.damaged) == (loop_state(3), [])
-    assert restored.metrics == copy.metrics_path.read_bytes()
-    assert same(everything(*blank), trained[1][2])
+    assert restored.metrics == trained_run.metrics_path.read_bytes()
+    assert same(everything(*blank), third)
+    assert (trained_run.state_steps, trained_run.weights_epochs) == ([2, 3], [1, 2, 3])
+    assert (trained_run.state_path(3) / "weights.safetensors").samefile(trained_run.weights_path(3))
 
 
-def test_the_newest_two_states_are_kept(copy: Run) -> None:
-    assert copy.state_steps == [2, 3]
-    assert copy.weights_epochs == [1, 2, 3]
-
-
-def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(copy: Run, blank: ModelAndOptimizer) -> None:
-    restore(copy, *blank)
-    take_step(*blank)
-    saved = everything(*blank)
-    save(copy, *blank, 2)
-    take_step(*blank)
-    restored = restore(copy, *blank)
-    assert restored is not None
-    assert (restored.loop.step, restored.damaged) == (2, [])
-    assert same(everything(*blank), saved)
-    assert copy.state_steps == [2]
-
-
-def test_a_state_shares_its_place_with_the_weights_of_the_epoch(trained: Trained) -> None:
-    run = Run(trained[0])
-    assert (run.state_path(3) / "weights.safetensors").samefile(run.weights_path(3))
-
-
-def test_a_state_is_whole_where_files_cannot_be_linked(
-    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("step", "left"), [(2, [2]), (4, [3, 4])])
+@pytest.mark.parametrize("links", [True, False])
+def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(
+    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch, step: int, left: list[int], links: bool
 ) -> None:
     def refuse(self: Path, target: Path) -> None:
         raise OSError("no links here")
 
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", refuse)
     restore(copy, *blank)
     take_step(*blank)
     saved = everything(*blank)
-    save(copy, *blank, 4)
+    save(copy, *blank, step)
+    take_step(*blank)
     restored = restore(copy, *blank)
     assert restored is not None
-    assert (restored.loop.step, restored.damaged) == (4, [])
+    assert (restored.loop.step, restored.damaged) == (step, [])
     assert same(everything(*blank), saved)
+    assert copy.state_steps == left
 
 
 def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
@@ -221,10 +201,6 @@ def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
 # --- damage
 
 
-def cut(content: bytes) -> bytes:
-    return content[: len(content) // 2]
-
-
 def flip_a_bit(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 0b1000]) + content[middle + 1 :]
@@ -233,26 +209,24 @@ def flip_a_bit(content: bytes) -> bytes:
 PARTS = ["weights.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"]
 
 
-DAMAGE: dict[str, Callable[[bytes], bytes] | None] = {
-    "cut": cut, "bit flipped": flip_a_bit, "empty": lambda _: b"", "missing": None,
-}  # fmt: skip
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda content: content[: len(content) // 2],
+    "bit flipped": flip_a_bit,
+    "empty": lambda content: b"",
+    "missing": bytes,
+}
 
 
-def damage_file(path: Path, damage: Callable[[bytes], bytes] | None) -> None:
-    """Damage a file, or remove it."""
-    if damage is None:
-        path.unlink()
-    else:
-        path.write_bytes(damage(path.read_bytes()))
-
-
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("damage", [*DAMAGE, "of another state"])
 @pytest.mark.parametrize("part", PARTS)
 def test_a_damaged_state_is_named_and_the_one_before_is_taken(
-    copy: Run, trained: Trained, blank: ModelAndOptimizer, part: str, damage: Callable[[bytes], bytes] | None
+    copy: Run, trained: Trained, blank: ModelAndOptimizer, part: str, damage: str
 ) -> None:
     path = copy.state_path(3) / part
-    damage_file(path, damage)
+    content = (copy.state_path(2) / part).read_bytes() if damage == "of another state" else path.read_bytes()
+    path.unlink()  # not to write to the weights of the epoch, which share its place
+    if damage != "missing":
+        path.write_bytes(DAMAGE.get(damage, bytes)(content))
     restored = restore(copy, *blank)
     assert restored is not None
     assert restored.loop == loop_state(2)
@@ -276,16 +250,6 @@ def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str
             assert restored.metrics.count(b"\n") == 3
 
 
-@pytest.mark.parametrize("part", ["weights.safetensors", "optimizer.safetensors", "metrics.jsonl"])
-def test_a_whole_file_of_another_state_is_found(copy: Run, blank: ModelAndOptimizer, part: str) -> None:
-    content = (copy.state_path(2) / part).read_bytes()
-    (copy.state_path(3) / part).unlink()  # not to write to the weights of the epoch, which share its place
-    (copy.state_path(3) / part).write_bytes(content)
-    restored = restore(copy, *blank)
-    assert restored is not None
-    assert restored.loop == loop_state(2)
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -305,44 +269,10 @@ def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer,
 
 
 def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
-    damage_file(copy.state_path(2) / "weights.safetensors", flip_a_bit)
-    damage_file(copy.state_path(3) / "metrics.jsonl", cut)
-    with pytest.raises(DataError, match=r"step-00000003/metrics\.jsonl is .*step-00000002/weights\.safetensors is "):
+    (copy.state_path(2) / "weights.safetensors").unlink()
+    (copy.state_path(3) / "metrics.jsonl").unlink()
+    with pytest.raises(DataError, match=r"step-00000003/metrics\.jsonl .*step-00000002/weights\.safetensors "):
         restore(copy, *blank)
-
-
-def test_a_state_of_another_model_is_refused(copy: Run) -> None:
-    with pytest.raises(DataError, match=r"Run 'first' cannot go on: .*step-00000003 is the state of another model: "):
-        restore(copy, *build(seed=2, d_ff=9))
-
-
-@pytest.mark.parametrize(
-    ("vocabularies", "changes"),
-    [
-        (VOCABULARIES, {"d_model": 16}),
-        (VOCABULARIES, {"d_ff": 9}),
-        (VOCABULARIES, {"encoder_layers": 2}),
-        ((12, 11), {}),
-    ],
-)
-def test_weights_of_another_model_are_refused(
-    copy: Run, vocabularies: tuple[int, int], changes: dict[str, Any]
-) -> None:
-    model = build_model(TINY.model_copy(update=changes), *vocabularies)
-    path = copy.weights_path(3)
-    with pytest.raises(DataError) as caught:
-        WeightsFile(copy, 3).load(model)
-    assert str(caught.value).startswith(f"{path} does not hold the weights of this model: ")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("damage", [*DAMAGE.values(), lambda _: b"x" * 500])
-def test_weights_that_cannot_be_read_are_refused(
-    copy: Run, blank: ModelAndOptimizer, damage: Callable[[bytes], bytes] | None
-) -> None:
-    damage_file(copy.weights_path(3), damage)
-    with pytest.raises((DataError, NotFoundError), match=r"epoch-0003\.safetensors is (damaged|missing)"):
-        WeightsFile(copy, 3).load(blank[0])
 
 
 def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndOptimizer) -> None:
@@ -352,24 +282,6 @@ def test_weights_of_another_type_are_refused_and_change_nothing(blank: ModelAndO
     with pytest.raises(ValueError, match="has type float64 in the file, weights are saved as float32"):
         set_weights(model, {**arrays, name: arrays[name].astype(np.float64)})
     assert not any(weight.numpy().any() for weight in model.weights)
-
-
-def test_an_interrupted_save_leaves_the_weights_before(
-    copy: Run, blank: ModelAndOptimizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = copy.weights_path(3).read_bytes()
-
-    def die(path: Path, arrays: Any) -> None:
-        path.write_bytes(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nmt.runs.weights.write_arrays", die)
-    with pytest.raises(KeyboardInterrupt):
-        save_weights(copy, weights_of(blank[0]), 3)
-    assert copy.weights_path(3).read_bytes() == before
-    assert sorted(path.name for path in copy.weights_path(3).parent.iterdir()) == [
-        f"epoch-000{epoch}.safetensors" for epoch in (1, 2, 3)
-    ]
 
 
 @QUICK
@@ -394,13 +306,6 @@ def test_arrays_of_all_shapes_are_read_back_with_their_checksum(
         assert read[name].tobytes() == array.tobytes()
     with pytest.raises(DataError, match="not the file that was saved with those beside it"):
         read_arrays(path, checksum({**arrays, "more": np.zeros(1)}))
-
-
-def test_an_unknown_format_is_refused_in_words(copy: Run) -> None:
-    path = copy.state_path(3) / "state.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 3}))
-    with pytest.raises(DataError, match=r"state\.json has format 3; this version of nmt reads formats 1 and 2"):
-        read_checkpoint(copy.state_path(3), 3)
 
 
 def test_a_checkpoint_of_format_1_is_read(copy: Run) -> None:
@@ -480,21 +385,17 @@ def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str |
     assert choose_epoch(run, wanted) == epoch
 
 
-@pytest.mark.parametrize(
-    ("losses", "wanted", "words"),
-    [([3, 1, 2], wanted, f"no weights of epoch '{wanted}'") for wanted in ("5", "0", "-1", "1.0", "", "bset")]
-    + [([], wanted, "has not finished an epoch yet") for wanted in (None, "best", "last", "1")],
-)
-def test_an_epoch_without_weights_is_refused(run: Run, losses: list[float], wanted: str | None, words: str) -> None:
-    pretend_epochs(run, losses)
-    with pytest.raises(NotFoundError, match=words):
+@pytest.mark.parametrize("wanted", ["5", "0", "-1", "1.0", "", "bset"])
+def test_an_epoch_without_weights_is_refused(run: Run, wanted: str) -> None:
+    pretend_epochs(run, [3, 1, 2])
+    with pytest.raises(NotFoundError):
         choose_epoch(run, wanted)
 
 
 def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2])
     run.weights_path(2).unlink()
-    with pytest.raises(NotFoundError, match="2"):
+    with pytest.raises(NotFoundError):
         choose_epoch(run, "best")
 
 
@@ -511,12 +412,6 @@ def test_the_average_is_the_mean_of_weights(copy: Run) -> None:
         assert mean.dtype == np.float32
     save_weights(copy, average, "average")
     assert copy.weights_epochs == [1, 2, 3]  # and it is not taken for an epoch
-
-
-def test_weights_of_different_models_are_not_averaged(copy: Run) -> None:
-    save_weights(copy, weights_of(build(seed=2, d_ff=9)[0]), 2)
-    with pytest.raises(DataError, match=r"epoch-0002\.safetensors holds the weights of another model than epoch 1"):
-        average_weights(copy, [1, 2])
 
 
 def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:

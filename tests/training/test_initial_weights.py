@@ -66,21 +66,6 @@ def test_vectors_do_not_depend_on_the_number_of_threads() -> None:
     np.testing.assert_array_equal(*found)
 
 
-def test_words_lie_beside_their_translations() -> None:
-    generator = np.random.default_rng(5)
-    translation = generator.permutation(40)
-    sources = [generator.choice(40, 5, replace=False) for _ in range(400)]
-    pairs = [(source.tolist(), generator.permutation(translation[source]).tolist()) for source in sources]
-    vectors = vectors_of(split_of(pairs, 40), 80, 40, 32)
-    assert (np.argmax(vectors[:40] @ vectors[40:].T, axis=1) == translation).all()
-
-
-def test_words_of_no_pair_and_of_every_pair_have_none() -> None:
-    pairs = [([1, 2], [3]), ([1, 4], [3]), ([1, 2, 4], [3])]
-    vectors = vectors_of(split_of(pairs, 6), 6, 0, 4)
-    assert vectors.any(axis=1).tolist() == [False, False, True, False, True, False]
-
-
 def test_the_seed_turns_the_vectors_and_keeps_their_angles() -> None:
     split = split_of(random_pairs(np.random.default_rng(3), 50, 12), 12)
     first, again, other = (vectors_of(split, 12, 0, 6, seed) for seed in (1, 1, 2))

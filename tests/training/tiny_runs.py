@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -93,9 +92,3 @@ def digest(trainer: Trainer) -> str:
     for array in trainer.state.train_step.state().values():
         whole.update(array.tobytes())
     return whole.hexdigest()
-
-
-def comparable(run: Run) -> list[dict]:
-    """Return the lines of the metrics file without the time they took."""
-    records = [json.loads(line) for line in run.metrics_path.read_text().splitlines()]
-    return [{key: record[key] for key in record.keys() - {"seconds"}} for record in records]

@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 from nmt.data.sources import public
 from nmt.data.sources.public import CORPORA, PublicFile, fetch
-from nmt.errors import ConflictError, DataError
+from nmt.errors import DataError
 
 CONTENT = bytes(range(256)) * 800
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -102,23 +101,6 @@ def test_interrupted_nothing_is_kept(server: Server, tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         fetch(server.file, tmp_path)
     assert names(tmp_path) == set()
-
-
-def test_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public, "RETRIES", 0)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    with pytest.raises(DataError, match="Connection refused"):
-        fetch(PublicFile("corpus.pkl", f"http://127.0.0.1:{port}/corpus.pkl", "", SHA256), tmp_path)
-    assert names(tmp_path) == set()
-
-
-def test_another_file_is_never_overwritten(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "corpus.pkl").write_bytes(b"mine")
-    with pytest.raises(ConflictError):
-        fetch(server.file, tmp_path)
-    assert (tmp_path / "corpus.pkl").read_bytes() == b"mine"
-    assert server.requests == 0
 
 
 @pytest.mark.parametrize("file", CORPORA.values(), ids=CORPORA)

@@ -4,7 +4,6 @@ import gzip
 import json
 import pickle
 import random
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -70,14 +69,17 @@ def faults(*paths: Path, **config: object) -> list[str]:
 # --- what is written is read
 
 
+def unit(*segments: tuple[str, str]) -> str:
+    return "<tu>" + "".join(f"<tuv xml:lang={quoteattr(a)}><seg>{b}</seg></tuv>" for a, b in segments) + "</tu>"
+
+
+def a_tmx(*units: str) -> str:
+    return f'<tmx version="1.4"><header srclang="en"/><body>{"".join(units)}</body></tmx>'
+
+
 def tmx(pairs: list[Pair]) -> str:
-    units = "".join(
-        f'<tu><tuv xml:lang="en"><seg>{escape(source)}</seg></tuv>'
-        f'<tuv xml:lang="de"><seg>{escape(target)}</seg></tuv></tu>\n'
-        for source, target in pairs
-    )
-    doctype = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">'
-    return f'<?xml version="1.0"?>{doctype}<tmx version="1.4"><header srclang="en"/><body>{units}</body></tmx>'
+    units = (unit(("en", escape(source)), ("de", escape(target))) for source, target in pairs)
+    return '<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd">' + a_tmx(*units)
 
 
 WRITERS: dict[str, Callable[[list[Pair]], bytes]] = {
@@ -149,26 +151,15 @@ def test_any_pairs_come_back_from_two_files(tmp_path: Path, packing: str, pairs:
 @pytest.mark.parametrize(
     ("content", "pairs"),
     [
-        ("go\tgeh", [("go", "geh")]),
         ("go\tgeh\tCC-BY 2.0\tattribution\n", [("go", "geh")]),
         ("go\tgeh\r\nstop\thalt\r\n", [("go", "geh"), ("stop", "halt")]),
         ("\ufeffgo\tgeh\n", [("go", "geh")]),
         ("go\tgeh\n\ufeffstop\thalt\n", [("go", "geh"), ("\ufeffstop", "halt")]),
         ("a\rb\tc\x0cd\n", [("a\rb", "c\x0cd")]),
-        (" go \t geh \n", [(" go ", " geh ")]),
-        ("\t\n", [("", "")]),
-        ("", []),
     ],
 )
 def test_two_columns_are_read_as_they_stand(corpus: Writer, content: str, pairs: list[tuple[str, str]]) -> None:
     assert pairs_of(corpus("a.tsv", content)) == pairs
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a"])
-def test_places_are_lines(corpus: Writer, name: str) -> None:
-    path = corpus(name, "a\tb\nc\td\n")
-    assert read(path) == [(1, Pair("a", "b")), (2, Pair("c", "d"))]
-    assert unit_of([TextFile(path)]) == "line"
 
 
 TABLE = "id\ten\tde\n1\tgo\tgeh\n2\tstop\thalt\n"
@@ -188,21 +179,13 @@ def test_columns_are_chosen_by_number_or_name(corpus: Writer, config: dict, pair
     assert pairs_of(corpus("a.tsv", TABLE), **config) == pairs
 
 
-def test_a_column_that_is_not_there_is_told(corpus: Writer) -> None:
-    path = corpus("a.tsv", TABLE)
-    with pytest.raises(DataError, match=r"line 1 names the columns 'id, en, de', not 'fr'\. Set data\.source_column"):
-        read(path, source_column="fr", target_column="de")
-    assert "line 1 has 3 columns" in faults(path, source_column=5)[0]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"), [(b"stop", "has no tab: 'stop'"), (b"big\tgro\xdf", "holds the byte 0xdf")]
-)
-def test_a_line_that_is_no_pair_is_named_and_the_others_are_read(corpus: Writer, line: bytes, message: str) -> None:
+@pytest.mark.parametrize("line", [b"stop", b"big\tgro\xdf"])
+def test_a_line_that_is_no_pair_is_named_and_the_others_are_read(corpus: Writer, line: bytes) -> None:
     path = corpus("a.tsv", b"go\tgeh\n" + line + b"\nrun\tlauf\n")
     (fault,) = faults(path)
-    assert fault.startswith(f"{path}, line 2 ") and message in fault
+    assert fault.startswith(f"{path}, line 2 ")
     assert [number for number, _ in read(path)] == [1, 2, 3]
+    assert unit_of([TextFile(path)]) == "line"
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(corpus: Writer) -> None:
@@ -217,17 +200,14 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(corpus: Writer
 def test_two_files_of_different_length_are_refused_with_both(corpus: Writer) -> None:
     en, de = corpus("a.en", "go\nstop\nrun\nwalk\n"), corpus("a.de", "geh\nhalt\n")
     for files in ((en, de), (de, en)):
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=r"has 2 lines, .* has 4"):
             read(*files)
-        assert f"{de} has 2 lines, {en} has 4." in str(caught.value)
 
 
 def test_a_side_that_is_not_utf_8_takes_its_partner_along(corpus: Writer) -> None:
     en, de = corpus("a.en", "go\nbig\nrun\n"), corpus("a.de", b"geh\ngro\xdf\nlauf\n")
-    items = read(en, de)
-    assert [items[0], items[2]] == [(1, Pair("go", "geh")), (3, Pair("run", "lauf"))]
-    assert isinstance(items[1][1], UnreadablePair)
-    assert f"{de}, line 2 is not UTF-8: it holds the byte 0xdf" in items[1][1].message
+    assert [pair for pair in pairs_of(en, de) if isinstance(pair, Pair)] == [("go", "geh"), ("run", "lauf")]
+    assert faults(en, de)[0].startswith(f"{de}, line 2 ")
 
 
 # --- pickles
@@ -240,26 +220,10 @@ def test_a_pickled_array_of_pairs_is_read_as_it_stands(corpus: Writer) -> None:
     assert unit_of([TextFile(path)]) == "row"
 
 
-@pytest.mark.parametrize(
-    ("array", "shape"),
-    [
-        (np.array(["go", "geh"]), "(2,)"),
-        (np.array([["go", "geh", "x"]]), "(1, 3)"),
-        (np.array([[["go", "geh"]]]), "(1, 1, 2)"),
-        (np.array("go"), "()"),
-    ],
-)
-def test_a_pickled_array_of_another_shape_is_refused(corpus: Writer, array: np.ndarray, shape: str) -> None:
-    path = corpus("a.pkl", pickle.dumps(array))
-    with pytest.raises(DataError, match=rf"a\.pkl holds an array of shape {re.escape(shape)}\."):
-        read(path)
-
-
-class Attack:
-    """Unpickled, it makes a folder."""
-
-    def __reduce__(self) -> tuple:
-        return Path.mkdir, (Path("ran"),)
+@pytest.mark.parametrize("array", [["go", "geh"], [[["go", "geh"]]], "go"])
+def test_a_pickled_array_of_another_shape_is_refused(corpus: Writer, array: object) -> None:
+    with pytest.raises(DataError, match="of shape"):
+        read(corpus("a.pkl", pickle.dumps(np.array(array))))
 
 
 def test_a_packed_pickle_is_read_by_the_same_reader_that_runs_nothing(
@@ -267,7 +231,7 @@ def test_a_packed_pickle_is_read_by_the_same_reader_that_runs_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for packing in ("gz", "zip"):
-        file = packed(tmp_path / "a.pkl", pickle.dumps(Attack()), packing)
+        file = packed(tmp_path / "a.pkl", b"cos\nmkdir\n(Vran\ntR.", packing)
         with pytest.raises(DataError, match="could run code; nothing was run"):
             list(read_pairs([file], DataConfig()))
     assert not Path("ran").exists()
@@ -277,64 +241,38 @@ def test_a_packed_pickle_is_read_by_the_same_reader_that_runs_nothing(
 
 
 def test_fields_are_called_by_name(corpus: Writer) -> None:
-    path = corpus("a.jsonl", '{"en": "go", "de": "geh", "id": 5}\n')
+    path = corpus(
+        "a.jsonl", '{"en": "a", "de": "geh", "en": "go", "n": 1e999}\n'
+    )  # the last value counts, as everywhere
     assert pairs_of(path, source_column="en", target_column="de") == [("go", "geh")]
-    assert "line 1 has the fields en, de, id" in faults(path)[0]
-    with pytest.raises(DataError, match=r"data\.source_column is 1 .* whose fields have names"):
-        read(path, source_column=1)
 
 
 @pytest.mark.parametrize(
-    ("line", "received"),
+    "line",
     [
-        ("{", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        ('{"a":' * 100_000, "is not JSON"),
-        ('{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}", "is not JSON"),
-        ('{"source": "a", "target": "b"} {}', "is not JSON"),
-        ('{"source": "a\0", "target": "b"}', "is not JSON"),
-        ('{"source": "a", "target": 1e999}', "has inf instead of text"),
-        ('{"source": "a", "target": "b", "target": ["c"]}', "has ['c'] instead of text"),
-        ("{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}", "has the fields k0, k1"),
-        ("", "is not JSON"),
-        ("[]", "has a list"),
-        ('"text"', "has a str"),
-        ("5", "has a int"),
-        ('{"source": "a"}', "has the fields source"),
-        ('{"source": "a", "target": 5}', "has 5 instead of text"),
-        ('{"source": "a", "target": null}', "has None instead of text"),
-        ('{"source": "a", "target": "\\ud800"}', "has '\\ud800' instead of text"),
+        "{", "[" * 100_000, '{"a":' * 100_000, '{"source": "a", "target": "b", "n": ' + "9" * 5000 + "}",
+        '{"source": "a", "target": "b"} {}', '{"source": "a\0", "target": "b"}', '{"source": "a", "target": 1e999}',
+        '{"source": "a", "target": "b", "target": ["c"]}', "{" + ", ".join(f'"k{n}": {n}' for n in range(50_000)) + "}",
+        "", "[]", '"text"', "5", '{"source": "a"}', '{"source": "a", "target": null}',
+        '{"source": "a", "target": "\\ud800"}',
     ],
-)
-def test_a_line_of_json_that_is_no_pair_is_named(corpus: Writer, line: str, received: str) -> None:
+    ids=lambda line: line[:40],
+)  # fmt: skip
+def test_a_line_of_json_that_is_no_pair_is_named(corpus: Writer, line: str) -> None:
     path = corpus("a.jsonl", f'{{"source": "go", "target": "geh"}}\n{line}\n')
     (message,) = faults(path)
-    assert f"{path}, line 2 {received}" in message
+    assert f"{path}, line 2 " in message and len(message) < 1000
     assert pairs_of(path)[0] == ("go", "geh")
-
-
-def test_of_two_values_for_a_field_the_last_counts_as_everywhere_in_json(corpus: Writer) -> None:
-    path = corpus("a.jsonl", '{"source": "a", "target": "b", "source": "c", "n": 1e999}\n')
-    assert pairs_of(path) == [("c", "b")]
 
 
 # --- TMX
 
 
-def unit(*segments: tuple[str, str]) -> str:
-    return "<tu>" + "".join(f"<tuv xml:lang={quoteattr(a)}><seg>{b}</seg></tuv>" for a, b in segments) + "</tu>"
-
-
-def a_tmx(*units: str) -> str:
-    return f'<tmx version="1.4"><body>{"".join(units)}</body></tmx>'
-
-
 def test_languages_of_a_tmx_are_chosen_by_name(corpus: Writer) -> None:
     path = corpus("a.tmx", a_tmx(unit(("DE-de", "geh"), ("fr", "va"), ("en-GB", "go")), unit(("fr", "x"))))
-    items = pairs_of(path, source_column="en", target_column="de")
-    assert items[0] == ("go", "geh")
-    assert "unit 2 has segments in fr." in items[1].message  # type: ignore[union-attr]
-    with pytest.raises(DataError, match=r"in de-de, en-gb, fr in its first unit\. .* must have exactly two"):
+    pair, fault = pairs_of(path, source_column="en", target_column="de")
+    assert pair == ("go", "geh") and isinstance(fault, UnreadablePair)
+    with pytest.raises(DataError, match="de-de, en-gb, fr"):
         read(path)
 
 
@@ -362,51 +300,46 @@ HOSTILE = {
     "attributes by default": f"<!DOCTYPE tmx [<!ATTLIST tuv x CDATA '{'x' * 1000}'>]>" + a_tmx("<tuv/>" * 1000),
     "elements": f"<!DOCTYPE tmx [<!ELEMENT a {'(' * 1000}",
 }
+UNBOUNDED = {  # what expat would keep in memory
+    "comment": "<!--" + "x" * 3 * 2**20,
+    "attribute": "<tu a='" + "x" * 3 * 2**20,
+    "depth": "<tu>" * 200_000,
+    "names": "".join(f"<a{n}/>" for n in range(20_000)),
+    "languages": unit(*((f"{n:0200}", "") for n in range(9_000))),
+    "segment": unit(("en", "x" * 2**21), ("de", "x")),
+}
+REFUSED = {
+    **{name: (text, "must declare no entities or attributes") for name, text in HOSTILE.items()},
+    **{name: (f"<tmx><body>{inside}</body></tmx>", "longer than|more than") for name, inside in UNBOUNDED.items()},
+    **{name: (f"<?xml version='1.0' encoding='{name}'?>" + a_tmx(), "encoding that nmt does not read")
+       for name in ("utf-7", "utf-32", "rot13", "idna", "undefined", "nonsense")},
+    **{text: (text, "line 1 is not well-formed XML: ")
+       for text in ("", "<tmx>", "<tmx></body></tmx>", "&x;", "plain", a_tmx(unit(("en", "a & b"))))},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_tmx_with_entities_of_its_own_is_refused(corpus: Writer, text: str) -> None:
-    with pytest.raises(DataError, match=r"line 1 has '.* must declare no entities or attributes"):
-        read(corpus("a.tmx", text))
-
-
-@pytest.mark.parametrize(
-    ("inside", "message"),
-    [
-        ("<!--" + "x" * 3 * 2**20, "line 1 begins a tag or comment longer than 1,048,576 bytes"),
-        ("<tu a='" + "x" * 3 * 2**20, "line 1 begins a tag or comment longer than 1,048,576 bytes"),
-        ("<tu>" * 200_000, "line 1 nests more than 100 elements"),
-        ("".join(f"<a{n}/>" for n in range(20_000)), "more than 10,000 distinct tags and attributes"),
-        (unit(*((f"{n:0200}", "") for n in range(9_000))), "the unit is longer than 1,048,576 characters"),
-    ],
-    ids=["comment", "attribute", "depth", "names", "languages"],
-)
-def test_what_expat_would_keep_without_a_bound_is_refused(corpus: Writer, inside: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_tmx_that_is_hostile_or_not_well_formed_is_refused(corpus: Writer, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        read(corpus("a.tmx", f"<tmx><body>{inside}</body></tmx>"))
-
-
-@pytest.mark.parametrize("encoding", ["utf-7", "utf-32", "rot13", "idna", "undefined", "nonsense"])
-def test_an_encoding_that_expat_cannot_read_is_told(corpus: Writer, encoding: str) -> None:
-    with pytest.raises(DataError, match=r"a\.tmx has an encoding that nmt does not read: .* is in UTF-8, UTF-16 or"):
-        read(corpus("a.tmx", f"<?xml version='1.0' encoding='{encoding}'?>" + a_tmx()))
-
-
-@pytest.mark.parametrize("text", ["", "<tmx>", "<tmx></body></tmx>", "&x;", "plain", a_tmx(unit(("en", "a & b")))])
-def test_a_tmx_that_is_not_well_formed_is_refused_with_its_line(corpus: Writer, text: str) -> None:
-    with pytest.raises(DataError, match=r"a\.tmx, line 1 is not well-formed XML: "):
         read(corpus("a.tmx", text))
-
-
-def test_an_endless_segment_is_refused(corpus: Writer) -> None:
-    with pytest.raises(DataError, match="is longer than 1,048,576 characters"):
-        read(corpus("a.tmx", a_tmx(unit(("en", "x" * 2**21), ("de", "x")))))
 
 
 # --- packed files
 
 
 BOMB = (b"a" * 2**16 + b"\tb\n") * 2**6  # 4 MB that shrink to 4 kB
+
+
+def archive(folder: Path, *members: tuple[str | zipfile.ZipInfo, str | bytes], kind: int = zipfile.ZIP_STORED) -> Path:
+    """Write a zip archive of these members, and return its path."""
+    with zipfile.ZipFile(folder / "a.zip", "w", kind) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return folder / "a.zip"
+
+
+def pairs_in(path: Path | str) -> list[Pair | UnreadablePair]:
+    return [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())]
 
 
 @pytest.mark.parametrize("packing", ["gz", "zip", "gz in zip"])
@@ -431,9 +364,7 @@ def test_a_damaged_packed_file_is_refused_in_words(tmp_path: Path, packing: str)
         for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]):
             path.write_bytes(damaged)
             try:
-                assert [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())] == [
-                    tuple(row.split("\t")) for row in rows
-                ]
+                assert pairs_in(path) == [tuple(row.split("\t")) for row in rows]
             except (DataError, NotFoundError) as error:
                 assert str(error).count("\n") == 0
                 refused += 1
@@ -441,27 +372,16 @@ def test_a_damaged_packed_file_is_refused_in_words(tmp_path: Path, packing: str)
 
 
 def test_members_of_an_archive_are_chosen_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("train/a.en", "go\n")
-        archive.writestr("train/a.de", "geh\n")
-    with pytest.raises(DataError, match=r"holds train/a\.en, train/a\.de\. .*Give for example .*a\.zip/train/a\.en"):
-        find_text_file(str(path), [])
-    with pytest.raises(NotFoundError, match=r"no member 'train/a\.dee' in .* \(did you mean 'train/a\.de'\?\)"):
-        find_text_file(f"{path}/train/a.dee", [])
+    path = archive(tmp_path, ("train/a.en", "go\n"), ("train/a.de", "geh\n"))
+    for name, error in ((path, DataError), (f"{path}/train/a.dee", NotFoundError)):
+        with pytest.raises(error, match=r"train/a\.de"):
+            find_text_file(str(name), [])
     sides = [find_text_file(f"{path}/train/a.{side}", []) for side in ("en", "de")]
     assert [pair for _, pair in read_pairs(sides, DataConfig())] == [("go", "geh")]
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("_about.txt", "notes")
-    with pytest.raises(DataError, match="holds no text file"):
-        find_text_file(str(path), [])
 
 
 def test_a_member_is_never_written_to_the_disk(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("../../escaped.tsv", "go\tgeh\n")
-    assert [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())] == [("go", "geh")]
+    assert pairs_in(archive(tmp_path, ("../../escaped.tsv", "go\tgeh\n"))) == [("go", "geh")]
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.zip"]
     assert not (tmp_path.parent.parent / "escaped.tsv").exists()
 
@@ -469,10 +389,8 @@ def test_a_member_is_never_written_to_the_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_member_packed_without_a_bound_on_its_blocks_is_refused(tmp_path: Path, kind: int) -> None:
     """A thousand bytes of it can become hundreds of megabytes in a single step."""
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", kind) as archive:
-        archive.writestr("a.tsv", "go\tgeh\n")
-    with pytest.raises(DataError, match=r"a\.zip/a\.tsv is compressed by a method that nmt .*Unpack it first"):
-        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+    with pytest.raises(DataError, match="compressed by a method that nmt does not read"):
+        pairs_in(archive(tmp_path, ("a.tsv", "go\tgeh\n"), kind=kind))
 
 
 def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
@@ -480,15 +398,14 @@ def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
 ) -> None:
     monkeypatch.setattr(text_files, "FREE_EXPANSION", 1)
     monkeypatch.setattr(text_files, "MAX_EXPANSION", 2)
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.tsv", f"go\t{'h' * 2**10}\n" * 2**11)
-        archive.writestr("_more", random.Random(0).randbytes(2**19))
-    content = bytearray((tmp_path / "a.zip").read_bytes())
+    members = ("a.tsv", f"go\t{'h' * 2**10}\n" * 2**11), ("_more", random.Random(0).randbytes(2**19))
+    path = archive(tmp_path, *members, kind=zipfile.ZIP_DEFLATED)
+    content = bytearray(path.read_bytes())
     place = content.index(b"PK\x01\x02") + 20
     content[place : place + 4] = (2**31).to_bytes(4, "little")  # the packed size, in the directory
-    (tmp_path / "a.zip").write_bytes(content)
+    path.write_bytes(content)
     with pytest.raises(DataError, match="grows to at most 2 times its size"):
-        list(read_pairs([find_text_file(str(tmp_path / "a.zip"), [])], DataConfig()))
+        pairs_in(path)
 
 
 @pytest.mark.parametrize(("place", "value"), [(-6, 2**31 - 1), (-6, 2**32 - 1), (-10, 2**31)])
@@ -497,16 +414,13 @@ def test_a_directory_that_points_nowhere_is_refused_in_words(tmp_path: Path, pla
     content = bytearray(path.read_bytes())
     content[len(content) + place : len(content) + place + 4] = value.to_bytes(4, "little")
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"a\.zip.* is damaged or cut off \(.* Copy it again"):
-        list(read_pairs([find_text_file(str(path), [])], DataConfig()))
+    with pytest.raises(DataError, match="is damaged or cut off"):
+        pairs_in(path)
 
 
 def test_members_whose_names_a_terminal_would_obey_are_passed_over(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("\x1b[2J.tsv", "go\tgeh\n")
-        archive.writestr(zipfile.ZipInfo("\0"), "go\tgeh\n")  # a name that ends where it begins
-        archive.writestr("a.tsv", "go\tgeh\n")
-    assert find_text_file(str(tmp_path / "a.zip"), []).member == "a.tsv"
+    names = "\x1b[2J.tsv", zipfile.ZipInfo("\0"), "a.tsv"  # the second ends where it begins
+    assert find_text_file(str(archive(tmp_path, *((name, "go\tgeh\n") for name in names))), []).member == "a.tsv"
 
 
 @pytest.mark.parametrize(

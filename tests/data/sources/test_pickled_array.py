@@ -56,21 +56,16 @@ def old_numpy(content: bytes) -> bytes:
     ids=["C", "big-endian", "Fortran", "strided", "one column", "scalar", "no rows", "empty strings", "controls"],
 )
 def test_every_layout_in_every_protocol(array: np.ndarray, protocol: int) -> None:
-    for content in (pickle.dumps(array, protocol), pickletools.optimize(pickle.dumps(array, protocol))):
+    frozen = array.copy(order="A")
+    frozen.setflags(write=False)  # protocol 5 then writes bytes instead of a bytearray
+    plain = pickle.dumps(array, protocol)
+    of_python_2 = pickle.dumps(frozen, protocol, fix_imports=False)
+    for content in (plain, pickletools.optimize(plain), pickle.dumps(frozen, protocol), of_python_2):
         for variant in (content, old_numpy(content)):
             result = read(variant)
             assert result.dtype == array.dtype.newbyteorder("=") and not result.flags.writeable
             assert result.shape == array.shape
             assert result.tolist() == array.tolist()
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_read_only_arrays_and_python_2_names(protocol: int) -> None:
-    array = PAIRS.copy()
-    array.setflags(write=False)  # protocol 5 then writes bytes instead of a bytearray
-    assert (read(pickle.dumps(array, protocol)) == PAIRS).all()
-    assert (read(pickle.dumps(array, protocol, fix_imports=False)) == PAIRS).all()
-    assert read(pickle.dumps(array[:0], protocol, fix_imports=False)).shape == (0, 2)
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -401,21 +396,13 @@ def test_flipped_bits(data: st.DataObject, protocol: int) -> None:
     ("content", "message"),
     [
         (b"Hello there.", "is not a pickle"),
-        ("Go.\tGeh.\nGrüß Gott\tHello\n".encode(), "looks like text.*tsv or .txt"),
-        ("Go.\tGeh.\n".encode("utf-16"), "is not a pickle"),
         (bytes(100), "is not a pickle"),
         (b"PK\x03\x04\x14", "is a zip archive.*Unpack"),
         (b"\x93NUMPY\x01\x00", r"is a file of numpy.save.*Save the pairs with pickle.dump"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "is a Git LFS pointer"),
-        (pickle.dumps({"a": 1}), "holds a dict"),
-        (pickle.dumps([["a", "b"]], 0), "holds a list"),
         (pickle.dumps({"a"}), "holds a set"),
-        (pickle.dumps(1.5), "holds a float"),
-        (pickle.dumps(("a", "b")), "holds a value of type tuple"),
         (pickle.dumps(None), "holds a value of type NoneType"),
-        (pickle.dumps(Reduced(subprocess.Popen, ("true",))), "load subprocess.Popen, which could run code; nothing"),
         (b"\x80\x04" + string("pandas") + string("DataFrame") + b"\x93)\x81.", "load pandas.DataFrame"),
-        (pickle.dumps(object_array("a"), 0), r"an array of Python objects \(dtype 'O8'\)"),
         (pickle.dumps(np.array([[b"a", b"b"]])), "an array of dtype 'S1' instead of strings"),
         (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R.", "Python 2"),
     ],
@@ -427,27 +414,11 @@ def test_what_is_no_corpus_is_named(content: bytes, message: str) -> None:
 
 
 def test_places_without_a_file(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="There is no file"):
-        read_string_array(tmp_path / "absent.pkl")
-    with pytest.raises(DataError, match="is not a regular file"):
-        read_string_array(tmp_path)
     os.mkfifo(tmp_path / "pipe.pkl")
-    with pytest.raises(DataError, match="is not a regular file"):
-        read_string_array(tmp_path / "pipe.pkl")
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="cannot be read: Not a directory"):
-        read_string_array(tmp_path / "file" / "corpus.pkl")
-
-
-def test_a_file_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "corpus.pkl"
-    path.write_bytes(ARRAY)
-    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY))
-    assert read_string_array(path).shape == PAIRS.shape
-    monkeypatch.setattr(safe_pickle, "MAX_BYTES", len(ARRAY) - 1)
-    for content in (None, ARRAY):  # packed or not
-        with pytest.raises(DataError, match=r"has (more than )?\d+ bytes\. A pickled corpus has at most \d+"):
-            read_string_array(path, content)
+    for name in ("absent.pkl", ".", "pipe.pkl", "file/corpus.pkl"):
+        with pytest.raises(NotFoundError if name == "absent.pkl" else DataError):
+            read_string_array(tmp_path / name)
 
 
 def test_no_frame_hides_what_follows_it() -> None:

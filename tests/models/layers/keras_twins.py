@@ -1,4 +1,6 @@
-"""Keras layers with the weights of ours, to compare with."""
+"""Random numbers for layers, and Keras layers with the weights of ours, to compare with."""
+
+import numpy as np
 
 from nmt.models.layers.attention import MultiHeadAttention
 from nmt.runtime import keras, tf
@@ -14,3 +16,8 @@ def copy_attention(ours: MultiHeadAttention, theirs: keras.layers.MultiHeadAtten
     ):
         other.kernel.assign(tf.reshape(own.kernel, other.kernel.shape))
         other.bias.assign(tf.reshape(own.bias, other.bias.shape))
+
+
+def normal(seed: int, *shape: int) -> tf.Tensor:
+    """Return standard normal numbers, the same for the same seed."""
+    return tf.constant(np.random.default_rng(seed).standard_normal(shape), tf.float32)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keras_twins import normal
 
 from nmt.models.layers.ops import (
     add_bias,
@@ -20,11 +21,6 @@ from nmt.runtime import keras, tf
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 SIZES = st.integers(1, 6)
-
-
-def normal(seed: int, *shape: int) -> tf.Tensor:
-    """Return standard normal numbers, the same for the same seed."""
-    return tf.constant(np.random.default_rng(seed).standard_normal(shape), tf.float32)
 
 
 def with_gradients(function: Callable[..., tf.Tensor], *inputs: tf.Tensor) -> list[tf.Tensor]:

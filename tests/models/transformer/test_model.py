@@ -1,5 +1,6 @@
 """The contract of encode, decode and cache in every variant of the model, its parameters and its summary."""
 
+import contextlib
 import functools
 import math
 import re
@@ -13,14 +14,12 @@ import pytest
 from pytest import MonkeyPatch
 
 from nmt import runtime
-from nmt.config.loading import find_config, load_config
 from nmt.config.model import TransformerConfig
-from nmt.errors import ConfigError
 from nmt.models.build import build_model, weight_shapes
 from nmt.models.layers.basic import Dropout, LayerNormalization
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
-from nmt.models.registry import ARCHITECTURES, Architecture, count_weights
+from nmt.models.registry import Architecture, count_weights
 from nmt.models.transformer.cache import TransformerState
 from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
 from nmt.models.weights import weight_name, weights_of
@@ -101,26 +100,7 @@ def take_step(
 # --- shapes
 
 
-def test_shapes_follow_the_letters_of_the_docstrings(model: Transformer) -> None:
-    heads, size = model.config.heads, model.config.size_per_head
-    memory = model.encode(SOURCE)
-    assert len(memory.layers) == model.config.decoder_layers
-    assert all(part.shape == (B, heads, S, size) for layer in memory.layers for part in layer)
-    assert (memory.mask.shape, memory.mask.dtype) == ((B, 1, 1, S), tf.bool)
-    assert decode(model, TARGET, memory).shape == model(SOURCE, TARGET).shape == (B, T, VOCABULARY)
-    beams = 2
-    empty = model.initial_state(memory, beams)
-    logits, cache = take_step(model, TARGET[:, :beams], memory, empty)
-    assert logits.shape == (B, beams, VOCABULARY)
-    for one, length in ((empty, 0), (cache, 1)):
-        assert len(one.layers) == model.config.decoder_layers
-        assert all(part.shape == (B, heads, length * beams, size) for layer in one.layers for part in layer)
-        assert (one.visible.shape, one.visible.dtype) == ((B, beams, length * beams), tf.bool)
-        assert (one.length.numpy(), one.length.dtype, one.length.shape) == (length, tf.int32, ())
-
-
 def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Transformer) -> None:
-    np.testing.assert_array_equal(model(SOURCE, TARGET), model(SOURCE, TARGET))
     memory = model.encode(SOURCE)
     seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1], [2**32 - 1, 10**9])]
     encoded = [memory.layers[0].keys, *(model.encode(SOURCE, dropout_seed=seed).layers[0].keys for seed in seeds)]
@@ -130,19 +110,20 @@ def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Tr
     np.testing.assert_array_equal(model.encode(SOURCE, dropout_seed=seeds[-1]).layers[0].keys, encoded[-1])
 
 
-def test_dropout_acts_on_the_embeddings_of_both_sides() -> None:
+def test_each_kind_of_dropout_acts_on_its_sides_in_training_alone() -> None:
     model = built(small(**SHALLOW, dropout=0.5, attention_dropout=0.25, feed_forward_dropout=0.125))
     dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, Dropout)}
     assert Counter(dropouts.values()) == {0.5: 2 + 2 + 3, 0.25: 1 + 2, 0.125: 1 + 1}
     memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
     assert len({part.number for part in dropouts}) == len(dropouts)  # no two draw the same
-    for only in (None, model.source_dropout, model.target_dropout):
+    of_rate = {rate: [part for part in dropouts if dropouts[part] == rate] for rate in (0.25, 0.125)}
+    for only in ([], [model.source_dropout], [model.target_dropout], *of_rate.values()):
         for part, rate in dropouts.items():
-            part.rate = rate if part is only else 0
+            part.rate = rate if part in only else 0
         encoded = [model.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
         decoded = [decode(model, TARGET, memory, dropout_seed=given) for given in (seed, None)]
-        assert np.allclose(*encoded, **CLOSE) == (only is not model.source_dropout)
-        assert np.allclose(*decoded, **CLOSE) == (only is not model.target_dropout)
+        assert np.allclose(*encoded, **CLOSE) == (only in ([], [model.target_dropout]))
+        assert np.allclose(*decoded, **CLOSE) == (only in ([], [model.source_dropout]))
 
 
 # --- the cache
@@ -221,13 +202,6 @@ def test_weights_are_made_without_a_call_that_would_make_more(name: str) -> None
     assert len({*made}) == len(made), "every weight has a name of its own"
     model(SOURCE, TARGET)
     assert [weight.path for weight in model.weights] == made
-
-
-def test_a_model_for_trained_weights_starts_from_zeros_in_the_precision_it_computes_in() -> None:
-    for precision in ("float32", "bfloat16"):
-        model = build_model(small(), VOCABULARY, VOCABULARY, precision, trained=True)
-        assert {weight.dtype for weight in model.weights} == {precision}
-        assert not any(np.any(weight.numpy()) for weight in model.weights if weight.name != "gamma")
 
 
 # --- who sees what
@@ -319,32 +293,7 @@ def test_dropout_of_nothing_costs_no_operation() -> None:
     assert len(seeded.get_operations()) == len(plain.get_operations()) + 1
 
 
-@pytest.mark.parametrize("key", ["attention_dropout", "feed_forward_dropout"])
-def test_each_kind_of_dropout_acts_on_both_sides_in_training_alone(key: str) -> None:
-    without, model = pair(key, 0.0, 0.5, dropout=0.0)
-    np.testing.assert_array_equal(model(SOURCE, TARGET), without(SOURCE, TARGET))
-    memory, seed = model.encode(SOURCE), tf.constant([1, 1], tf.int64)
-    for one, changed in ((without, False), (model, True)):
-        encoded = [one.encode(SOURCE, dropout_seed=given).layers[0].keys for given in (seed, None)]
-        decoded = [decode(one, TARGET, memory, dropout_seed=given) for given in (seed, None)]
-        assert np.allclose(*encoded, **CLOSE) == np.allclose(*decoded, **CLOSE) == (not changed)
-
-
 # --- variants of the model
-
-
-def pair(key: str, one: Any, other: Any, **changes: Any) -> tuple[Transformer, Transformer]:
-    """Return two models that differ in one key of their configuration, with the same weights if they have as many."""
-    first, second = (randomise(built(small(**SHALLOW, **changes, **{key: value}))) for value in (one, other))
-    return first, second
-
-
-def test_a_shared_decoder_norm_is_one_for_both_attention_blocks() -> None:
-    shared, separate = pair("share_decoder_norm", True, False)
-    for layer in shared.decoder_layers:
-        assert layer.self_attention_connection.norm is layer.cross_attention_connection.norm
-        assert layer.feed_forward_connection.norm is not layer.self_attention_connection.norm
-    assert shared.count_params() == separate.count_params() - 2 * SMALL["d_model"]
 
 
 def test_sinusoidal_words_have_no_weights_and_the_base_of_positions() -> None:
@@ -358,7 +307,8 @@ def test_sinusoidal_words_have_no_weights_and_the_base_of_positions() -> None:
 
 
 def test_scaled_embeddings_are_unscaled_ones_with_larger_matrices() -> None:
-    scaled, plain = pair("scale_embeddings", True, False, tie_embeddings="none")
+    config = small(**SHALLOW, tie_embeddings="none")
+    scaled, plain = (randomise(built(config.model_copy(update={"scale_embeddings": on}))) for on in (True, False))
     assert not np.allclose(scaled(SOURCE, TARGET), plain(SOURCE, TARGET), atol=1e-3)
     for embedding in (plain.source_embedding, plain.target_embedding):
         embedding.matrix.assign(embedding.matrix * 8**0.5)
@@ -440,24 +390,6 @@ def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
 # --- building
 
 
-def parameters(config: TransformerConfig, source: int, target: int) -> int:
-    """Count a model's parameters from the equations of the paper."""
-    d, f, projected = config.d_model, config.d_ff, config.heads * config.size_per_head
-    attention = 3 * (d * projected + projected) + projected * d + d
-    feed_forward = d * f + f + f * d + d
-    norm = 2 * d
-    encoder_norms = (1 + config.encoder_feed_forward) * config.encoder_norm
-    layers = config.encoder_layers * (attention + feed_forward * config.encoder_feed_forward + encoder_norms * norm)
-    decoder_norms = 2 if config.share_decoder_norm else 3
-    layers += config.decoder_layers * (2 * attention + feed_forward + decoder_norms * norm)
-    last_norms = (1 + config.encoder_norm) * norm if config.norm == "pre" else 0
-    embeddings = 0 if config.word_embedding == "sinusoidal" else (source + target) * d
-    embeddings -= source * d if config.tie_embeddings == "all" else 0
-    output = d * target + target if config.tie_embeddings == "none" else 0
-    positions = 2 * config.max_positions * d if config.positions == "learned" else 0
-    return layers + last_norms + embeddings + output + positions
-
-
 UNTIED = {"tie_embeddings": "none"}
 CONFIGS: list[dict[str, Any]] = [
     {"norm": "post", "positions": "sinusoidal", "tie_embeddings": "output"},
@@ -472,14 +404,14 @@ CONFIGS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changes", CONFIGS, ids=str)
-def test_parameters_are_those_of_the_equations_and_of_the_account(changes: dict[str, Any]) -> None:
+def test_parameters_are_those_of_the_account(changes: dict[str, Any]) -> None:
     config, target = small(**changes), 1234
     source = target if config.tie_embeddings == "all" else 57
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = build_model(config, source, target)
     counted = count_weights(config, {"source": source, "target": target})
-    assert counted == model.count_params() == parameters(config, source, target)
+    assert counted == model.count_params()
     shapes = weight_shapes(config, source, target)
     assert shapes == {weight_name(weight): list(weight.shape) for weight in model.weights}
 
@@ -553,26 +485,17 @@ def test_bfloat16_keeps_float32_weights_and_nearly_the_logits(name: str) -> None
         np.testing.assert_allclose(tf.cast(logits[:, 0], tf.float32)[real], expected[:, place][real], **near)
 
 
-def test_building_leaves_the_precision_of_other_layers_alone(monkeypatch: MonkeyPatch) -> None:
-    build_model(small(**SHALLOW), VOCABULARY, VOCABULARY, "bfloat16")
-    assert keras.layers.Dense(1).compute_dtype == "float32"
-
+@pytest.mark.parametrize("fails", [False, True])
+def test_building_leaves_the_precision_of_other_layers_alone(monkeypatch: MonkeyPatch, fails: bool) -> None:
     def failing(*arguments: Any) -> Transformer:
         assert keras.layers.Dense(1).compute_dtype == "bfloat16"
         raise MemoryError
 
-    monkeypatch.setattr(Architecture, "load_model", lambda self: failing)
-    assert "transformer" in ARCHITECTURES
-    with pytest.raises(MemoryError):
+    if fails:
+        monkeypatch.setattr(Architecture, "load_model", lambda self: failing)
+    with pytest.raises(MemoryError) if fails else contextlib.nullcontext():
         build_model(small(**SHALLOW), VOCABULARY, VOCABULARY, "bfloat16")
     assert keras.layers.Dense(1).compute_dtype == "float32"
-
-
-def test_embeddings_of_two_vocabularies_cannot_be_tied() -> None:
-    with pytest.raises(ConfigError, match=r"1,200 ids .* 9 on the target side; model\.tie_embeddings: all needs one"):
-        build_model(small(tie_embeddings="all"), 1200, 9)
-    with pytest.raises(ValueError, match="two vocabularies"):
-        Transformer(small(tie_embeddings="all"), 1200, 9)
 
 
 def test_every_weight_has_a_gradient(model: Transformer) -> None:
@@ -590,6 +513,7 @@ def test_a_trained_model_computes_in_half_the_precision_what_it_does_in_float32(
     config = small()
     exact = randomise(build_model(config, 29, 11))
     rounded = build_model(config, 29, 11, precision, trained=True)
+    assert not any(np.any(weight.numpy()) for weight in rounded.weights if weight.name != "gamma")
     rounded.set_weights(exact.get_weights())
     assert {weight.dtype for weight in rounded.weights} == {precision}
     logits = rounded(SOURCE, TARGET)

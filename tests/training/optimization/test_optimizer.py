@@ -50,38 +50,24 @@ def take_keras_step(optimizer: keras.optimizers.Optimizer, problem: Problem, ste
 SETTINGS = [TrainingConfig(), TrainingConfig(adam_beta_1=0.8, adam_beta_2=0.999, adam_epsilon=0.1)]
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.3])
 @pytest.mark.parametrize("config", SETTINGS, ids=["default", "large epsilon"])
-def test_adam_equals_that_of_keras(config: TrainingConfig) -> None:
+def test_adam_equals_that_of_keras_whose_decay_leaves_vectors_alone(config: TrainingConfig, decay: float) -> None:
     ours, theirs = Problem(), Problem()
     assert isinstance(ours.gradients()[0], tf.IndexedSlices)
-    adam = Adam(ours.variables, config)
-    keras_adam = keras.optimizers.Adam(
-        beta_1=config.adam_beta_1, beta_2=config.adam_beta_2, epsilon=config.adam_epsilon
+    adam = Adam(ours.variables, config.model_copy(update={"weight_decay": decay}))
+    keras_adam = keras.optimizers.AdamW(
+        weight_decay=decay, beta_1=config.adam_beta_1, beta_2=config.adam_beta_2, epsilon=config.adam_epsilon
     )
+    keras_adam.exclude_from_weight_decay(var_list=[theirs.bias])
     for step in range(20):
         train(ours, adam, range(step, step + 1))
         take_keras_step(keras_adam, theirs, step)
         for one, other in zip(ours.values(), theirs.values(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
     assert adam.steps.numpy() == 20
-
-
-def test_weight_decay_is_that_of_keras_on_matrices_and_leaves_vectors_alone() -> None:
-    ours, theirs = Problem(), Problem()
-    adam = Adam(ours.variables, TrainingConfig(weight_decay=0.3))
-    keras_adam = keras.optimizers.AdamW(weight_decay=0.3, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
-    keras_adam.exclude_from_weight_decay(var_list=[theirs.bias])
-    plain, without = Problem(), TrainingConfig()
-    plain_adam = Adam(plain.variables, without)
-    for step in range(20):
-        train(ours, adam, range(step, step + 1))
-        take_keras_step(keras_adam, theirs, step)
-        for one, other in zip(ours.values(), theirs.values(), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-    train(plain, plain_adam, range(20))
-    assert np.abs(ours.kernel - plain.kernel).max() > 0.01
     untouched = 2  # a row of the embedding that no gradient reaches decays too
-    decayed = np.prod([1 - 0.3 * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
+    decayed = np.prod([1 - decay * rate(step) for step in range(20)]) * Problem().values()[0][untouched]
     np.testing.assert_allclose(ours.values()[0][untouched], decayed, rtol=1e-5)
 
 
@@ -102,14 +88,6 @@ def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
             assert not np.allclose(average, variable, atol=1e-4)
 
 
-def test_rows_that_no_gradient_reaches_stay_as_they_are() -> None:
-    problem = Problem()
-    before = problem.values()[0]
-    train(problem, Adam(problem.variables, SETTINGS[0]), range(3))
-    after = problem.values()[0]
-    np.testing.assert_array_equal((before == after).all(axis=1), [False, False, True, False, True, False])
-
-
 def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_steps() -> None:
     problem = Problem()
     adam = Adam(problem.variables, SETTINGS[0])
@@ -128,24 +106,12 @@ def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_step
         assert not np.array_equal(array, adam.state()[name])
 
 
-def test_restore_refuses_a_state_with_other_shapes_or_a_hole() -> None:
+@pytest.mark.parametrize(
+    ("changes", "own"), [({"square_1": np.zeros((5, 3))}, 3), ({"steps": None}, 3), ({"mean_2": None}, 3), ({}, 2)]
+)
+def test_restore_refuses_a_state_with_other_shapes_or_a_hole_or_of_another_model(changes: dict, own: int) -> None:
     problem = Problem()
-    state = Adam(problem.variables, SETTINGS[0]).state()
-    for changes, error in (({"square_1": np.zeros((5, 3), np.float32)}, ValueError), ({"steps": None}, KeyError)):
-        changed = {name: array for name, array in (state | changes).items() if array is not None}
-        with pytest.raises(error, match=r"shape|steps"):
-            Adam(problem.variables, SETTINGS[0]).restore(changed)
-
-
-@pytest.mark.parametrize(("stored", "own"), [(2, 3), (3, 2)], ids=["fewer", "more"])
-def test_restore_refuses_the_state_of_a_model_with_fewer_or_more_variables(stored: int, own: int) -> None:
-    problem = Problem()
-    state = Adam(problem.variables[:stored], SETTINGS[0]).state()
-    with pytest.raises(ValueError, match=rf"of {stored} variables, the model has {own}"):
+    changed = Adam(problem.variables, SETTINGS[0]).state() | changes
+    state = {name: array for name, array in changed.items() if array is not None}
+    with pytest.raises((ValueError, KeyError)):
         Adam(problem.variables[:own], SETTINGS[0]).restore(state)
-
-
-def test_a_gradient_too_few_is_refused() -> None:
-    problem = Problem()
-    with pytest.raises(ValueError, match="zip"):
-        Adam(problem.variables, SETTINGS[0]).apply(problem.gradients()[:2], tf.constant(0.1))
