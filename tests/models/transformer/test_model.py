@@ -14,6 +14,7 @@ import pytest
 from pytest import MonkeyPatch
 
 from nmt import runtime
+from nmt.config.loading import find_config, load_config
 from nmt.config.model import TransformerConfig
 from nmt.models.build import build_model, weight_shapes
 from nmt.models.layers.basic import Dropout, LayerNormalization
