@@ -154,7 +154,7 @@ def train(
             session.begin()
             observers = list(listeners)
             if recorded:
-                from nmt.tracking.tensorboard import TensorBoard
+                from nmt.training.tensorboard import TensorBoard
 
                 observers.append(TensorBoard(session.run, warnings.warn))
             session.trainer.train(observers)

@@ -26,14 +26,13 @@ WINGS: dict[str, str] = {
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors config runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
-    "tracking": "errors config runs runtime training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage config runtime models runs data decoding evaluation training plotting",
-    "api": "errors extras config runs data decoding evaluation training recipes tracking",
+    "api": "errors extras config runs data decoding evaluation training recipes",
     "benchmark": "storage config runtime tokenizers models runs data decoding training api",
     "serving": "errors storage config tokenizers data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "recipes plotting tracking benchmark export reporting api serving",
+    "recipes plotting benchmark export reporting api serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -43,7 +42,6 @@ WITH_TENSORFLOW = (
     "cluster.group",
     "cluster.hosts",
     "models",
-    "data.batching",
     "decoding.beam",
     "decoding.tensorflow_engine",
     "decoding.sampling",
@@ -51,7 +49,6 @@ WITH_TENSORFLOW = (
     "evaluation.validation_decoder",
     "training",
     "recipes.budget",
-    "tracking",
     "benchmark",
     "export.export",
     "export.model_card",

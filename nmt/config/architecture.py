@@ -1,6 +1,6 @@
 """What the model sections of all architectures have in common.
 
-``nmt.config.model`` puts the section of each architecture into ``MODEL_CONFIGS``.
+``nmt.config.schema`` puts the section of each architecture into ``MODEL_CONFIGS``.
 """
 
 from typing import Any, NamedTuple, Self

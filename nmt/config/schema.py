@@ -6,12 +6,26 @@ import yaml
 from pydantic import SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, LengthLimits, ModelConfig
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import ModelConfig, TransformerConfig
+from nmt.config.loading import Dumper
 from nmt.config.record import Section
+from nmt.config.recurrent import RecurrentConfig
 from nmt.config.training import TrainingConfig
-from nmt.config.yaml_io import Dumper
+from nmt.config.transformer import TransformerConfig
+
+MODEL_CONFIGS |= {"transformer": TransformerConfig, "recurrent": RecurrentConfig}
+"""Section of each architecture by its name; ``nmt.models.registry`` has the models."""
+
+__all__ = [
+    "DEFAULT_ARCHITECTURE",
+    "MODEL_CONFIGS",
+    "LengthLimits",
+    "ModelConfig",
+    "RecurrentConfig",
+    "TransformerConfig",
+]
 
 
 class Config(Section):

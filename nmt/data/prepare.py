@@ -11,9 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import Corpus, Findings, PairLocator, Progress, Sources, read_corpus, resolve_auto
+from nmt.data.cleaning import (
+    SAMPLE_BYTES,
+    SAMPLE_PAIRS,
+    Corpus,
+    Findings,
+    PairLocator,
+    Progress,
+    Sources,
+    count_translations,
+    find_foreign_sides,
+    read_corpus,
+    resolve_auto,
+)
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
-from nmt.data.diagnostics import SAMPLE_BYTES, SAMPLE_PAIRS, count_translations, find_foreign_sides
 from nmt.data.encoding import WrittenSplit, open_encoder, write_split
 from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (

@@ -12,8 +12,7 @@ from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
-from nmt.storage.format_number import check_format
-from nmt.storage.json_file import read_json
+from nmt.storage.json_file import check_format, read_json
 from nmt.storage.names import did_you_mean
 
 BACKENDS = ("tensorflow", "ctranslate2")

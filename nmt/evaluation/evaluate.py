@@ -10,7 +10,6 @@ from typing import Any
 
 from nmt.decoding.exported import CTRANSLATE2, check_backend
 from nmt.errors import NmtError
-from nmt.evaluation.by_length import score_by_length
 from nmt.evaluation.overlap import TrainingOverlap, compare_with_training
 from nmt.evaluation.progress import EvaluationProgress
 from nmt.evaluation.result import (
@@ -28,6 +27,7 @@ from nmt.evaluation.scoring import (
     Scores,
     check_bootstrap_memory,
     check_metrics,
+    score_by_length,
     score_subset,
     score_systems,
     sentence_scores,

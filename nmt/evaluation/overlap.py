@@ -15,7 +15,7 @@ from nmt.data.token_arrays import Sequences
 from nmt.errors import NmtError
 from nmt.evaluation.test_set import SCORE_FILES
 from nmt.runs.directory import Run
-from nmt.runs.lineage import lineage
+from nmt.runs.overview import lineage
 from nmt.tokenizers.base import UNK
 
 CHUNK_SENTENCES = 100_000  # training sentences in memory at a time

@@ -12,9 +12,8 @@ from pydantic import Field
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.record import Record
-from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.overlap import TrainingOverlap
-from nmt.evaluation.scoring import Scores
+from nmt.evaluation.scoring import LengthBucket, Scores
 
 
 class Example(Record):

@@ -3,9 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
-from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.result import EvaluationRecord, Example, System
-from nmt.evaluation.scoring import Score, Scores
+from nmt.evaluation.scoring import LengthBucket, Score, Scores
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"

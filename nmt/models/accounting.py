@@ -6,7 +6,7 @@ do not.
 
 from typing import NamedTuple, Self
 
-from nmt.config.model import RecurrentConfig, TransformerConfig
+from nmt.config.schema import RecurrentConfig, TransformerConfig
 
 GATES = {"lstm": 4, "gru": 3, "simple": 1}
 STATES = {"lstm": 2, "gru": 1, "simple": 1}

@@ -4,7 +4,7 @@ Training calls ``teacher_forcing`` and ``output_projection``. Search calls ``enc
 ``initial_state``, then ``step`` once a token. What the encoder computes is shared by all K beams of a sentence; the
 decoder's own state goes in and comes out of each step, never changed in place, and fits ``tf.while_loop``.
 
-An architecture also has a section of the configuration (``nmt.config.model``), which knows without TensorFlow what it
+An architecture also has a section of the configuration (``nmt.config.schema``), which knows without TensorFlow what it
 reads (bos, lengths), and a count of its weights and multiplications (``nmt.models.accounting``).
 
 Shapes: B batch, S source length, T target length, K beams, D width of decoder states, V target vocabulary, N real
@@ -14,7 +14,7 @@ target tokens or live beams.
 import abc
 from typing import Any, NamedTuple, Protocol, Self
 
-from nmt.config.model import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.models.layers.ops import Projection
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf

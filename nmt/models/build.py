@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from nmt.config.model import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.config.training import Precision
 from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel

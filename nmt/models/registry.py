@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.model import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.models.accounting import Count, Flops, recurrent, transformer
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from nmt.plotting.style import (
     run_title,
 )
 from nmt.runs.directory import Run
-from nmt.runs.epoch_ranges import in_ranges
-from nmt.runs.metrics import EpochMetrics, best_of
+from nmt.runs.metrics import EpochMetrics, best_of, in_ranges
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
 RING: dict[str, Any] = {

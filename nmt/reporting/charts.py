@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from nmt.errors import NotFoundError
-from nmt.evaluation.by_length import LengthBucket
+from nmt.evaluation.scoring import LengthBucket
 from nmt.plotting.attention import Panel, Tokens, draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from nmt.data.manifest import read_manifest
 from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
-from nmt.runs.lineage import lineage
 from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
+from nmt.runs.overview import lineage
 from nmt.training.checkpoints import newest_environment
 
 

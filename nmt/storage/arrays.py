@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from nmt.errors import DataError, NotFoundError
-from nmt.storage.format_number import check_format
+from nmt.storage.json_file import check_format
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -9,10 +9,9 @@ from typing import TextIO
 from tqdm import tqdm
 
 from nmt.errors import printable
-from nmt.runs.epoch_ranges import in_ranges
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, Sample, Validation
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, Sample, Validation, in_ranges
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
-from nmt.training.optimization.accumulators import Sums
+from nmt.training.optimization.gradient_sums import Sums
 
 REFRESH_SECONDS = 0.5
 READINGS = 20

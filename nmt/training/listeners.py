@@ -12,7 +12,7 @@ from nmt.runs.metrics import (
     StepMetrics,
     StepValidation,
 )
-from nmt.training.optimization.accumulators import Sums
+from nmt.training.optimization.gradient_sums import Sums
 
 
 class StepEvent(NamedTuple):

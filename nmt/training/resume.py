@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from nmt import runtime
-from nmt.config.model import ModelConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.errors import ConfigError, ConflictError

@@ -14,7 +14,7 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
 from nmt.training.checkpoints import Checkpoint, LoopState
 from nmt.training.input_pipeline import Batch
-from nmt.training.optimization.accumulators import Sums, Totals
+from nmt.training.optimization.gradient_sums import Sums, Totals
 from nmt.training.optimization.muon import Muon
 from nmt.training.optimization.optimizer import Adam
 from nmt.training.optimization.step import TrainStep

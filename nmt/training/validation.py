@@ -8,7 +8,6 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.batch_plan import plan_epoch
-from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Split
 from nmt.models.base import Seq2SeqModel
 from nmt.models.weights import swapped_weights
@@ -16,8 +15,8 @@ from nmt.runs.metrics import DecodedValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.divergence import DivergedError, shortage_in_words
-from nmt.training.input_pipeline import Batch
-from nmt.training.optimization.accumulators import Sums, Totals, stacked
+from nmt.training.input_pipeline import Batch, batch_dataset
+from nmt.training.optimization.gradient_sums import Sums, Totals, stacked
 from nmt.training.optimization.losses import cross_entropy
 from nmt.training.optimization.step import BATCH
 

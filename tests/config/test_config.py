@@ -18,8 +18,7 @@ from nmt.config import loading as config_module
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import find_config, load_config, read_overrides
-from nmt.config.model import MODEL_CONFIGS, TransformerConfig
-from nmt.config.schema import Config
+from nmt.config.schema import MODEL_CONFIGS, Config, TransformerConfig
 from nmt.config.training import TrainingConfig
 from nmt.errors import ConfigError, DataError
 

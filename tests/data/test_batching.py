@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nmt.data.batching import batch_dataset
 from nmt.data.token_arrays import Sequences, Split
+from nmt.training.input_pipeline import batch_dataset
 
 PAD, BOS, EOS = 0, 2, 3
 

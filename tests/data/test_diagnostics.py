@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.cleaning import text_hash
+from nmt.data.cleaning import count_translations, find_foreign_sides, text_hash
 from nmt.data.demo import CORPUS
-from nmt.data.diagnostics import count_translations, find_foreign_sides
 from nmt.data.sources.formats import Pair
 
 CLEAN = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:2000]]

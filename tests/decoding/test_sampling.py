@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt import runtime
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.decoding.sampling import step_search
 from nmt.decoding.search import SearchLimits, SpecialIds
 from nmt.decoding.tensorflow_engine import ModelSearch

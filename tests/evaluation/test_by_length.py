@@ -8,7 +8,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.evaluation.by_length import (
+from nmt.evaluation.scoring import (
     FEWEST_SENTENCES,
     PERCENTILES,
     length_buckets,

@@ -13,8 +13,7 @@ import pytest
 from conftest import run_nmt, small_pairs
 
 import nmt
-from nmt.config.model import MODEL_CONFIGS, ModelConfig
-from nmt.config.schema import Config
+from nmt.config.schema import MODEL_CONFIGS, Config, ModelConfig
 from nmt.data.synthetic import generate_split
 from nmt.errors import ConfigError, NotFoundError
 from nmt.models import registry

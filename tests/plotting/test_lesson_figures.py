@@ -10,8 +10,7 @@ from appearance import problems
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from nmt.config.model import TransformerConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, TransformerConfig
 from nmt.errors import DataError, NmtError
 from nmt.models.build import build_model
 from nmt.models.layers.attention import causal_mask, padding_mask

@@ -10,10 +10,9 @@ import numpy as np
 from conftest import ROOT
 
 from nmt.config.schema import Config
-from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
-from nmt.evaluation.scoring import Score, Scores
+from nmt.evaluation.scoring import LengthBucket, Score, Scores
 from nmt.reporting.attention import AttentionMap
 from nmt.reporting.charts import attention_figure
 from nmt.runs.directory import Run, create_run

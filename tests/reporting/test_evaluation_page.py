@@ -4,7 +4,6 @@ import re
 
 from report_runs import Page
 
-from nmt.evaluation.by_length import LengthBucket
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import (
     Evaluation,
@@ -14,7 +13,7 @@ from nmt.evaluation.result import (
     System,
     pick_examples,
 )
-from nmt.evaluation.scoring import score_subset, score_systems, sentence_scores
+from nmt.evaluation.scoring import LengthBucket, score_subset, score_systems, sentence_scores
 from nmt.evaluation.text import terminal_report
 from nmt.reporting.page import evaluation_page
 

@@ -26,8 +26,8 @@ from nmt.runs.metrics import (
     StepMetrics,
     StepValidation,
 )
-from nmt.tracking.tensorboard import Series, TensorBoard, hyperparameters, samples_as_markdown
 from nmt.training.listeners import StepEvent, ValidationEvent
+from nmt.training.tensorboard import Series, TensorBoard, hyperparameters, samples_as_markdown
 
 SAMPLE = Sample(source="im wet", reference="ich bin nass", translation="ich bin *nass* | <b>")
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from nmt import runtime
-from nmt.config.model import TransformerConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, TransformerConfig
 from nmt.config.training import TrainingConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models.build import build_model

@@ -9,7 +9,7 @@ import pytest
 from nmt.runs.metrics import EpochMetrics, Sample, StepValidation
 from nmt.training.console import Console
 from nmt.training.listeners import StepEvent, ValidationEvent
-from nmt.training.optimization.accumulators import Sums
+from nmt.training.optimization.gradient_sums import Sums
 
 METRICS = EpochMetrics(
     epoch=1, step=4, train_loss=2.5, train_accuracy=0.4, validation_loss=2.0, validation_accuracy=0.5,

@@ -14,9 +14,7 @@ from nmt.data.token_arrays import Sequences, Split
 from nmt.models.build import build_model
 from nmt.models.weights import weights_of
 from nmt.tokenizers.base import BOS, EOS, PAD
-from nmt.training.initial_weights import cooccurrence
-from nmt.training.initial_weights.cooccurrence import cooccurrence_vectors
-from nmt.training.initial_weights.setting import set_word_vectors
+from nmt.training.initial_weights import cooccurrence, cooccurrence_vectors, set_word_vectors
 
 
 def split_of(pairs: list[tuple[list[int], list[int]]], vocabulary: int) -> Split:

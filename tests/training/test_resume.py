@@ -23,7 +23,7 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, checksum
 from nmt.training.estimate import estimate
 from nmt.training.interrupts import StopRequested
-from nmt.training.optimization.loss_scale import LossScale
+from nmt.training.optimization.nonfinite import LossScale
 from nmt.training.resume import start_run
 from nmt.training.trainer import Trainer
 
@@ -71,7 +71,7 @@ def remove_the_other(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
 
 def forbid_vectors(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:
     """Another machine may compute other last bits."""
-    patch.setattr("nmt.training.initial_weights.setting.cooccurrence_vectors", lambda *_: pytest.fail("again"))
+    patch.setattr("nmt.training.initial_weights.cooccurrence_vectors", lambda *_: pytest.fail("again"))
 
 
 @pytest.fixture

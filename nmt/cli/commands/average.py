@@ -24,7 +24,7 @@ def average(
     from nmt.data.dataset import dataset_of_run
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
-    from nmt.runs.epoch_ranges import last_epochs, parse_epochs
+    from nmt.runs.metrics import last_epochs, parse_epochs
     from nmt.storage.file_lock import locked
 
     if (last is None) == (epochs is None):

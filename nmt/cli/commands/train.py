@@ -181,7 +181,7 @@ def _say_aside(text: str) -> None:
 
 def _record_finished(run: "Run", say: Callable[[str], None]) -> None:
     """Record a run that is trained already."""
-    from nmt.tracking.tensorboard import TensorBoard
+    from nmt.training.tensorboard import TensorBoard
 
     listener = TensorBoard(run, _say_aside)
     listener.on_start()
@@ -249,7 +249,7 @@ def _listeners(session: "TrainingSession", console: "Console | None") -> "list[L
         return []
     if not session.config.training.tensorboard:
         return [console]
-    from nmt.tracking.tensorboard import TensorBoard
+    from nmt.training.tensorboard import TensorBoard
 
     return [console, TensorBoard(session.run, _say_aside)]
 

@@ -84,8 +84,7 @@ def _describe_run(name: str | None, *, as_json: bool) -> None:
 
 
 def _print_progress(run: "Run", config: "Config") -> None:
-    from nmt.runs.epoch_ranges import in_ranges
-    from nmt.runs.metrics import best_of, weights_id
+    from nmt.runs.metrics import best_of, in_ranges, weights_id
 
     typer.echo(f"Epochs trained: {len(run.epochs())} of {config.training.epochs}")
     best = best_of(run.validations(), config.training.best_by)

@@ -7,7 +7,7 @@ import typer
 
 from nmt.cli.options import RunOption
 from nmt.errors import NotFoundError
-from nmt.runs.epoch_ranges import in_ranges
+from nmt.runs.metrics import in_ranges
 
 
 def samples(run: RunOption = None) -> None:

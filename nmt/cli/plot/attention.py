@@ -110,7 +110,7 @@ def _numbers(name: str, value: str, count: int, run: str) -> list[int]:
     Raises:
         NotFoundError: for a value that is neither a number of one of them nor ``ALL``.
     """
-    from nmt.runs.epoch_ranges import in_ranges
+    from nmt.runs.metrics import in_ranges
 
     numbers = {str(number): [number] for number in range(1, count + 1)} | {ALL: [*range(1, count + 1)]}
     if value not in numbers:

@@ -9,13 +9,13 @@ n state width, E annotation width, N real tokens.
 import abc
 from typing import Any, NamedTuple
 
-from nmt.config.model import RecurrentConfig
+from nmt.config.schema import RecurrentConfig
 from nmt.models.layers.basic import Dropout, Layer
 from nmt.models.layers.ops import flat_rows, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import Cell, State, run_cell
-from nmt.models.recurrent.layout import TimeMajor, Words
+from nmt.models.recurrent.encoder import TimeMajor, Words
 from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
 from nmt.runtime import keras, tf
 

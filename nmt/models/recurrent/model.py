@@ -7,7 +7,7 @@ V vocabulary, K beams, N real tokens.
 import contextlib
 from typing import Any, NamedTuple
 
-from nmt.config.model import RecurrentConfig
+from nmt.config.schema import RecurrentConfig
 from nmt.models.base import Seq2SeqModel, StepOutput
 from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
 from nmt.models.layers.ops import Projection, sizes
@@ -15,8 +15,7 @@ from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Source
 from nmt.models.recurrent.cells import State, make_cell
 from nmt.models.recurrent.decoder import BahdanauDecoder, Decoder, Features, LuongDecoder, StepState
-from nmt.models.recurrent.encoder import Direction, RecurrentEncoder
-from nmt.models.recurrent.layout import Words
+from nmt.models.recurrent.encoder import Direction, RecurrentEncoder, Words
 from nmt.models.recurrent.scan import DirectOps
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD

@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.models.base import AttentionWeights, Blocks, Seq2SeqModel, StepOutput
-from nmt.models.layers.attention import KeysValues, MultiHeadAttention, causal_mask, padding_mask
+from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
     FeedForward,
@@ -27,10 +27,8 @@ from nmt.models.layers.basic import (
     small_values,
 )
 from nmt.models.layers.ops import Projection, sizes
-from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.layers.unpadding import BeamLayout, TokenLayout, Unpadding
-from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
-from nmt.models.transformer.cache import TransformerState
+from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, TransformerState
 from nmt.runtime import keras, tf
 
 

@@ -10,8 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from nmt.config.model import TransformerConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, TransformerConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.plotting.lesson.panels import MAX_SIMILAR, SIMILARITIES, Encoding, cosines, number, show_matrix

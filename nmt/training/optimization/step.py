@@ -12,12 +12,10 @@ from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
-from nmt.training.optimization.accumulators import Totals, stacked
-from nmt.training.optimization.gradient_sums import GradientSums
-from nmt.training.optimization.loss_scale import LossScale
+from nmt.training.optimization.gradient_sums import GradientSums, Totals, stacked
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.muon import Muon
-from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
+from nmt.training.optimization.nonfinite import LossScale, NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam, MovingAverage
 
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras_twins import copy_attention, normal
 
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
+from nmt.models.layers.attention import RotaryPositions
 from nmt.models.layers.basic import (
     Dropout,
     FeedForward,
@@ -19,7 +20,6 @@ from nmt.models.layers.basic import (
     WordDropout,
 )
 from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.models.layers.rotary import RotaryPositions
 from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
 from nmt.runtime import keras, tf
 

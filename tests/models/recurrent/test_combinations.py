@@ -9,14 +9,13 @@ import pytest
 from pydantic import ValidationError
 
 from nmt.config.decoding import DecodingConfig
-from nmt.config.model import RecurrentConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, RecurrentConfig
 from nmt.config.training import TrainingConfig
 from nmt.decoding.tensorflow_engine import IDS, ModelSearch
 from nmt.decoding.translation import SearchOptions
 from nmt.models.weights import weights_of
 from nmt.runtime import tf
-from nmt.training.optimization.accumulators import Sums
+from nmt.training.optimization.gradient_sums import Sums
 from nmt.training.state import TrainState
 
 AXES = [["cell", "reset_after"], ["bidirectional", "reverse_source"], ["first_state"], ["attention"],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_recurrent_model import VARIANTS
 
-from nmt.config.model import RecurrentConfig
+from nmt.config.schema import RecurrentConfig
 from nmt.models.build import build_model, weight_shapes
 from nmt.models.registry import count_weights, flops
 from nmt.models.weights import weight_name

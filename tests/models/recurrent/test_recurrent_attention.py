@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config.model import RecurrentConfig
+from nmt.config.schema import RecurrentConfig
 from nmt.models.recurrent.attention import Attention
 from nmt.models.recurrent.scan import DirectOps
 from nmt.runtime import keras, tf

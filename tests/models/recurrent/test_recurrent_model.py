@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from test_scan import unrolled
 
-from nmt.config.model import ModelConfig, RecurrentConfig
+from nmt.config.schema import ModelConfig, RecurrentConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import BeamLayout, Unpadding

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.model import RecurrentConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, RecurrentConfig
 from nmt.config.training import TrainingConfig
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD
-from nmt.training.optimization.accumulators import Sums
+from nmt.training.optimization.gradient_sums import Sums
 from nmt.training.state import TrainState
 
 WORDS, LENGTH, STEPS = 10, 6, 250

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.models.accounting import Flops
 from nmt.models.build import build_model
 from nmt.models.registry import flops

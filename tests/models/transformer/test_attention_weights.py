@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
 from nmt.models.layers.attention import MultiHeadAttention
 from nmt.models.layers.basic import FeedForward, LayerNormalization, Linear

@@ -15,13 +15,13 @@ from pytest import MonkeyPatch
 
 from nmt import runtime
 from nmt.config.loading import find_config, load_config
-from nmt.config.model import TransformerConfig
+from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model, weight_shapes
 from nmt.models.layers.basic import Dropout, LayerNormalization
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.registry import Architecture, count_weights
-from nmt.models.transformer.cache import TransformerState
+from nmt.models.transformer.blocks import TransformerState
 from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
 from nmt.models.weights import weight_name, weights_of
 from nmt.runtime import keras, tf

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt.config.model import ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Blocks
 from nmt.models.build import build_model

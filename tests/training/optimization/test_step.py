@@ -13,7 +13,7 @@ from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import tf
-from nmt.training.optimization.accumulators import Totals
+from nmt.training.optimization.gradient_sums import Totals
 from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam
 from nmt.training.optimization.step import TrainStep

@@ -1,1 +1,0 @@
-"""Records of training for other programs."""

@@ -1,1 +1,0 @@
-"""Weights that a run starts from: those of another run, word vectors of the corpus."""
