@@ -7,7 +7,6 @@ import typer
 from nmt.errors import NmtError
 
 # Help sections, in which the options of a long command are grouped.
-CONFIGURATION = "Configuration"
 RUN = "Run and weights"
 DATA = "Data"
 OUTPUT = "Input and output"
