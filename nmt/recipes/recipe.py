@@ -127,7 +127,7 @@ def choose(
     steps = planned * math.ceil(batches / micro_batches)
     is_transformer = start is None and given.get("model.architecture") in (None, "transformer")
     model = _transformer(facts, size, planned, given) if is_transformer else start.model_dump() if start else {}
-    width = start.schedule_width if start else model.get("d_model", size.width)
+    width = start.schedule_width if start else model["d_model"] if is_transformer else size.width
     optimizer = "muon" if is_transformer else "adam"
     peak = sizes.peak_for(width, given.get("training.optimizer", optimizer)) * (sizes.FINE_TUNING_PEAK if start else 1)
     has_peak = given.get("training.schedule") != "noam"
