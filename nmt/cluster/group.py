@@ -212,7 +212,7 @@ class Group:
                 tf.errors.InternalError, tf.errors.CancelledError) as error:  # fmt: skip
             if self.count == 1:
                 raise
-            raise HostLostError(self._lost(str(error))) from error
+            raise HostLostError(f"{self._lost(str(error))}. See what it has printed") from error
 
     def _lost(self, reason: str) -> str:
         """Return who is gone, in words."""
