@@ -221,6 +221,8 @@ class Group:
             return f"{', '.join(map(self.hosts.name, gone))} is gone".capitalize()
         if "timed out" in reason.lower():
             return f"A host has kept {self.hosts.name(self.rank)} waiting for {STALL_SECONDS:.0f} s"
+        if not self.is_chief and "deadline exceeded" in reason.lower():  # heartbeats go to the chief
+            return f"{self.hosts.name(CHIEF)} is gone".capitalize()
         return f"An exchange of {self.hosts.name(self.rank)} failed: {_first_line(reason)}"
 
 
