@@ -39,9 +39,8 @@ def after_loss(trainer: "Trainer") -> str:
     """Return in words from where a run that lost a host goes on."""
     saved = trainer.saver.saved
     step = f"step {saved.step:,}" if saved else "the beginning"
-    return (
-        f"The same command goes on from {step}, with any number of hosts." if trainer.group.is_chief else "See host 0."
-    )
+    where = step if trainer.group.is_chief else "the last checkpoint of host 0"
+    return f"The same command goes on from {where}, with any number of hosts."
 
 
 def finished(trainer: "Trainer") -> str:

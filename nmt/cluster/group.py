@@ -212,7 +212,7 @@ class Group:
                 tf.errors.InternalError, tf.errors.CancelledError) as error:  # fmt: skip
             if self.count == 1:
                 raise
-            raise HostLostError(self._lost(str(error))) from error
+            raise HostLostError(f"{self._lost(str(error))}. See what it has printed") from error
 
     def _lost(self, reason: str) -> str:
         """Return who is gone, in words."""
@@ -221,6 +221,8 @@ class Group:
             return f"{', '.join(map(self.hosts.name, gone))} is gone".capitalize()
         if "timed out" in reason.lower():
             return f"A host has kept {self.hosts.name(self.rank)} waiting for {STALL_SECONDS:.0f} s"
+        if not self.is_chief and "deadline exceeded" in reason.lower():  # heartbeats go to the chief
+            return f"{self.hosts.name(CHIEF)} is gone".capitalize()
         return f"An exchange of {self.hosts.name(self.rank)} failed: {_first_line(reason)}"
 
 

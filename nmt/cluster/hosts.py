@@ -65,7 +65,7 @@ def _of_tf_config() -> tuple[list[str], int]:
         jobs = {job: list(addresses) for job, addresses in resolver.cluster_spec().as_dict().items() if addresses}
         kind, index = resolver.task_type or "worker", resolver.task_id or 0
     except (ValueError, TypeError, AttributeError) as error:
-        raise ConfigError(f"TF_CONFIG is not a cluster: {error}. It is JSON such as {EXAMPLE}.") from None
+        raise ConfigError(f"TF_CONFIG is not a cluster: {_phrase(error)}. It is JSON such as {EXAMPLE}.") from None
     unknown = [job for job in [*jobs, kind] if job not in {"chief", "worker"}]
     if unknown:
         raise ConfigError(
@@ -94,7 +94,7 @@ def _of_slurm() -> tuple[list[str], int]:
         addresses = resolver.cluster_spec().job_tasks("worker")
     except (RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"The variables of SLURM name no hosts: {error}. Start nmt with srun, which sets them."
+            f"The variables of SLURM name no hosts: {_phrase(error)}. Start nmt with srun, which sets them."
         ) from None
     # The resolver sorts nodes by name (n10 before n9), so that a task's number does not tell its place.
     own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
@@ -153,6 +153,10 @@ def _listening(hosts: Hosts) -> Iterator[socket.socket]:
     with server:
         server.setblocking(False)
         yield server
+
+
+def _phrase(error: Exception) -> str:
+    return str(error).strip().rstrip(".?")
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -141,7 +141,7 @@ def alone(prepared: Path) -> Alone:
 
 
 def wait_for_step(run: Run, step: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while max(run.state_steps, default=0) < step:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
