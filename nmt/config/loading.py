@@ -1,6 +1,5 @@
 """Loader of configurations: YAML file, overrides of the command line, and messages with the place of each problem."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,58 +9,11 @@ from pydantic import ValidationError
 from nmt.config.decoding import DecodingConfig
 from nmt.config.record import Section
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config
+from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
 from nmt.storage.json_file import check_format
 from nmt.storage.names import did_you_mean, find_file
 from nmt.storage.text import not_utf8
-
-
-class Loader(yaml.SafeLoader):
-    """Safe loader that reads 1e-9 as a number, like YAML 1.2 and unlike PyYAML, and refuses values that explode.
-
-    Aliases of aliases can grow a value exponentially. Python needs minutes to print an integer of thousands of digits.
-    """
-
-    MAX_DIGITS = 40
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse aliases."""
-        if self.check_event(yaml.AliasEvent):
-            event = self.peek_event()
-            problem = f"the alias *{event.anchor} repeats a value. Aliases are not supported"
-            raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
-        return super().compose_node(parent, index)
-
-    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
-        """Refuse integers longer than any setting."""
-        if node.tag == "tag:yaml.org,2002:int" and len(node.value) > self.MAX_DIGITS:
-            problem = f"the integer has more than {self.MAX_DIGITS} characters"
-            raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)
-        return super().construct_scalar(node)
-
-
-class Dumper(yaml.SafeDumper):
-    """Writer of YAML that ``Loader`` reads back: quotes text that looks like a number with an exponent.
-
-    Text with a line break (YAML's four, of which PyYAML reads U+0085 as a space) is written escaped, on one line.
-    """
-
-    LINE_BREAKS = re.compile("[\n\x85\u2028\u2029]")
-
-    def represent_str(self, text: str) -> yaml.ScalarNode:
-        """Write text with a line break in double quotes."""
-        return self.represent_scalar("tag:yaml.org,2002:str", text, '"' if self.LINE_BREAKS.search(text) else None)
-
-
-Dumper.add_representer(str, Dumper.represent_str)
-
-for _class in (Loader, Dumper):
-    _class.add_implicit_resolver(
-        "tag:yaml.org,2002:float",
-        re.compile(r"[-+]?(\d[\d_]*(\.[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+$"),
-        list("-+.0123456789"),
-    )
-
 
 PACKAGE_CONFIGS = Path(__file__).parent.parent / "configs"  # in an installed wheel
 CHECKOUT_CONFIGS = Path(__file__).parent.parent.parent / "configs"

@@ -9,11 +9,11 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, LengthLimits, ModelConfig
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingConfig
-from nmt.config.loading import Dumper
 from nmt.config.record import Section
 from nmt.config.recurrent import RecurrentConfig
 from nmt.config.training import TrainingConfig
 from nmt.config.transformer import TransformerConfig
+from nmt.config.yaml_io import Dumper
 
 MODEL_CONFIGS |= {"transformer": TransformerConfig, "recurrent": RecurrentConfig}
 """Section of each architecture by its name; ``nmt.models.registry`` has the models."""

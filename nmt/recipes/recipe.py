@@ -7,9 +7,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import yaml
 
-from nmt.config.loading import CURRENT_FORMAT, FORMAT, Dumper, config_of, read_overrides
+from nmt.config.loading import CURRENT_FORMAT, FORMAT, config_of, read_overrides
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.training import BATCH_SIZES
+from nmt.config.yaml_io import Dumper
 from nmt.data.dataset import Dataset
 from nmt.recipes import sizes
 from nmt.recipes.sizes import Size, size_for
