@@ -74,11 +74,6 @@ def start(seed: int) -> None:
     keras.utils.set_random_seed(seed)
 
 
-def use(threads: int) -> None:
-    """Choose the number of threads within an operation, before the first one; else it is that of the cores."""
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-
-
 def threads() -> int:
     """Return the number of threads within an operation, on which sums and so the last bits of a result may depend."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

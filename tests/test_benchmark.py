@@ -126,5 +126,5 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
         assert [len(batches) for batches in steps] == [2, 1]
         counts = [work.counts(batches) for batches in steps]
         assert sum(each["target_tokens"] for each in counts) == (split.target.lengths + 1).sum()
-        assert sum(each["flops"] for each in counts) == flops(config.model, read, written, 20).training
+        assert sum(each["flops"] for each in counts) == 3 * flops(config.model, read, written, 20)
     assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 4

@@ -6,12 +6,7 @@ import typer
 
 from nmt.errors import NmtError
 
-# Help sections, in which the options of a long command are grouped.
-RUN = "Run and weights"
-DATA = "Data"
-OUTPUT = "Input and output"
 SEARCH = "Search"
-SPEED = "Speed"
 
 _CONFIG = typer.Option(
     "--config",

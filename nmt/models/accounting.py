@@ -4,7 +4,7 @@ Products of real tokens count. Padding, embedding look-ups, norms, softmax, drop
 do not.
 """
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from nmt.config.schema import RecurrentConfig, TransformerConfig
 
@@ -29,22 +29,6 @@ class Count(NamedTuple):
     """Multiplications for each pair of target tokens, those behind the causal mask too (Chowdhery et al. 2022)."""
     cross_pairs: int = 0
     """Multiplications for each source with each target token, those outside a local window too."""
-
-
-class Flops(NamedTuple):
-    """Floating-point operations: a multiplication and an addition for each term of a product."""
-
-    forward: int
-    """Operations of a forward pass."""
-
-    @property
-    def training(self) -> int:
-        """Operations with the backward pass, where each factor of a product has its gradient by a product as large."""
-        return 3 * self.forward
-
-    def plus(self, flops: "Flops") -> Self:
-        """Return the sum."""
-        return type(self)(self.forward + flops.forward)
 
 
 def transformer(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> Count:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nmt.config.schema import ModelConfig
-from nmt.models.accounting import Count, Flops, recurrent, transformer
+from nmt.models.accounting import Count, recurrent, transformer
 
 if TYPE_CHECKING:
     from nmt.models.base import Seq2SeqModel
@@ -44,8 +44,8 @@ def count_weights(config: ModelConfig, vocabulary: dict[str, int]) -> int:
     return architecture_of(config).size(config, vocabulary["source"], vocabulary["target"]).weights
 
 
-def flops(config: ModelConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int) -> Flops:
-    """Return the operations of a forward pass over B sentence pairs.
+def flops(config: ModelConfig, source_lengths: np.ndarray, target_lengths: np.ndarray, target_vocabulary: int) -> int:
+    """Return the operations of a forward pass over B sentence pairs, two for each multiplication: it and an addition.
 
     Args:
         config: section model.
@@ -56,4 +56,4 @@ def flops(config: ModelConfig, source_lengths: np.ndarray, target_lengths: np.nd
     s, t = np.asarray(source_lengths, np.int64), np.asarray(target_lengths, np.int64)
     numbers = (s.sum(), t.sum(), len(s), s @ s, t @ t, s @ t)
     costs = architecture_of(config).size(config, target_vocabulary, target_vocabulary)[1:]
-    return Flops(2 * sum(cost * int(number) for cost, number in zip(costs, numbers, strict=True)))
+    return 2 * sum(cost * int(number) for cost, number in zip(costs, numbers, strict=True))

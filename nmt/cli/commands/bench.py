@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options import DATA, RUN, ConfigOption, DatasetOption, JsonOption, SetOption
+from nmt.cli.options import ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from nmt.config.schema import Config
     from nmt.data.token_arrays import Split
 
-MEASUREMENT = "Measurement"  # help section
 GENERATED_PAIRS = 20_000
 GENERATED_VOCABULARY = 8000
 
@@ -23,45 +22,36 @@ def bench(
     overrides: SetOption = None,
     dataset: DatasetOption = None,
     generated: Annotated[
-        bool,
-        typer.Option("--generated", help="Measure on random ids with realistic lengths.", rich_help_panel=DATA),
+        bool, typer.Option("--generated", help="Measure on random ids with realistic lengths.")
     ] = False,
     vocabulary: Annotated[
         int | None,
         typer.Option(
-            min=5, metavar="N", rich_help_panel=DATA,
-            help=f"Number of such ids of each side; implies --generated. Default: {GENERATED_VOCABULARY}.",
+            min=5, help=f"Number of such ids of each side; implies --generated. Default: {GENERATED_VOCABULARY}."
         ),
     ] = None,
     seconds: Annotated[
         float,
         typer.Option(
-            min=0, max=86_400, metavar="X", rich_help_panel=MEASUREMENT,
-            help="Measuring time in total. Building the model and warming up are not included.",
+            min=0, max=86_400, help="Measuring time in total. Building the model and warming up are not included."
         ),
     ] = 40,
     run: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", rich_help_panel=RUN,
+            metavar="RUN",
             help="Measure translation of the test split of a run instead, with TensorFlow and its exports in turns.",
         ),
     ] = None,
     backend: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", rich_help_panel=RUN,
-            help="With --run: tensorflow or ctranslate2. Repeatable. Default: both, where the run has exports.",
+            help="With --run: tensorflow or ctranslate2. Repeatable. Default: both, where the run has exports."
         ),
     ] = None,
-    turns: Annotated[
-        int,
-        typer.Option(
-            min=1, max=1000, metavar="N", help="Turns of each engine with --run.", rich_help_panel=MEASUREMENT
-        ),
-    ] = 3,
+    turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each engine with --run.")] = 3,
     as_json: JsonOption = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure matrix products, training and decoding on this machine.
 
     Reports tokens per second, and the share of the matrix product rate that training reaches. Saves nothing. With

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import SPEED, BeamOption, EpochOption, PrecisionOption
+from nmt.cli.options import BeamOption, EpochOption, PrecisionOption
 
 SERVER = "Server"
 LIMITS = "Limits"
@@ -28,67 +28,58 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, metavar="N", rich_help_panel=SERVER, help="Port to listen at. 0: any that is free."
-        ),
+        int, typer.Option(min=0, max=65535, rich_help_panel=SERVER, help="Port to listen at. 0: any that is free.")
     ] = 5000,
     api_keys: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=SERVER, help="File of API keys, one a line. Requests need one of them."
-        ),
+        typer.Option(rich_help_panel=SERVER, help="File of API keys, one a line. Requests need one of them."),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", rich_help_panel=SERVER,
-            help="Answer requests to this host name too, such as that of a proxy. Repeatable.",
+            rich_help_panel=SERVER, help="Answer requests to this host name too, such as that of a proxy. Repeatable."
         ),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ORIGIN", rich_help_panel=SERVER,
+            metavar="ORIGIN",
+            rich_help_panel=SERVER,
             help="Let pages of this site use the service, such as https://example.org. *: all sites. Repeatable.",
         ),
     ] = None,
     max_characters: Annotated[
-        int,
-        typer.Option(
-            min=1, max=10_000_000, metavar="N", rich_help_panel=LIMITS, help="Most characters of a request."
-        ),
+        int, typer.Option(min=1, max=10_000_000, rich_help_panel=LIMITS, help="Most characters of a request.")
     ] = 20_000,
     max_alternatives: Annotated[
         int,
         typer.Option(
-            min=0, max=100, metavar="N", rich_help_panel=LIMITS,
+            min=0,
+            max=100,
+            rich_help_panel=LIMITS,
             help="Most alternatives of a request. Requests with alternatives have a beam of N + 1 or more.",
         ),
     ] = 3,
     queue: Annotated[
         int,
         typer.Option(
-            min=1, max=100_000, metavar="N", rich_help_panel=LIMITS,
-            help="Most requests at a time; more are answered 503.",
+            min=1, max=100_000, rich_help_panel=LIMITS, help="Most requests at a time; more are answered 503."
         ),
     ] = 128,
     timeout: Annotated[
         float,
         typer.Option(
-            min=0.1, max=86_400, metavar="SECONDS", rich_help_panel=LIMITS,
+            min=0.1,
+            max=86_400,
+            metavar="SECONDS",
+            rich_help_panel=LIMITS,
             help="Time after which a request is answered 504.",
         ),
     ] = 60,
     beam: BeamOption = None,
-    batch_size: Annotated[
-        int,
-        typer.Option(
-            min=1, max=4096, metavar="N", rich_help_panel=SPEED, help="Most sentences translated at a time."
-        ),
-    ] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
     precision: PrecisionOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
 
     The service listens on this machine alone, unless --host says otherwise. SIGTERM or Ctrl-C ends it once requests

@@ -6,10 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options import OUTPUT, RUN
 from nmt.errors import NmtError
-
-CONTENT = "Content"  # help section
 
 
 def report(
@@ -18,32 +15,21 @@ def report(
         typer.Option(
             metavar="RUN",
             help="Run in checkpoints/. Default: the run trained last. Repeat to compare; the first is the baseline.",
-            rich_help_panel=RUN,
         ),
     ] = None,
     sentence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Show the attention of this sentence. Repeatable. Default: the first sample sentences.",
-            rich_help_panel=CONTENT,
-        ),
+        typer.Option(help="Show the attention of this sentence. Repeatable. Default: the first sample sentences."),
     ] = None,
-    no_scores: Annotated[
-        bool, typer.Option("--no-scores", help="Leave out scores of the test split.", rich_help_panel=CONTENT)
-    ] = False,
-    no_attention: Annotated[
-        bool, typer.Option("--no-attention", help="Leave out attention.", rich_help_panel=CONTENT)
-    ] = False,
+    no_scores: Annotated[bool, typer.Option("--no-scores", help="Leave out scores of the test split.")] = False,
+    no_attention: Annotated[bool, typer.Option("--no-attention", help="Leave out attention.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
             help="File to write. Default: report.html in the folder of the run, of several runs comparison.html in "
             "that of the first. An earlier report is replaced.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
 ) -> None:

@@ -53,7 +53,7 @@ def test_products_are_counted_as_they_are_computed(settings: dict[str, Any], mon
 
     monkeypatch.setattr(tf, "matmul", matmul)
     model.output_projection().logits(model.teacher_forcing(source, target).states)
-    assert sum(counted) == flops(config, np.array([5]), np.array([7]), 20).forward
+    assert sum(counted) == flops(config, np.array([5]), np.array([7]), 20)
 
 
 @given(
@@ -62,4 +62,4 @@ def test_products_are_counted_as_they_are_computed(settings: dict[str, Any], mon
 def test_it_adds_up_over_batches(pairs: list[tuple[int, int]], variant: str) -> None:
     config, (source, target) = RecurrentConfig(width=8, **VARIANTS[variant]), np.array(pairs).T
     first, rest = (flops(config, source[part], target[part], 50) for part in (slice(1), slice(1, None)))
-    assert first.plus(rest) == flops(config, source, target, 50)
+    assert first + rest == flops(config, source, target, 50)

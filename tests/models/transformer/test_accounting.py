@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TransformerConfig
-from nmt.models.accounting import Flops
 from nmt.models.build import build_model
 from nmt.models.registry import flops
 from nmt.runtime import tf
@@ -14,7 +13,7 @@ from nmt.runtime import tf
 lengths = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=8)
 
 
-def count(config: TransformerConfig, pairs: list[tuple[int, int]], vocabulary: int = 1000) -> Flops:
+def count(config: TransformerConfig, pairs: list[tuple[int, int]], vocabulary: int = 1000) -> int:
     source, target = np.array(pairs).reshape(-1, 2).T
     return flops(config, source, target, vocabulary)
 
@@ -63,17 +62,17 @@ def test_by_hand() -> None:
     projections = 4 * (2 * 5 * 2 * 2) + 6 * (2 * 7 * 2 * 2) + 2 * (2 * 5 * 2 * 2)
     attention = 2 * (2 * 5 * 5 * 2) + 2 * (2 * 7 * 7 * 2) + 2 * (2 * 7 * 5 * 2)
     feed_forward = 2 * (2 * 5 * 2 * 3) + 2 * (2 * 7 * 2 * 3)
-    assert count(config, [(5, 7)], 11) == Flops(projections + attention + feed_forward + 2 * 7 * 2 * 11)
+    assert count(config, [(5, 7)], 11) == projections + attention + feed_forward + 2 * 7 * 2 * 11
 
 
 @given(lengths, lengths)
 def test_it_adds_up_over_batches(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> None:
     config = TransformerConfig(encoder_layers=2, decoder_layers=1, d_model=8, d_ff=16, heads=2)
-    assert count(config, first + second) == count(config, first).plus(count(config, second))
+    assert count(config, first + second) == count(config, first) + count(config, second)
 
 
 def test_a_large_corpus_does_not_overflow() -> None:
     lengths = np.full(3, 50_000, np.int32)
     total = flops(TransformerConfig(), lengths, lengths, 2**20)
     assert total == count(TransformerConfig(), [(50_000, 50_000)] * 3, 2**20)
-    assert total.training == 3 * total.forward > 2**45
+    assert total > 2**44
