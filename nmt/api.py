@@ -146,7 +146,7 @@ def train(
         require("tensorboard", "tensorboard")
 
     from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.training.session import TrainingSession
+    from nmt.training.resume import TrainingSession
 
     with TrainingSession(selection.name, selection.config, selection.dataset, recipe=selection.recipe_text) as session:
         session.open(ValidationDecoder, allow_changes=allow_changes)

@@ -20,7 +20,7 @@ WINGS: dict[str, str] = {
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
-    "data": "errors storage config runtime tokenizers",
+    "data": "errors storage config tokenizers",
     "decoding": "errors extras storage config runtime tokenizers models runs data",
     "evaluation": "errors extras storage config tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
@@ -30,7 +30,7 @@ WINGS: dict[str, str] = {
     "reporting": "errors storage config runtime models runs data decoding evaluation training plotting",
     "api": "errors extras config runs data decoding evaluation training recipes",
     "benchmark": "storage config runtime tokenizers models runs data decoding training api",
-    "serving": "errors storage config tokenizers data decoding api",
+    "serving": "errors storage config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
     "recipes plotting benchmark export reporting api serving",
 }

@@ -1,4 +1,6 @@
-"""Word vectors from the sentence pairs that words stand in: a word and its translation start side by side.
+"""Weights that a run starts from: those of another run, or word vectors of the corpus.
+
+The vectors come from the sentence pairs that words stand in: a word and its translation start side by side.
 
 The words of both languages are the rows of a matrix, sentence pairs its columns. Where word w stands in pair n, on
 either side, the matrix has log(N / N_w) / sqrt(L_n), else 0; N_w is the number of pairs with w, L_n the number of
@@ -9,6 +11,8 @@ Word Embeddings from Sentence Alignments". Square root of the singular values: L
 Shapes: V rows, D width, N pairs.
 """
 
+from pathlib import Path
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -17,8 +21,11 @@ from threadpoolctl import threadpool_limits
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Sequences, Split
+from nmt.errors import ConflictError
 from nmt.models.base import Seq2SeqModel
-from nmt.training.resume import load_initial_weights
+from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import WeightsFile, choose_epoch
+from nmt.storage.atomic import sha256
 
 MOST_PAIRS = 200_000
 """Pairs that are read of a corpus, at even distances."""
@@ -106,3 +113,35 @@ def set_word_vectors(model: Seq2SeqModel, dataset: Dataset, seed: int) -> None:
         random = np.asarray(matrix)
         length = np.sqrt(np.mean(np.sum(np.square(random), axis=1)))
         matrix.assign(np.where(new.any(axis=1, keepdims=True), length * new, random))
+
+
+def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
+    """Make sure that the weights of a run know the ids of a dataset.
+
+    Raises:
+        ConflictError: if the tokenizers of the run are not those of the dataset.
+    """
+    of_dataset = {file.name: sha256(file) for file in dataset.tokenizer_files}
+    of_run = {file.name: sha256(file) for file in run.tokenizer_files}
+    if of_dataset != of_run:
+        raise ConflictError(
+            f"The tokenizers of run {run.name!r} are not those of dataset {dataset.name!r}, which {doing} its weights. "
+            "Weights know the ids of their own tokenizers alone. Prepare the data with them: "
+            f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
+        )
+
+
+def load_initial_weights(start_from: str, model: Seq2SeqModel, dataset: Dataset) -> Path:
+    """Load the weights of another run, ``RUN`` or ``RUN:EPOCH``, into a model; returns their file.
+
+    Raises:
+        NotFoundError: if there is no such run or epoch.
+        ConflictError: if its tokenizers are not those of the dataset.
+        DataError: for weights that are damaged or of another model.
+    """
+    name, _, epoch = start_from.partition(":")
+    run = find_run(name)
+    check_tokenizers(run, dataset, "is to start from")
+    weights = WeightsFile(run, choose_epoch(run, epoch or None))
+    weights.load(model)
+    return weights.path

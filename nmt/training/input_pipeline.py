@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from nmt.cluster.group import Group
-from nmt.config.schema import Config
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.batch_plan import pad_rows, plan_epoch
 from nmt.data.dataset import Dataset
+from nmt.data.manifest import Manifest
 from nmt.data.token_arrays import Split
+from nmt.errors import ConfigError
 from nmt.runtime import tf
 from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run
 
@@ -132,3 +134,20 @@ class InputPipeline:
         """Number of steps of the run, for schedules that end with it; None for others."""
         settings = self.config.training
         return steps_of_run(len(self.plan(1)), settings) if ends_with_run(settings) else None
+
+
+def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
+    """Make sure that the model reads the longest sentences of the dataset.
+
+    Raises:
+        ConfigError: naming split and side of a sentence that is too long.
+    """
+    limits = {"source": config.limits.source, "target": config.limits.target}
+    for name, split in manifest.splits.items():
+        for side, longest in split.longest.items():
+            limit, needed = limits[side], longest + 2  # bos and eos
+            if limit is not None and needed > limit:
+                raise ConfigError(
+                    f"The longest {side} of the {name} split has {needed} tokens with bos and eos; this model reads at "
+                    f"most {limit}. Set {config.settings_for_length(needed)}."
+                )

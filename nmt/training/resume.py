@@ -1,17 +1,26 @@
-"""Start and resume of runs: what must fit, what may change."""
+"""Start and resume of runs: what must fit, what may change, and a run held by one process to its end."""
 
-from pathlib import Path
+import contextlib
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from nmt import runtime
-from nmt.config.schema import Config, ModelConfig
-from nmt.data.dataset import Dataset
-from nmt.data.manifest import Manifest, read_manifest
+from nmt.cluster.group import Group
+from nmt.cluster.hosts import CHIEF, Hosts
+from nmt.config.schema import Config
+from nmt.data.dataset import Dataset, find_dataset
+from nmt.data.manifest import read_manifest
 from nmt.errors import ConfigError, ConflictError
-from nmt.models.base import Seq2SeqModel
-from nmt.runs.directory import Run, create_run, find_run
-from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.storage.atomic import sha256, write_bytes
+from nmt.runs.directory import RUNS, Run, create_run, find_run, run_exists
+from nmt.storage.atomic import refuse_existing, write_bytes
+from nmt.storage.file_lock import locked
+from nmt.storage.names import check_name
+from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
+from nmt.training.stopping import MakeDecode
+from nmt.training.trainer import Trainer
+from nmt.version import version
 
 # Keys that may change when a run resumes: its length, and what is reported and kept of it. Any other key makes another
 # experiment.
@@ -22,23 +31,6 @@ SAFE_TO_CHANGE = {
         "tensorboard",
     )
 }  # fmt: skip
-
-
-def check_lengths(config: ModelConfig, manifest: Manifest) -> None:
-    """Make sure that the model reads the longest sentences of the dataset.
-
-    Raises:
-        ConfigError: naming split and side of a sentence that is too long.
-    """
-    limits = {"source": config.limits.source, "target": config.limits.target}
-    for name, split in manifest.splits.items():
-        for side, longest in split.longest.items():
-            limit, needed = limits[side], longest + 2  # bos and eos
-            if limit is not None and needed > limit:
-                raise ConfigError(
-                    f"The longest {side} of the {name} split has {needed} tokens with bos and eos; this model reads at "
-                    f"most {limit}. Set {config.settings_for_length(needed)}."
-                )
 
 
 def resolved(config: Config, dataset: Dataset) -> Config:
@@ -120,33 +112,107 @@ def apply_changes(run: Run, config: Config, dataset: Dataset) -> None:
         write_bytes(run.dataset_path, (dataset.folder / "manifest.json").read_bytes())
 
 
-def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
-    """Make sure that the weights of a run know the ids of a dataset.
+class TrainingSession:
+    """A run to train. Nothing is written before ``begin``, so that all refusals come first."""
 
-    Raises:
-        ConflictError: if the tokenizers of the run are not those of the dataset.
-    """
-    of_dataset = {file.name: sha256(file) for file in dataset.tokenizer_files}
-    of_run = {file.name: sha256(file) for file in run.tokenizer_files}
-    if of_dataset != of_run:
-        raise ConflictError(
-            f"The tokenizers of run {run.name!r} are not those of dataset {dataset.name!r}, which {doing} its weights. "
-            "Weights know the ids of their own tokenizers alone. Prepare the data with them: "
-            f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
-        )
+    def __init__(
+        self,
+        name: str,
+        config: Config,
+        dataset_name: str | None,
+        *,
+        hold: bool = True,
+        hosts: Hosts | None = None,
+        recipe: str | None = None,
+    ) -> None:
+        """Find the run, if there is one of that name, and the dataset.
 
+        Args:
+            name: name of the run.
+            config: its configuration.
+            dataset_name: name of the dataset; None: the resumed run's, or for a new run the one prepared last.
+            hold: whether to lock the run; a dry run does not.
+            hosts: the hosts to train with; None: this process alone.
+            recipe: file that a new run keeps, if its configuration was chosen by the dataset.
 
-def load_initial_weights(start_from: str, model: Seq2SeqModel, dataset: Dataset) -> Path:
-    """Load the weights of another run, ``RUN`` or ``RUN:EPOCH``, into a model; returns their file.
+        Raises:
+            NmtError: for a name that cannot be used, a missing dataset, or more hosts than a step has micro-batches.
+        """
+        count = len(hosts.addresses) if hosts else 1
+        if count > config.training.micro_batches:
+            raise ConfigError(
+                f"There are {count} hosts, and training.micro_batches is {config.training.micro_batches}. A step is "
+                "shared by its micro-batches, so it needs one for each host. Start fewer, or another run with --set "
+                f"training.micro_batches={count}, whose batches may be smaller by that factor."
+            )
+        self.name, self.config, self.hold, self.recipe = name, config, hold, recipe
+        self.hosts = hosts
+        self.is_chief = hosts is None or hosts.rank == CHIEF
+        self.resumed = run_exists(name)
+        if self.resumed:
+            self.run = find_run(name)
+            dataset_name = dataset_name or read_manifest(self.run.dataset_path).settings.dataset
+        else:
+            self.run = Run(RUNS / check_name(name, "run"))
+            refuse_existing(self.run.folder)
+        self.dataset: Dataset = find_dataset(dataset_name)
+        self._locks = contextlib.ExitStack()
 
-    Raises:
-        NotFoundError: if there is no such run or epoch.
-        ConflictError: if its tokenizers are not those of the dataset.
-        DataError: for weights that are damaged or of another model.
-    """
-    name, _, epoch = start_from.partition(":")
-    run = find_run(name)
-    check_tokenizers(run, dataset, "is to start from")
-    weights = WeightsFile(run, choose_epoch(run, epoch or None))
-    weights.load(model)
-    return weights.path
+    def __enter__(self) -> Self:
+        """Return the session."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Release the lock of the run."""
+        self._locks.close()
+
+    def open(
+        self, make_decode: MakeDecode, *, allow_changes: bool = False, report: Callable[[str], None] = print
+    ) -> list[str]:
+        """Check the configuration against the run, join the other hosts, and build the ``trainer``.
+
+        Args:
+            make_decode: makes the function that translates validation sentences.
+            allow_changes: whether settings and data may differ from those that the run was started with.
+            report: is called with words about hosts.
+
+        Returns:
+            Differences that were allowed, in words.
+
+        Raises:
+            NmtError: for all that keeps the run from training.
+        """
+        changes: list[str] = []
+        if self.resumed and self.is_chief:
+            if self.hold:
+                self._lock()
+            changes = check_changes(self.run, self.config, self.dataset, allow_changes=allow_changes)
+        group = Group(self.hosts, report)
+        with group.exchanging():
+            if self.hosts:
+                group.agree(self._facts())
+            decode = make_decode(self.config, self.dataset)
+            self.trainer = Trainer(self.run, self.config, self.dataset, decode, group)
+        return changes
+
+    def _facts(self) -> dict[str, str]:
+        """Return what must be equal on all hosts, by name."""
+        versions = {name: runtime.environment()[name] for name in ("tensorflow", "keras")}
+        settings = resolved(self.config, self.dataset).model_dump(mode="json")
+        keys = {f"{section}.{key}": str(value) for section, keys in settings.items() for key, value in keys.items()}
+        return {"nmt": version(), **versions, "run": self.name, "dataset": self.dataset.manifest.fingerprint, **keys}
+
+    def begin(self) -> None:
+        """Create the run's directory, or store the allowed changes; ``trainer`` may train from then on."""
+        if not self.is_chief:
+            return
+        if self.resumed:
+            apply_changes(self.run, self.config, self.dataset)
+            return
+        start_run(self.name, self.config, self.dataset, self.recipe)
+        self._lock()
+
+    def _lock(self) -> None:
+        self._locks.enter_context(locked(self.run.lock_path, f"Run {self.run.name!r}"))

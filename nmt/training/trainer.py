@@ -26,11 +26,10 @@ from nmt.training import stopping
 from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest
 from nmt.training.divergence import DivergedError, diverged, failed_step, not_finite, shortage_in_words
 from nmt.training.initial_weights import set_initial_weights, starts_at_random
-from nmt.training.input_pipeline import InputPipeline
+from nmt.training.input_pipeline import InputPipeline, check_lengths
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 from nmt.training.optimization.gradient_sums import Sums
-from nmt.training.resume import check_lengths
 from nmt.training.saver import Saver
 from nmt.training.state import TrainState
 from nmt.training.validation import Decode, ValidationResult, Validator

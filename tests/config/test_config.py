@@ -60,7 +60,7 @@ BASES: list[dict[str, dict[str, Any]]] = [  # keys that are valid together alone
     {},
     {"data": {"dataset": "v1.2_final", "train_share": 0.6, "validation_share": 0.3, "test_share": 0.1}},
     {"model": {"word_embedding": "sinusoidal", "tie_embeddings": "none"}},
-    {"training": {"schedule": "cosine", "peak_learning_rate": 1e-300, "decay_steps": 7}},
+    {"training": {"schedule": "cosine", "peak_learning_rate": 1e-300}},
 ]
 
 

@@ -62,7 +62,7 @@ def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -
     recipe = fit(select(None, "new", minutes=1))
     assert recipe.config.training.epochs == 5 and recipe.recipe_text
     assert "1 minutes have room for 5 epochs" in recipe.recipe_text
-    for existing in (select("base.yaml", minutes=1), select(None, "base", minutes=1, shared=True)):
+    for existing in (select("base.yaml", minutes=1), select(None, "base", minutes=1)):
         assert existing.minutes is None and existing.config == select(None, "base").config.model_copy(
             update={"data": existing.config.data, "training": existing.config.training}
         )

@@ -14,7 +14,7 @@ from nmt.runs.directory import Run
 from nmt.runs.weights import average_weights, choose_epoch
 from nmt.storage.arrays import read_arrays
 from nmt.storage.file_lock import locked
-from nmt.training.averaging import average
+from nmt.training.stopping import average
 from nmt.training.trainer import Trainer
 
 SETTINGS = {

@@ -14,7 +14,8 @@ from nmt.data.token_arrays import Sequences, Split
 from nmt.models.build import build_model
 from nmt.models.weights import weights_of
 from nmt.tokenizers.base import BOS, EOS, PAD
-from nmt.training.initial_weights import cooccurrence, cooccurrence_vectors, set_word_vectors
+from nmt.training import initial_weights
+from nmt.training.initial_weights import cooccurrence_vectors, set_word_vectors
 
 
 def split_of(pairs: list[tuple[list[int], list[int]]], vocabulary: int) -> Split:
@@ -84,7 +85,7 @@ def test_every_corpus_has_vectors(count: int, words: int, width: int, seed: int)
 
 def test_of_a_large_corpus_pairs_at_even_distances_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = random_pairs(np.random.default_rng(3), 200, 20)
-    monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 100)
+    monkeypatch.setattr(initial_weights, "MOST_PAIRS", 100)
     chosen = [pairs[index] for index in np.linspace(0, 199, 100).astype(int)]
     of_all, of_chosen = (vectors_of(split_of(part, 20), 20, 0, 8) for part in (pairs, chosen))
     assert np.array_equal(of_all, of_chosen)

@@ -43,8 +43,8 @@ def average(
             dataset = None
 
         from nmt.evaluation.validation_decoder import ValidationDecoder
-        from nmt.training.averaging import average as average_epochs
         from nmt.training.console import Console
+        from nmt.training.stopping import average as average_epochs
 
         metrics = average_epochs(chosen, numbers, dataset, ValidationDecoder)
         settings = chosen.config().training

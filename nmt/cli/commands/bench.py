@@ -92,7 +92,7 @@ def bench(
         origin, sizes, train, test = _generated(settings, vocabulary or GENERATED_VOCABULARY)
     else:
         from nmt.data.dataset import find_dataset
-        from nmt.training.resume import check_lengths
+        from nmt.training.input_pipeline import check_lengths
 
         prepared = find_dataset(dataset or settings.data.dataset)
         check_lengths(settings.model, prepared.manifest)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmt.runs.directory import Run
     from nmt.training.console import Console
     from nmt.training.listeners import Listener
-    from nmt.training.session import TrainingSession
+    from nmt.training.resume import TrainingSession
 
 VIEWER = "tensorboard --logdir checkpoints"
 
@@ -136,7 +136,7 @@ def run_training(
     from nmt.cli.endings import nothing_to_do
     from nmt.evaluation.validation_decoder import ValidationDecoder
     from nmt.extras import require
-    from nmt.training.session import TrainingSession
+    from nmt.training.resume import TrainingSession
 
     with TrainingSession(name, config, dataset_name, hold=not dry_run, hosts=hosts, recipe=recipe) as session:
         if session.is_chief and config.training.tensorboard:

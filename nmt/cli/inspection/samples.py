@@ -7,7 +7,6 @@ import typer
 
 from nmt.cli.options import RunOption
 from nmt.errors import NotFoundError
-from nmt.runs.metrics import in_ranges
 
 
 def samples(run: RunOption = None) -> None:
@@ -51,6 +50,8 @@ def _merged(translations: list[tuple[int | str, str]]) -> Iterator[tuple[str, st
         times = [time for time, _ in group]
         epochs = [time for time in times if isinstance(time, int)]
         if len(epochs) == len(times):
+            from nmt.runs.metrics import in_ranges
+
             yield f"epoch{'s' if len(times) > 1 else ''} {in_ranges(epochs)}", translation
         else:
             first, last = (time if isinstance(time, str) else f"epoch {time}" for time in (times[0], times[-1]))
