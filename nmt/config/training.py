@@ -22,7 +22,7 @@ class TrainingConfig(Section):
     retired: ClassVar = {
         "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
         "reduction": Retired(
-            "exact", "Gradients are added in an order that does not depend on the number of workers", matters=False
+            "exact", "Gradients are added in an order that does not depend on the number of hosts", matters=False
         ),
         "xla": Retired(False, "The step is not compiled with XLA"),
         "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
@@ -42,7 +42,7 @@ class TrainingConfig(Section):
     null: 64 sentences or 2,048 tokens, by ``batch_type``."""
     micro_batches: int = Field(1, ge=1, le=65_536)
     """Batches whose gradients are summed for one optimizer step, as if they were one batch: one after another on one
-    worker, or shared among workers, with the same result to the bit. At least the number of workers."""
+    machine, or shared among hosts, with the same result to the bit. At least the number of hosts."""
     remove_padding: bool = True
     """Compute all layers but attention on the real tokens alone, without padding. The result is the same; false is
     slower, and serves comparisons."""
