@@ -157,6 +157,7 @@ def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_two_hosts_end_with_the_bits_of_one_whoever_sends_them_bytes(prepared: Path, alone: Alone) -> None:
     addresses = free_addresses(2)
     processes = [start(prepared, "--run", "both", *SHORT_RUN, **told(addresses, rank)) for rank in range(2)]
