@@ -69,6 +69,6 @@ def test_the_commands(project: str) -> None:
     aligned = command("translate", "--alignment", SENTENCE, cwd=folder, code=2 if project == "lstm" else 0)
     assert ("has no attention" in aligned.stderr) == (project == "lstm")
     info = command("info", "--run", "whole", cwd=folder).stdout
-    assert "decoder_1" in info and "architecture: recurrent" in info and ("attention  " in info) == (project != "lstm")
+    assert "cell_1" in info and "architecture: recurrent" in info and ("attention  " in info) == (project != "lstm")
     bench = ["bench", "--config", "recurrent.yaml", "--generated", "--vocabulary", "50", "--seconds", "0", "--json"]
     assert json.loads(command(*bench, cwd=folder).stdout)["training"]["flops_per_second"] > 0
