@@ -38,20 +38,18 @@ def runs(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-Plot = Callable[..., tuple[np.ndarray, Figure]]
 Draw = Callable[..., Figure]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def models_loaded_once() -> Iterator[None]:
     """Keep each model that a command loads for the next command, which saves seconds."""
-    load = Translator.open
-    loaded: dict[object, Translator] = {}
+    load, loaded = Translator.open, dict[str, Translator]()
 
-    def load_once(run: Run, epoch: str | None = None, **options: Any) -> Translator:
-        key = (run.name, str(epoch), *(f"{name} {getattr(value, 'epoch', value)}" for name, value in options.items()))
+    def load_once(run: Run, *epoch: str | None, **options: Any) -> Translator:
+        key = f"{run.name} {epoch} {options}"
         if key not in loaded:
-            loaded[key] = load(run, epoch, **options)
+            loaded[key] = load(run, *epoch, **options)
         return loaded[key]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -79,73 +77,27 @@ def matrices(figure: Figure) -> list[np.ndarray]:
     return [np.ma.filled(image, np.nan) for image in images]  # type: ignore[no-untyped-call]
 
 
-@pytest.fixture
-def plot(draw: Draw) -> Plot:
-    """Return a function that runs ``nmt plot attention --head mean`` and returns the weights drawn, [T, S]."""
-
-    def run(*arguments: str) -> tuple[np.ndarray, Figure]:
-        figure = draw("attention", "--head", "mean", *arguments)
-        return matrices(figure)[0], figure
-
-    return run
-
-
 def title(figure: Figure) -> str:
     return figure.texts[0].get_text()
 
 
-def details(figure: Figure) -> str:
-    return figure.texts[1].get_text()
-
-
-def labels(figure: Figure, number: int = 0) -> tuple[list[str], list[str]]:
-    """Return the tokens at the rows and at the columns of a matrix."""
-    axes = figure.axes[number]
+def labels(figure: Figure) -> tuple[list[str], list[str]]:
+    """Return the tokens at the rows and at the columns of the first matrix."""
+    axes = figure.axes[0]
     return [text.get_text() for text in axes.get_yticklabels()], [text.get_text() for text in axes.get_xticklabels()]
 
 
-@pytest.mark.parametrize(("run", "tokens"), [("base", ["<s>", *TOKENS]), ("recurrent", TOKENS)])
-def test_labels_are_the_tokens_that_the_model_reads_and_writes(plot: Plot, run: str, tokens: list[str]) -> None:
-    weights, figure = plot("--run", run, SENTENCE)
-    [found] = nmt.load(run).translate_details([SENTENCE])
-    assert found.text
-    expected = [*found.text.split(), *(["</s>"] if found.finished else [])]
-    assert labels(figure) == (expected, tokens)
-    assert weights.shape == (len(expected), len(tokens))
-    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
-
-
-def test_layer_and_head_choose_the_attention(plot: Plot) -> None:
-    translator = nmt.load("deep")
-    [attention] = translator.attention([SENTENCE], translator.translate_details([SENTENCE]))
-    layers = attention.weights
-    assert layers.shape[:2] == (2, 4)
-    for arguments, expected, name in (
-        ((), layers[1].mean(axis=0), "layer 2 of 2, mean of 4 heads"),
-        (("--layer", "1"), layers[0].mean(axis=0), "layer 1 of 2, mean of 4 heads"),
-        (("--head", "3"), layers[1, 2], "layer 2 of 2, head 3 of 4"),
-        (("--layer", "1", "--head", "4"), layers[0, 3], "layer 1 of 2, head 4 of 4"),
-    ):
-        weights, figure = plot("--run", "deep", *arguments, SENTENCE)
-        np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
-        assert title(figure) == f"Cross-attention, {name}"
-        assert details(figure).startswith("run deep\N{NO-BREAK SPACE}· ")
-    assert not np.allclose(layers[0, 3], layers[1, 2])
-
-
-def test_unknown_words_are_shown_as_unknown(plot: Plot) -> None:
-    _, figure = plot("--run", "base", "im xylophone")
-    assert labels(figure)[1] == ["<s>", "im", "<unk>", "</s>"]
-
-
-def test_a_given_translation_is_read_word_by_word(plot: Plot) -> None:
-    weights, figure = plot("--run", "deep", "--epoch", "1", "--target", "ich xylophon drei", SENTENCE)
-    assert labels(figure)[0] == ["ich", "<unk>", "drei", "</s>"]
-    assert details(figure).split()[-7:] == ["·", "weights:", "epoch", "1", "·", "translation", "given"]
+def test_a_given_translation_is_read_word_by_word_and_unknown_words_are_shown_as_unknown(draw: Draw) -> None:
+    text = "im xylophone three"
+    figure = draw("attention", "--run", "deep", "--epoch", "1", "--target", "ich xylophon drei", text)
+    assert labels(figure) == (["ich", "<unk>", "drei", "</s>"], ["<s>", "im", "<unk>", "three", "</s>"])
+    details = figure.texts[1].get_text().split()
+    assert details[:3] == ["run", "deep", "·"]
+    assert details[-7:] == ["·", "weights:", "epoch", "1", "·", "translation", "given"]
     translator = nmt.load("deep", 1)
     ids = [*translator.target.encode("ich xylophon drei"), EOS]
-    [attention] = translator.attention([SENTENCE], [Translation("", [], True, ids)])
-    np.testing.assert_allclose(weights, attention.weights[-1].mean(axis=0), rtol=1e-4, atol=1e-6)
+    [attention] = translator.attention([text], [Translation("", [], True, ids)])
+    np.testing.assert_allclose(matrices(figure), attention.weights[-1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +140,8 @@ def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMa
         (["--layer", "all"], cross.reshape(8, *cross.shape[2:]), "all 2 layers", both),
         (["--layer", "all", "--head", "3"], cross[:, 2], "all 2 layers, head 3 of 4", ["layer 1", "layer 2"]),
         (["--head", "3"], cross[1, 2:3], "layer 2 of 2, head 3 of 4", [""]),
+        (["--layer", "1", "--head", "4"], cross[0, 3:], "layer 1 of 2, head 4 of 4", [""]),
+        (["--head", "mean"], cross[1:].mean(1), "layer 2 of 2, mean of 4 heads", [""]),
         (["--layer", "all", "--head", "mean"], cross.mean(1), "all 2 layers, mean of 4 heads", ["layer 1", "layer 2"]),
     ):
         figure = draw("attention", "--run", "deep", *arguments, SENTENCE)
@@ -199,6 +153,11 @@ def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMa
 def test_the_attention_of_a_recurrent_model_is_a_matrix_alone(draw: Draw) -> None:
     figure = draw("attention", "--run", "recurrent", "--layer", "all", SENTENCE)
     assert title(figure) == "Cross-attention, layer 1 of 1"
+    translator = nmt.load("recurrent")
+    [found] = translator.translate_details([SENTENCE])
+    assert labels(figure) == ([*found.text.split(), *(["</s>"] if found.finished else [])], TOKENS)
+    [attention] = translator.attention([SENTENCE], [found])
+    np.testing.assert_allclose(matrices(figure), attention.weights[0], rtol=1e-4, atol=1e-6)
     for chosen in (["--head", "mean"], ["--layer", "1", "--head", "1"]):
         again = draw("attention", "--run", "recurrent", *chosen, SENTENCE)
         assert title(again) == title(figure)

@@ -1,20 +1,16 @@
-"""What is wrong with the look of a figure: text outside it or over other text, curves alike in grey, fonts missing."""
+"""What is wrong with the look of a figure: text outside it or over other text, fonts missing."""
 
 import itertools
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 TOLERANCE = 1.0  # pixels
-SMALLEST_DIFFERENCE = 0.15  # of luminance, between curves with the same marker and line
 
 
 def problems(figure: Figure) -> list[str]:
@@ -30,8 +26,6 @@ def problems(figure: Figure) -> list[str]:
     for (first, one), (second, other) in itertools.combinations(pieces, 2):
         if overlap(one, other):
             found.append(f"{first.get_text()!r} overlaps {second.get_text()!r}")
-    for axes in figure.axes:
-        found += alike_in_grey(axes)
     return found
 
 
@@ -50,9 +44,6 @@ def fonts_watched() -> Iterator[list[str]]:
     finally:
         logger.removeHandler(handler)
     found += [str(warning.message) for warning in caught]
-
-
-# --- text
 
 
 def visible_texts(figure: Figure) -> list[Text]:
@@ -98,29 +89,3 @@ def overlap(one: np.ndarray, other: np.ndarray) -> bool:
             if a.max() - TOLERANCE <= b.min() or b.max() - TOLERANCE <= a.min():
                 return False
     return True
-
-
-# --- curves
-
-
-def alike_in_grey(axes: Axes) -> list[str]:
-    """Return the pairs of curves that have the same marker and line, and almost the same grey."""
-    curves = [line for line in axes.get_lines() if line.get_visible() and len(line.get_xdata()) > 2]  # type: ignore[arg-type]
-    looks = [(line.get_marker(), line.get_linestyle()) for line in curves]
-    return [
-        f"{axes.get_title(loc='left')!r}: {curves[i].get_label()} and {curves[j].get_label()} are alike in grey"
-        for i, j in itertools.combinations(range(len(curves)), 2)
-        if looks[i] == looks[j] and abs(grey(curves[i]) - grey(curves[j])) < SMALLEST_DIFFERENCE
-    ]
-
-
-def grey(line: Line2D) -> float:
-    return luminance(to_rgb(line.get_color()))  # type: ignore[arg-type]
-
-
-def luminance(rgb: Sequence[float]) -> float:
-    """Return the relative luminance of a colour, from 0 for black to 1 for white (WCAG 2.2)."""
-    values = np.asarray(rgb)
-    return float(
-        np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
-    )

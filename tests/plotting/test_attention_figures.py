@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from nmt.plotting import figures
 from nmt.plotting.attention import (
-    COLORS,
     LARGEST_SIDE,
     SMALLEST_FONT,
     Panel,
@@ -62,12 +61,6 @@ def test_matrices_and_labels_are_those_of_the_weights_on_one_scale(heads: int) -
 )
 def test_the_scale_ends_at_a_tenth(largest: float, top: float) -> None:
     assert top_of_scale([np.array([[0.0, largest], [np.nan, 0.0]])]) == pytest.approx(top)
-
-
-def test_colours_darken_steadily_and_blank_is_lighter_than_zero() -> None:
-    grey = COLORS(np.linspace(0, 1, 256))[:, :3] @ [0.2126, 0.7152, 0.0722]
-    assert np.all(np.diff(grey) < 0)
-    assert grey[0] < 0.96 and grey[-1] < 0.15
 
 
 @pytest.mark.parametrize(

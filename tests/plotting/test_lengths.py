@@ -44,6 +44,7 @@ def test_histogram_and_cumulative_share_are_those_of_the_lengths(longest: int) -
     figure = empty_figure()
     draw_lengths(figure, "data pairs · 500 pairs", lengths, "words", padding)
     histogram, cumulative, bars = figure.axes
+    assert len({(line.get_marker(), line.get_linestyle()) for line in cumulative.get_lines()}) == 2
     for counts, patch, line in zip(lengths.values(), histogram.patches, cumulative.get_lines(), strict=True):
         values, edges, _ = patch.get_data()  # type: ignore[attr-defined]
         assert values.sum() == pytest.approx(1)

@@ -15,6 +15,7 @@ LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
     "systems",
     [
         ["base:best", "_out.de", "$x$/\\frac/$y$", "a/" * 20 + "long.de", "W" * 200 + ".de"],
+        ["n" * 29 + str(number) for number in range(9)],
         [f"run-{number}" for number in range(DIFFERENT_CURVES)],
     ],
 )
@@ -25,12 +26,15 @@ def test_each_panel_has_the_scores_of_a_metric_over_the_buckets_with_names_as_th
     }
     figure = empty_figure()
     draw_by_length(figure, "test split of pairs · 2,000 sentences · 2026-01-31", LENGTHS, SENTENCES, scores)
+    assert problems(figure) == []
     for axes, (metric, by_system) in zip(figure.axes, scores.items(), strict=True):
         assert axes.get_title(loc="left") == metric
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1-2\n(245)", "3\n(1,485)", "4-5\n(270)"]
         assert [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()] == list(by_system.values())
         assert len({(line.get_marker(), line.get_linestyle()) for line in axes.get_lines()}) == len(systems)
-    *shown, last = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert axes.get_window_extent().height > 200
+    legend = figure.legends[0].get_texts()
+    assert not any(text.get_parse_math() for text in legend)
+    *shown, last = [text.get_text() for text in legend]
     assert shown == systems[:-1]
     assert last == systems[-1] or ("…" in last and last.endswith("W.de")), "a name wider than the figure is cut"
-    assert problems(figure) == []

@@ -29,26 +29,6 @@ def test_a_title_of_any_length_stays_in_the_figure_above_the_axes(text: str) -> 
     assert not any(title.get_parse_math() for title in figure.texts)
 
 
-@pytest.mark.parametrize(
-    ("names", "columns"),
-    [(["a"] * 36, 6), (["n" * 30] * 9, 2), (["$x_1$", "\\frac{1", "数据" * 25], 1), (["W" * 50], 1)],
-)
-def test_a_legend_of_any_names_has_as_many_columns_as_fit_and_makes_the_figure_higher(
-    names: list[str], columns: int
-) -> None:
-    figure = empty_figure()
-    axes = add_axes(figure, "x", "y")
-    for number, _ in enumerate(names):
-        axes.plot([0, 1], [number, 2], **curve(number))
-    legend = add_legend(figure, axes.get_lines(), names)
-    add_title(figure, "heading", "details")
-    assert [problem for problem in problems(figure) if "missing from font" not in problem] == []
-    boxes = [text.get_window_extent() for text in legend.get_texts()]
-    assert len({round(box.x0) for box in boxes}) == columns
-    assert axes.get_window_extent().height > 200
-    assert not any(text.get_parse_math() for text in legend.get_texts())
-
-
 def test_a_title_says_run_data_and_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = create_run("base", Config.model_validate({"data": {"dataset": "pairs"}}), [])
@@ -61,7 +41,7 @@ def test_a_title_says_run_data_and_date(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_equal_figures_are_equal_files(suffix: str, tmp_path: Path) -> None:
+def test_equal_figures_are_equal_files_and_text_stays_text(suffix: str, tmp_path: Path) -> None:
     def draw() -> Figure:
         figure = empty_figure()
         axes = add_axes(figure, "step", "loss")
@@ -75,3 +55,5 @@ def test_equal_figures_are_equal_files(suffix: str, tmp_path: Path) -> None:
         save(draw(), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert not any(date in paths[0].read_bytes() for date in (b"/CreationDate", b"<dc:date>"))
+    assert suffix != "svg" or b"<text" in paths[0].read_bytes()
+    assert b"/Type3" not in paths[0].read_bytes(), "a font, so that text of a PDF can be searched"

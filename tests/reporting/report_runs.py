@@ -2,6 +2,7 @@
 
 import re
 import tarfile
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -56,28 +57,28 @@ def sampled(epoch: int, step: int, translation: str, source: str = "a dog runs",
     return SampleMetrics(epoch=epoch, step=step, samples=[sample])
 
 
+def scored(names: Sequence[str], first: int, p_value: float = 0.01) -> Scores:
+    """Return scores of runs, each a point better than the one before it."""
+    systems = {
+        name: {"BLEU": Score(score=score, mean=score + 0.1, ci=1.5, p_value=p_value if score > first else None)}
+        for score, name in enumerate(names, start=first)
+    }
+    return Scores(sentences=100, signatures={"BLEU": "nrefs:1|case:mixed"}, systems=systems)
+
+
 def evaluation(*names: str, p_value: float = 0.01) -> EvaluationRecord:
-    """Return an evaluation of runs, each a point better than the one before it."""
-    scores = {
-        name: {
-            "BLEU": Score(
-                score=30.0 + number, mean=30.1 + number, ci=1.5, p_value=p_value if number else None
-            )
-        }
-        for number, name in enumerate(names)
-    }  # fmt: skip
-    of_set = Scores(sentences=100, signatures={"BLEU": "nrefs:1|case:mixed"}, systems=scores)
+    """Return an evaluation of runs."""
     example = Example(number=7, chrf=12.5, source="a dog", references=["ein Hund"], translation="eine Katze")
     return EvaluationRecord(
         nmt="1.0",
         test_set=EvaluationSetRecord(dataset="old", source="s.txt", references=["t.txt"], sentences=100, sha256={}),
         resamples=1000,
         systems=[System(name=name, run=name, epoch=2, dataset="old") for name in names],
-        scores=of_set,
+        scores=scored(names, 30, p_value),
         overlap=TrainingOverlap(checked={"old": 0}, undecided={}, unchecked=[], numbers=[]),
         without_overlap=None,
         examples={names[0]: Examples(worst=[example], best=[example])},
-        by_length=[LengthBucket(shortest=start, longest=start + 3, scores=of_set) for start in (1, 5)],
+        by_length=[LengthBucket(shortest=n, longest=n + 3, scores=scored(names, 40 + n)) for n in (1, 5)],
     )
 
 

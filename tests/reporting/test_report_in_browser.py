@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from report_runs import Page, attention_map, evaluation, made_run, sampled, unpack
@@ -73,19 +72,14 @@ def show(driver: Chrome, page: Path, width: int, scheme: str = "light") -> None:
     driver.get(page.as_uri())
 
 
-def run(driver: Chrome, code: str) -> Any:
-    return driver.execute_script(code)
-
-
 @pytest.mark.parametrize("width", [360, 768, 1280])
 def test_the_page_requests_nothing_and_fits_every_width(driver: Chrome, page: Path, width: int) -> None:
     requested(driver)
     driver.get_log("browser")
     show(driver, page, width)
-    run(driver, "for (const details of document.querySelectorAll('details')) details.open = true")
-    assert run(driver, "return document.documentElement.scrollWidth") <= width
-    outside = run(
-        driver,
+    driver.execute_script("for (const details of document.querySelectorAll('details')) details.open = true")
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    outside = driver.execute_script(
         "return [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, svg *') &&"
         " e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 120))",
     )
@@ -110,7 +104,7 @@ def test_figures_are_light_or_dark_as_the_page_is(driver: Chrome, page: Path, sc
         (e) => contrast(getComputedStyle(e).stroke));
     return [page, texts.length, Math.min(...texts), lines.length, Math.min(...lines)];
     """
-    luminance, texts, worst_text, lines, worst_line = run(driver, code)
+    luminance, texts, worst_text, lines, worst_line = driver.execute_script(code)
     assert (luminance > 0.9) if scheme == "light" else (luminance < 0.05)
     assert texts > 100 and worst_text >= 4.5
     assert lines > 14 and worst_line >= 3

@@ -1,15 +1,10 @@
-"""TensorBoard: what event files hold, after a resume too; when they fail; what TensorBoard's own server shows."""
+"""TensorBoard: what its own reader finds in event files, after a resume and a kill too; when they fail."""
 
-import json
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import time
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +22,7 @@ from nmt.runs.metrics import (
     StepValidation,
 )
 from nmt.training.listeners import StepEvent, ValidationEvent
-from nmt.training.tensorboard import Series, TensorBoard, hyperparameters, samples_as_markdown
+from nmt.training.tensorboard import Series, TensorBoard, samples_as_markdown
 
 SAMPLE = Sample(source="im wet", reference="ich bin nass", translation="ich bin *nass* | <b>")
 
@@ -96,12 +91,6 @@ def test_samples_read_as_they_are_in_markdown() -> None:
     assert cells == ["im wet", "ich bin nass", "ich bin *nass* | &lt;b&gt;"]
 
 
-def test_hyperparameters_are_plain_values() -> None:
-    values = hyperparameters(Config())
-    assert values["training.epochs"] == 20 and values["training.patience"] == "null"
-    assert all(isinstance(value, bool | int | float | str) for value in values.values())
-
-
 def events(run: Run) -> Any:
     """Return TensorBoard's reader of the event files of a run."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -116,7 +105,9 @@ def scalar_steps(run: Run, tag: str) -> list[tuple[int, float]]:
     return [(event.step, float(tf.make_ndarray(event.tensor_proto))) for event in events(run).Tensors(tag)]
 
 
-def test_event_files_hold_each_step_once_however_often_they_are_written(run: Run) -> None:
+def test_event_files_hold_scalars_texts_and_settings_once_however_often_they_are_written(run: Run) -> None:
+    from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG, parse_session_start_info_plugin_data
+
     for numbers in (range(1, 3), range(3, 4), range(0)):
         listener = TensorBoard(run, pytest.fail)
         follow(run, numbers, listener)
@@ -124,8 +115,14 @@ def test_event_files_hold_each_step_once_however_often_they_are_written(run: Run
     assert len([*run.events_path.iterdir()]) == 1
     assert scalar_steps(run, "train/loss") == [(5, 2.0), (15, 2.0), (25, 2.0)]
     assert [step for step, _ in scalar_steps(run, "validation/accuracy")] == [10, 20, 30]
-    tags = events(run).Tags()["tensors"]
-    assert {"samples", "best/accuracy", "_hparams_/session_start_info"} <= set(tags)
+    kinds = {kind: events(run).PluginTagToContent(kind) for kind in ("scalars", "text", "hparams")}
+    assert {"train/loss", "train/learning_rate", "epoch/loss", "validation/loss", "best/loss"} <= set(kinds["scalars"])
+    assert list(kinds["text"]) == ["samples"]
+    start = parse_session_start_info_plugin_data(kinds["hparams"][SESSION_START_INFO_TAG])
+    assert start.group_name == run.name
+    settings = start.hparams
+    assert settings["training.epochs"].number_value == 20 and settings["training.patience"].string_value == "null"
+    assert settings["model.architecture"].string_value == "transformer"
 
 
 def test_tensorboard_notices_files_that_no_longer_grow(run: Run) -> None:
@@ -149,16 +146,14 @@ def test_an_error_switches_the_record_off_with_one_warning(run: Run) -> None:
     assert len(warnings) == 1 and "Training goes on." in warnings[0]
 
 
-TRACKED = ("--set", "training.tensorboard=true", "--set", "training.decode_validation=8")
-MORE = ("--set", "training.epochs=8", "--set", "training.save_every=10")
+SETTINGS = ("--set", "training.decode_validation=8", "--set", "training.epochs=8", "--set", "training.save_every=10")
 
 
 @pytest.mark.slow
 def test_a_killed_run_ends_in_the_same_bits_and_the_same_events(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-    plain = ("--set", "training.decode_validation=8", *MORE)
-    nmt("train", "--config", "base.yaml", "--run", "plain", *plain, cwd=project)
-    command = ("train", "--config", "base.yaml", "--run", "killed", *TRACKED, *MORE)
+    nmt("train", "--config", "base.yaml", "--run", "plain", *SETTINGS, cwd=project)
+    command = ("train", "--config", "base.yaml", "--run", "killed", "--tensorboard", *SETTINGS)
     process = subprocess.Popen([sys.executable, "-m", "nmt", *command], cwd=project, stderr=subprocess.PIPE, text=True)
     for line in process.stderr or ():
         if line.startswith("epoch 4/8, step"):
@@ -177,53 +172,3 @@ def test_a_killed_run_ends_in_the_same_bits_and_the_same_events(project: Path, m
     assert [event.step for event in events(killed).Tensors("samples")] == epochs
     [mean] = killed.averages()
     assert scalar_steps(killed, "average/bleu") == [(mean.step, pytest.approx(mean.validation_bleu, rel=1e-6))]
-
-
-@pytest.fixture
-def server(project: Path) -> Iterator[Callable[[str, Any], Any]]:
-    """Return a function that asks TensorBoard on the folder of a recorded run: an address and JSON to post."""
-    nmt("train", "--run", "base", "--tensorboard", "--set", "training.epochs=4", cwd=project)
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", "checkpoints/base", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--load_fast=false", "--reload_interval=1"], cwd=project, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        found = (re.search(r"at (http://\S+)", line) for line in process.stderr or ())
-        root = next(match[1] for match in found if match).rstrip("/")
-
-        def ask(path: str, content: Any = None) -> Any:
-            data = None if content is None else json.dumps(content).encode()
-            request = urllib.request.Request(root + path, data, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                body = answer.read()
-            return json.loads(body) if answer.headers["Content-Type"].startswith("application/json") else body
-
-        deadline = time.monotonic() + 60
-        while not ask("/data/plugin/hparams/experiment", {}).get("metricInfos") and time.monotonic() < deadline:
-            time.sleep(0.2)
-        yield ask
-    finally:
-        process.terminate()
-        process.wait()
-
-
-@pytest.mark.slow
-def test_tensorboard_shows_all_of_a_run(server: Callable[..., Any], project: Path) -> None:
-    run = Run(project / "checkpoints" / "base")
-    [name] = server("/data/runs")
-    assert name == "events"
-    tags = set(server("/data/plugin/scalars/tags")[name])
-    assert {"train/loss", "train/learning_rate", "train/tokens_per_second", "epoch/loss", "validation/accuracy"} <= tags
-    points = server("/data/plugin/scalars/scalars?" + urllib.parse.urlencode({"run": name, "tag": "train/loss"}))
-    assert [step for _, step, _ in points] == [r.step for r in run.metrics() if isinstance(r, StepMetrics)]
-    assert server("/data/plugin/text/tags") == {name: ["samples"]}
-    texts = server("/data/plugin/text/text?" + urllib.parse.urlencode({"run": name, "tag": "samples"}))
-    assert run.samples()[-1].samples[0].source in texts[-1]["text"] and "<td>" in texts[-1]["text"]
-    statuses = ["STATUS_UNKNOWN", "STATUS_SUCCESS", "STATUS_FAILURE", "STATUS_RUNNING"]
-    asked = {"allowedStatuses": statuses, "colParams": [], "startIndex": 0, "sliceSize": 10}
-    [group] = server("/data/plugin/hparams/session_groups", asked)["sessionGroups"]
-    assert group["name"] == "base"
-    assert group["hparams"]["training.epochs"] == 4 and group["hparams"]["model.architecture"] == "transformer"
-    scores = {metric["name"]["tag"]: metric["value"] for metric in group["metricValues"]}
-    best = max(record.validation_accuracy for record in run.epochs())
-    assert scores["best/accuracy"] == pytest.approx(best, rel=1e-6)
