@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,15 @@ def trained_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(trained_project: Path, tmp_path: Path) -> Path:
     """A copy of the trained project, for tests that change it."""
     return Path(shutil.copytree(trained_project, tmp_path / "project"))
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Headless Chromium."""
+    from chromium import Chromium
+
+    with Chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 # --- runs with random weights of any architecture and tokenizer ----------------------------------------------------

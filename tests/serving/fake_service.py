@@ -5,7 +5,6 @@ a sentence with "poison".
 """
 
 import copy
-import dataclasses
 import json
 import sys
 import time
@@ -27,8 +26,6 @@ from nmt.serving.settings import ServiceSettings
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.word import WordTokenizer
 
-SLOW_SECONDS = 0.3
-
 
 class FakeTranslator:
     """Translator that remembers its batches."""
@@ -49,7 +46,7 @@ class FakeTranslator:
     def find(self, texts: list[str], options: SearchOptions = GREEDY) -> list[list[Translation]]:
         self.batches.append(list(texts))
         if any("slow" in text for text in texts):
-            time.sleep(SLOW_SECONDS)
+            time.sleep(0.3)
         if any("poison" in text for text in texts):
             raise ValueError("poison")
         assert options.n_best <= self.config.decoding.beam_size
@@ -83,13 +80,12 @@ def main() -> None:
     """Serve on a free port. Takes settings, keys, hosts, origins and limits as JSON."""
     options = json.loads(sys.argv[1])
     access = Access(
-        host=options.pop("host", "127.0.0.1"),
         api_keys=frozenset(map(digest, options.pop("api_keys"))) if "api_keys" in options else None,
         hosts=frozenset(options.pop("hosts", [])),
         origins=frozenset(options.pop("origins", [])),
     )
     server.MAX_CONNECTIONS = options.pop("max_connections", server.MAX_CONNECTIONS)
-    settings = dataclasses.replace(ServiceSettings(), **options)
+    settings = ServiceSettings(**options)
     models = [fake_model("en", "de", settings.max_alternatives), fake_model("fr", "de"), fake_model("en", "fr")]
     service = Service(models, settings)
     bound = bind("127.0.0.1", 0)

@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 from conftest import ROOT
 
-FAKE = Path(__file__).with_name("fake_service.py")
-FAKE_COMMAND = [sys.executable, str(FAKE)]
+FAKE = [sys.executable, str(Path(__file__).with_name("fake_service.py"))]
 SERVE = [sys.executable, "-c", "from nmt.cli.app import main; main()", "serve", "--port", "0"]
 
 
@@ -73,5 +72,5 @@ def started(command: list[str], cwd: Path = ROOT) -> Iterator[RunningService]:
 @contextlib.contextmanager
 def fake_service(**settings: Any) -> Iterator[RunningService]:
     """Start a service with fake models (en-de, fr-de, en-fr) and these settings."""
-    with started([*FAKE_COMMAND, json.dumps(settings)]) as running:
+    with started([*FAKE, json.dumps(settings)]) as running:
         yield running

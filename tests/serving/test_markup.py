@@ -60,24 +60,19 @@ def test_tags_stay(html: str) -> None:
         rendered = shouted(html)
     except RequestError:
         return
-    canonical = str(BeautifulSoup(html, "html.parser"))
-    assert tags(rendered) == tags(canonical)
-    comments = [
-        str(each) for each in BeautifulSoup(html, "html.parser").find_all(string=True) if isinstance(each, Comment)
-    ]
-    assert all(comment in rendered for comment in comments)
+    parsed = BeautifulSoup(html, "html.parser")
+    assert tags(rendered) == tags(str(parsed))
+    assert all(str(comment) in rendered for comment in parsed.find_all(string=lambda each: isinstance(each, Comment)))
 
 
-@pytest.mark.parametrize("html", ["<b>" * (MOST_DEPTH + 2), "<a " * 5_000, "<p a" * 5_000, "<a b='" * 3_000])
-def test_hostile_html_is_refused_in_words(html: str) -> None:
-    with pytest.raises(RequestError) as refused:
-        Markup(html)
-    assert refused.value.status == 400
+REFUSED = ["<b>" * (MOST_DEPTH + 2), "<a " * 5_000, "<p a" * 5_000, "<a b='" * 3_000]
+STRANGE = ["<" * 20_000, "&" * 20_000, "<![CDATA[" * 2_000, "</" * 10_000, "<?" * 9_000, "<![x"]
 
 
-@pytest.mark.parametrize("html", ["<" * 20_000, "&" * 20_000, "<![CDATA[" * 2_000, "</" * 10_000, "<?" * 9_000, "<![x"])
-def test_strange_html_is_read_or_refused(html: str) -> None:
+@pytest.mark.parametrize("html", REFUSED + STRANGE)
+def test_hostile_html_is_read_or_refused_in_words(html: str) -> None:
     try:
         assert isinstance(shouted(html), str)
+        assert html not in REFUSED
     except RequestError as refused:
         assert refused.status == 400

@@ -39,13 +39,6 @@ def test_sentences_end_at_their_punctuation(sentences: list[str], separator: str
     assert [each.text for each in segment(separator.join(sentences), "en", words, 100)] == sentences
 
 
-def test_line_breaks_end_sentences() -> None:
-    found = segment("\n one\r\ntwo three\n\n\tfour ", "en", words, 10)
-    assert [(each.text, each.separator) for each in found] == [
-        ("", "\n "), ("one", "\r\n"), ("two three", "\n\n\t"), ("four", " "),
-    ]  # fmt: skip
-
-
 def test_long_sentences_are_cut_at_punctuation_then_at_spaces() -> None:
     text = "one two three, four five six"
     assert [each.text for each in segment(text, "en", words, 4)] == ["one two three,", "four five six"]

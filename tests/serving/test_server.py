@@ -1,6 +1,5 @@
 """``nmt serve`` as a user types it, with a trained run and a public client."""
 
-import concurrent.futures
 import contextlib
 import sys
 import urllib.error
@@ -30,10 +29,7 @@ def translator(trained_project: Path) -> Translator:
 
 def test_the_public_client_works_unchanged(service: RunningService, translator: Translator) -> None:
     client = LibreTranslateAPI(service.url)
-    assert client.languages() == [
-        {"code": "en", "name": "English", "targets": ["de"]},
-        {"code": "de", "name": "German", "targets": []},
-    ]
+    assert {each["code"]: each["targets"] for each in client.languages()} == {"en": ["de"], "de": []}
     sentences = [source for source, _ in small_pairs(20)]
     expected = "".join(f"{line}\n" for line in translator.translate(sentences))
     text = "\n".join(sentences) + "\n"
@@ -43,18 +39,6 @@ def test_the_public_client_works_unchanged(service: RunningService, translator: 
     with pytest.raises(urllib.error.HTTPError) as refused:
         client.translate("im thirsty", "en", "xx")
     assert refused.value.code == 400
-
-
-def test_many_clients_get_what_a_single_one_gets(service: RunningService) -> None:
-    sentences = [source for source, _ in small_pairs(48)]
-    texts = [f"{first}\n\n{second}." for first, second in zip(sentences[::2], sentences[1::2], strict=True)]
-
-    def translate(text: str) -> str:
-        return str(LibreTranslateAPI(service.url).translate(text, "en", "de"))
-
-    alone = [translate(text) for text in texts]
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        assert list(pool.map(translate, texts)) == alone
 
 
 def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: Translator) -> None:
