@@ -149,6 +149,7 @@ def check(answer: bytes) -> str:
         return "none"
     head, _, body = answer.partition(b"\r\n\r\n")
     status = head.split(b" ")[1].decode()
+    # 206 and 416: a head asks for a range of the page of "/".
     assert status in {"200", "206", "400", "403", "404", "405", "413", "416", "499", "503", "504"}, answer[:500]
     if status[0] in "45" and b"content-type: application/json" in head and body:
         length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
