@@ -10,6 +10,7 @@ from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translator import Translator
+from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
 from nmt.runs.metrics import DecodedValidation, Sample
@@ -36,18 +37,19 @@ class ValidationDecoder:
         decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
-        self._engine: TensorFlowEngine | None = None
+        self._made: tuple[Seq2SeqModel, Translator] | None = None
 
     def __call__(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
         """Translate with weights; ``check`` is called every ``CHECKED`` batches, and may raise to break off."""
         if not self.sources:
             return DecodedValidation()
-        source, target = self.dataset.tokenizers()
-        if self._engine is None:  # at first use: it takes as much memory as the weights
+        if self._made is None:  # at first use: it takes as much memory as the weights
+            source, target = self.dataset.tokenizers()
             model = build_model(self.config.model, source.size, target.size, "float32", trained=True)
-            self._engine = TensorFlowEngine(model, self.config)
-        set_weights(self._engine.model, weights)
-        translations = self._translate(Translator(self._engine, source, target, self.config, 0), check)
+            self._made = model, Translator(TensorFlowEngine(model, self.config), source, target, self.config, 0)
+        model, translator = self._made
+        set_weights(model, weights)
+        translations = self._translate(translator, check)
         bleu = chrf = None
         if self.scored:
             scored, references = translations[: self.scored], [self.references[: self.scored]]
