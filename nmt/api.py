@@ -33,8 +33,7 @@ from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import CTRANSLATE2, check_backend, choose_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
-from nmt.extras import require
-from nmt.recipes.selection import fit, select
+from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
 
 if TYPE_CHECKING:  # what loads TensorFlow
@@ -138,27 +137,11 @@ def train(
 
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
-    selection = fit(select(config, run, dataset, _overrides(set), minutes=minutes))
-    for key, text in selection.config.training.not_followed.items():
-        warnings.warn(f"training.{key} is {text}.", stacklevel=2)
-    recorded = selection.config.training.tensorboard
-    if recorded:
-        require("tensorboard", "tensorboard")
-
-    from nmt.evaluation.validation_decoder import ValidationDecoder
-    from nmt.training.resume import TrainingSession
-
-    with TrainingSession(selection.name, selection.config, selection.dataset, recipe=selection.recipe_text) as session:
-        session.open(ValidationDecoder, allow_changes=allow_changes)
-        if not session.trainer.is_finished:
-            session.begin()
-            observers = list(listeners)
-            if recorded:
-                from nmt.training.tensorboard import TensorBoard
-
-                observers.append(TensorBoard(session.run, warnings.warn))
-            session.trainer.train(observers)
-    return session.run
+    resolved = resolve(Request(config, run, dataset, _overrides(set), minutes, allow_changes))
+    for note in resolved.notes:
+        warnings.warn(note, stacklevel=2)
+    with resolved.trainer(warnings.warn) as trainer:
+        return trainer.train(listeners)
 
 
 def load(

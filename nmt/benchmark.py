@@ -29,8 +29,8 @@ from nmt.runs.directory import find_run
 from nmt.runtime import tf
 from nmt.storage.text import read_lines
 from nmt.tokenizers.base import PAD
-from nmt.training.input_pipeline import Batch, InputPipeline
-from nmt.training.state import TrainState
+from nmt.training.input_pipeline import InputPipeline
+from nmt.training.optimization.update import Batch, Update
 from nmt.version import version
 
 TURNS = 5
@@ -143,21 +143,21 @@ def measure_model(
         seconds: measuring time, without building the model and warming up.
         report: called with each step.
     """
-    state, pipeline = TrainState(config, vocabulary), InputPipeline(config, train)
+    update, pipeline = Update.of(config, vocabulary), InputPipeline(config, train)
     precision = runtime.resolve_precision(config.decoding.precision)
     model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision, trained=True)
-    model.set_weights(state.model.get_weights())
-    precisions = list(dict.fromkeys(["float32", "bfloat16", state.precision]))
+    model.set_weights(update.model.get_weights())
+    precisions = list(dict.fromkeys(["float32", "bfloat16", update.model.compute_dtype]))
     turn = seconds / TURNS
     works = dict(fastest_product(each, PRODUCTS * turn / len(precisions)) for each in precisions)
-    works[f"step in {state.precision}"] = training_work(state, pipeline, vocabulary, TRAINING * turn)
+    works[f"step in {update.model.compute_dtype}"] = training_work(update, pipeline, vocabulary, TRAINING * turn)
     for kind, beams in BEAMS.items():
         changes = {"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
         search = ModelSearch(model, config.decoding.model_copy(update=changes))
         works[f"{kind} in {model.compute_dtype}"] = search_work(search, test, config, SEARCH * turn / len(BEAMS))
     speeds = measure(works, TURNS, report, WARM_UP)
     products, training, decoding = speeds[: len(precisions)], speeds[len(precisions)], speeds[len(precisions) + 1 :]
-    product = products[precisions.index(state.precision)]
+    product = products[precisions.index(update.model.compute_dtype)]
     return BenchmarkReport(
         version=version(), tensorflow=tf.__version__, device=runtime.device(), configuration=config,
         vocabulary=vocabulary, parameters=model.count_params(), matmul=products, training=training,
@@ -183,7 +183,7 @@ def _product(precision: str, size: int) -> Work:
     return Work(run, lambda _: {"flops": 2 * size**3})
 
 
-def training_work(state: TrainState, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Work:
+def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Work:
     """Return the training step of ``nmt train``, epoch after epoch.
 
     It keeps the learning rate of the first step.
@@ -191,11 +191,11 @@ def training_work(state: TrainState, pipeline: InputPipeline, vocabulary: dict[s
     config, rate = pipeline.config, pipeline.learning_rate(1)
     # Backward, each factor of a product has its gradient by a product as large.
     passes = 3 * (2 if config.training.r_drop else 1)
-    batches = itertools.chain.from_iterable(map(pipeline.step_batches, itertools.count(1)))
+    batches, steps = itertools.chain.from_iterable(map(pipeline.step_batches, itertools.count(1))), itertools.count(1)
 
     def run() -> list[Batch]:
         step_batches = next(batches)
-        state.step(step_batches, rate)
+        update.take(step_batches, rate, next(steps))
         tf.test.experimental.sync_devices()
         return step_batches
 

@@ -17,7 +17,7 @@ from nmt.models.registry import flops
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.state import TrainState
+from nmt.training.optimization.update import Update
 
 
 def nmt_bench(folder: Path, arguments: str) -> Outcome:
@@ -118,8 +118,8 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
         "training": {"batch_size": 4, "micro_batches": 2},
     })  # fmt: skip
     split, sizes = generate_split(10, 20, seed=1), {"source": 20, "target": 20}
-    state = TrainState(config, sizes)
-    work = training_work(state, InputPipeline(config, split), sizes, 0.0)
+    update = Update.of(config, sizes)
+    work = training_work(update, InputPipeline(config, split), sizes, 0.0)
     read, written = split.source.lengths + 1 + config.model.reads_bos, split.target.lengths + 1
     for _ in range(2):
         steps = [work.run() for _ in range(2)]
@@ -127,4 +127,4 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
         counts = [work.counts(batches) for batches in steps]
         assert sum(each["target_tokens"] for each in counts) == (split.target.lengths + 1).sum()
         assert sum(each["flops"] for each in counts) == 3 * flops(config.model, read, written, 20)
-    assert state.position.step == int(state.train_step.optimizer.steps.numpy()) == 4
+    assert update.optimizer.steps.numpy() == 4

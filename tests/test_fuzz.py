@@ -52,7 +52,7 @@ from nmt.storage.arrays import read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS
 from nmt.tokenizers.registry import load_tokenizer
-from nmt.training.checkpoints import CheckpointManifest, LoopState, read_checkpoint
+from nmt.training.checkpoints import CheckpointManifest, Progress, read_checkpoint
 
 MINUTES = float(os.environ.get("NMT_FUZZ_MINUTES", "0"))
 EXAMPLES = 2_000 if MINUTES else 200  # between two looks at the clock
@@ -418,7 +418,7 @@ def state() -> list[bytes]:
     files = {"metrics.jsonl": sha256(folder / "metrics.jsonl")}
     for name in ("weights.safetensors", "optimizer.safetensors"):
         files[name] = write_arrays(folder / name, {"a": np.ones(3, np.float32)})
-    loop = LoopState(
+    loop = Progress(
         epoch=1, step=3, steps_in_epoch=1, seconds=2.5, totals=(1.5, 1.0, 2.0), logged=(0, 0, 0), environment={"a": "b"}
     )
     return [CheckpointManifest.of(loop, files).model_dump_json().encode()]

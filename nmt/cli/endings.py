@@ -1,35 +1,60 @@
-"""What ``nmt train`` says at the end of training: finished, stopped, or nothing to do."""
+"""What ``nmt train`` says at the beginning of training and at its end: finished, stopped, or nothing to do."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from nmt.training.optimization.schedules import ends_with_run
 
 if TYPE_CHECKING:  # it loads TensorFlow
     from nmt.training.trainer import Trainer
 
 
+def beginning(trainer: "Trainer") -> Iterator[str]:
+    """Yield where a run goes on and what has changed around it, and with what it is trained."""
+    from nmt import runtime
+
+    run, progress = trainer.run, trainer.progress
+    if progress.step:
+        yield (
+            f"Going on with run {run.name} after step {progress.step:,}, in epoch {trainer.progress.epoch + 1} of "
+            f"{trainer.config.training.epochs}"
+        )
+    now = progress.environment
+    differences = [
+        f"{what} {old} before, {now.get(what)} now"
+        for what, old in trainer.environment_before.items()
+        if old != now.get(what)
+    ]
+    if differences:
+        yield (
+            f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
+            "the last bits from that of an uninterrupted run."
+        )
+    shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
+    yield (
+        f"{trainer.model.count_params():,} parameters, {trainer.pipeline.pairs:,} training pairs, {runtime.device()}"
+        f"{shared}, {trainer.model.compute_dtype}"
+    )
+
+
 def nothing_to_do(trainer: "Trainer") -> str:
     """Return in words that a run is finished, and how to train on."""
-    run, settings = trainer.run, trainer.config.training
-    if ends_with_run(settings) and not trainer.stopped_early:
+    from nmt.training.optimization.schedules import ends_with_run
+    from nmt.training.stopping import stopped_early
+
+    run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
+    done = f"Run {run.name} is finished: {epochs} epochs, best {run.best()}. Nothing to do."
+    early = stopped_early(trainer.validations, settings)
+    if ends_with_run(settings) and not early:
         return (
-            f"Run {run.name} is finished: {trainer.epoch} epochs, best {run.best()}. Nothing to do. Its schedule has "
-            f"ended. To train longer, start another run: --run ANOTHER-NAME --set training.epochs={2 * trainer.epoch}"
+            f"{done} Its schedule has ended. To train longer, start another run: --run ANOTHER-NAME --set "
+            f"training.epochs={2 * epochs}"
         )
-    more = (
-        f"training.patience={2 * (settings.patience or 1)}"
-        if trainer.stopped_early
-        else f"training.epochs={2 * trainer.epoch}"
-    )
-    return (
-        f"Run {run.name} is finished: {trainer.epoch} epochs, best {run.best()}. Nothing to do. To train on: "
-        f"--set {more}; to start afresh: --run ANOTHER-NAME"
-    )
+    more = f"training.patience={2 * (settings.patience or 1)}" if early else f"training.epochs={2 * epochs}"
+    return f"{done} To train on: --set {more}; to start afresh: --run ANOTHER-NAME"
 
 
 def stopped(trainer: "Trainer") -> str:
     """Return in words how a run that was asked to stop goes on."""
-    step = trainer.state.position.step
+    step = trainer.progress.step
     if not step:
         return "Stopped before the first step; the same command begins again."
     return f"Saved at step {step:,}. Go on with: nmt train --run {trainer.run.name}"
@@ -45,13 +70,15 @@ def after_loss(trainer: "Trainer") -> str:
 
 def finished(trainer: "Trainer") -> str:
     """Return in words how a run has ended."""
-    run = trainer.run
-    count = trainer.state.train_step.nonfinite_report().skipped
+    from nmt.training.stopping import stopped_early
+
+    run, settings = trainer.run, trainer.config.training
+    count = trainer.update.nonfinite.read().skipped
     skipped = f" {count} steps were skipped, whose loss or gradients were not finite." if count else ""
     average = run.average()
     early = (
-        f"Stopped early, {trainer.config.training.patience} validations after the best"
-        if trainer.stopped_early
+        f"Stopped early, {settings.patience} validations after the best"
+        if stopped_early(trainer.validations, settings)
         else "Finished"
     )
     translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""

@@ -3,8 +3,6 @@
 from importlib.resources import files
 from pathlib import Path
 
-from nmt.config.loading import find_config, load_config
-from nmt.config.schema import Config
 from nmt.data.dataset import DATASETS
 from nmt.storage.atomic import write_text
 
@@ -28,11 +26,6 @@ def write_corpus() -> Path:
     if not path.exists():
         write_text(path, CORPUS.read_text(encoding="utf-8"))
     return path
-
-
-def demo_config() -> Config:
-    """Return the configuration of the demonstration."""
-    return load_config(find_config("tiny.yaml"))
 
 
 def lesson_corpus() -> Path | None:

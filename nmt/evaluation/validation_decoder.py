@@ -27,14 +27,14 @@ class ValidationDecoder:
     N is the larger of ``training.samples`` and ``training.decode_validation``.
     """
 
-    def __init__(self, config: Config, dataset: Dataset) -> None:
-        """Take the configuration, and the dataset with the validation text."""
+    def __init__(self, config: Config, dataset: Dataset, **changes: float) -> None:
+        """Take the configuration, the dataset with the validation text, and settings of decoding that differ."""
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)
         self.sources, self.references = (
             read_lines(dataset.text("validation", side))[:count] for side in ("source", "target")
         )
-        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
+        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
         self._made: tuple[Seq2SeqModel, Translator] | None = None

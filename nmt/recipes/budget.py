@@ -1,5 +1,6 @@
 """Budget of time: the number of epochs, and if needed a smaller model, that fit into minutes by the measured speed."""
 
+import functools
 import gc
 import math
 import time
@@ -11,11 +12,11 @@ from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError
 from nmt.evaluation.validation_decoder import ValidationDecoder
-from nmt.recipes.recipe import Recipe, compose, with_epochs
+from nmt.recipes.recipe import Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
-from nmt.runs.directory import RUNS, Run
-from nmt.training.estimate import duration, profile_steps
+from nmt.training.estimate import duration
 from nmt.training.interrupts import never_stop
+from nmt.training.plan import RunPlan, decided
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 16
@@ -48,50 +49,49 @@ class Speed(NamedTuple):
 
 def measured_speed(config: Config, dataset: Dataset) -> Speed:
     """Train, validate and translate a few batches, and return the speed; nothing is written or kept."""
+    plan = RunPlan(
+        run="measured", config=decided(config, dataset), dataset=dataset.name, fingerprint=dataset.manifest.fingerprint
+    )
     # A model that has learnt ends its translations; the untrained one goes on to the limit.
-    decoding = config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_extra": 5})
-    training = config.training.model_copy(update={"start_from": None, "initial_embeddings": "random"})
-    config = config.model_copy(update={"decoding": decoding, "training": training})
-    decode = ValidationDecoder(config, dataset)
-    trainer = Trainer(Run(RUNS / ".measured"), config, dataset, decode)
-    plan, validation = trainer.pipeline.plan(1), trainer.validator.plan
-    validated = [validation[number] for number in np.linspace(0, len(validation) - 1, VALIDATED_BATCHES).astype(int)]
-    batch = _step_seconds(trainer, plan)
-    teacher_forced = float(np.median(profile_steps(trainer, 1, [], validated)[1:])) * len(validation)
-    decoded, steps = 0.0, trainer.pipeline.steps(1)
-    translates = bool(decode.sources) and max(decode.scored, decode.samples) > 0
-    for _ in range(2 if translates else 0):  # the first time also traces
-        started = time.perf_counter()
-        decode(trainer.state.weights, never_stop)
-        decoded = time.perf_counter() - started
-    del trainer, decode
+    ending = functools.partial(ValidationDecoder, max_length_ratio=1.0, max_length_extra=5)
+    with Trainer(plan, ending, keep=False) as trainer:
+        step_seconds, steps = _step_seconds(trainer), trainer.pipeline.steps(1)
+        validation = trainer.validator.plan
+        chosen = np.linspace(0, len(validation) - 1, VALIDATED_BATCHES).astype(int)
+        validated = trainer.profile([], [validation[number] for number in chosen])
+        validation_seconds = float(np.median(validated[1:])) * len(validation)
+        decoded = 0.0
+        for _ in range(2):  # the first time also traces
+            started = time.perf_counter()
+            trainer.validator.translate(trainer.update.weights, never_stop)
+            decoded = time.perf_counter() - started
+        batches = len(trainer.pipeline.plan(1))
+    del trainer
     gc.collect()
-    return Speed(batch * len(plan) / steps, steps, teacher_forced + decoded)
+    return Speed(step_seconds * batches / steps, steps, validation_seconds + decoded)
 
 
-def _step_seconds(trainer: Trainer, plan: list[np.ndarray]) -> float:
-    """Return the time of an ordinary step once it is steady.
+def _step_seconds(trainer: Trainer) -> float:
+    """Return the time of an ordinary batch once it is steady.
 
     The first steps trace and allocate, and TensorFlow prepares its matrix products anew for each shape: a process comes
     to its speed in some dozens of steps.
     """
+    plan, fastest = trainer.pipeline.plan(1), math.inf
     order = np.random.default_rng(0).permutation(max(len(plan), TIMED_STEPS * MOST_ROUNDS)) % len(plan)
-    fastest = math.inf
     for numbers in np.split(order[: TIMED_STEPS * MOST_ROUNDS], MOST_ROUNDS):
-        seconds = float(np.median(profile_steps(trainer, 1, [plan[number] for number in numbers], [])))
+        seconds = float(np.median(trainer.profile([plan[number] for number in numbers])))
         if seconds > (1 - STEADY) * fastest:
             return min(seconds, fastest)
         fastest = seconds
     return fastest
 
 
-def fit(
-    config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float
-) -> tuple[Config, Recipe | None, str | None]:
-    """Return a configuration and its recipe, if it has one, that fit into minutes; and a line, where no recipe has it.
+def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float) -> tuple[Recipe | None, int, str]:
+    """Return the recipe, if there is one, and the number of epochs that fit into minutes, and a line about it.
 
-    The number of epochs is what fits. A recipe takes a smaller model if few epochs of the chosen one fit; more epochs
-    than its row of the table allows are left unused.
+    A recipe takes a smaller model if few epochs of the chosen one fit; more epochs than its row of the table allows are
+    left unused.
 
     Raises:
         ConfigError: if not an epoch fits.
@@ -116,11 +116,10 @@ def fit(
         )
     line = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {takes}."
     if recipe is None or chosen is None:
-        return with_epochs(config, epochs), None, f"{line} training.epochs is {epochs}."
+        return None, epochs, f"{line} training.epochs is {epochs}."
     used = min(epochs, most_epochs(recipe.size))
     if recipe is not chosen:
         line += f" A larger model, {chosen.config.model.description}, has no room for {LEAST_EPOCHS}."
     if used < epochs:
         line += f" More than {used} teach little on {recipe.facts.pairs:,} pairs, so the rest is left."
-    recipe = compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line])
-    return recipe.config, recipe, None
+    return compose(recipe.facts, recipe.overrides, size=recipe.size, epochs=used, budget=[line]), used, line

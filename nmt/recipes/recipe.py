@@ -99,11 +99,6 @@ def compose(
     return Recipe(facts, size, overrides, config, lines, _file(in_force, lines))
 
 
-def with_epochs(config: Config, epochs: int) -> Config:
-    """Return a configuration with another number of epochs."""
-    return config.model_copy(update={"training": config.training.model_copy(update={"epochs": epochs})})
-
-
 def choose(
     facts: Facts, size: Size, given: Mapping[str, Any], *, epochs: int | None = None, start: ModelConfig | None = None
 ) -> dict[str, dict[str, Any]]:

@@ -9,11 +9,10 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
@@ -29,22 +28,24 @@ WEIGHTS, OPTIMIZER, METRICS, MANIFEST = "weights.safetensors", "optimizer.safete
 OPTIMIZER_OF_FORMAT_1 = "learner.safetensors"
 
 
-class LoopState(Record):
-    """Position and totals of a run between two steps, and what the last bits of its result depend on."""
+class Progress(Record):
+    """Where a run stands between two steps, and what the last bits of its result depend on."""
 
-    epoch: int = Field(ge=0, le=2**53)
+    model_config = ConfigDict(frozen=False)
+
+    epoch: int = Field(0, ge=0, le=2**53)
     """Number of completed epochs: trained, validated and recorded in the metrics."""
-    step: int = Field(ge=0, le=2**53)
+    step: int = Field(0, ge=0, le=2**53)
     """Number of optimizer steps since the run began."""
-    steps_in_epoch: int = Field(ge=0, le=2**53)
+    steps_in_epoch: int = Field(0, ge=0, le=2**53)
     """Number of steps in the current epoch; all of its steps if only its validation is missing."""
-    seconds: float
+    seconds: float = 0.0
     """Training time of the current epoch so far."""
-    totals: tuple[float, float, float]
-    """Summed loss, correct tokens and tokens of the current epoch so far."""
-    logged: tuple[float, float, float]
+    totals: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Summed loss, correct tokens and tokens of the current epoch, when they were last read from the device."""
+    logged: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Totals when the last step record was written."""
-    environment: dict[str, str]
+    environment: dict[str, str] = Field(default_factory=dict)
     """Versions and processor, on which the last bits of a result depend."""
 
 
@@ -53,15 +54,15 @@ class CheckpointManifest(Record):
 
     format: Literal[2] = 2
     """Number of this format."""
-    loop: LoopState
-    """Position and totals."""
+    loop: Progress
+    """Where the run stands."""
     files: dict[str, str]
     """SHA-256 of each file beside it, by name."""
     sha256: str
     """SHA-256 of all of the above."""
 
     @classmethod
-    def of(cls, loop: LoopState, files: dict[str, str]) -> "CheckpointManifest":
+    def of(cls, loop: Progress, files: dict[str, str]) -> "CheckpointManifest":
         """Return the manifest with its checksum."""
         return cls(loop=loop, files=files, sha256=_digest(loop.model_dump(mode="json"), files, FORMAT))
 
@@ -71,29 +72,26 @@ def _digest(loop: dict[str, Any], files: dict[str, str], format_: int) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-class Checkpoint(NamedTuple):
-    """Content of a checkpoint: all that the next step changes."""
+class State(NamedTuple):
+    """All that a step changes."""
 
-    loop: LoopState
-    """Position and totals."""
-    metrics: bytes
-    """Metrics file up to this position."""
     weights: Arrays
-    """Weights of the model."""
+    """Weights of the model by name."""
     optimizer: Arrays
     """Optimizer moments, moving averages, loss scale and non-finite tracker."""
+    totals: tuple[float, float, float]
+    """Summed loss, correct tokens and tokens of the epoch so far."""
 
 
-@dataclass(frozen=True)
-class RestoreResult:
-    """The checkpoint that a run resumes from, and those that could not be used."""
+class Checkpoint(NamedTuple):
+    """Content of a checkpoint."""
 
-    loop: LoopState
-    """Position and totals of the checkpoint."""
+    progress: Progress
+    """Where the run stands."""
     metrics: bytes
-    """Metrics file of the checkpoint."""
-    damaged: list[str]
-    """Newer checkpoints that could not be used, with the reason in words."""
+    """Metrics file up to there."""
+    state: State
+    """All that the next step changes."""
 
 
 def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: SavedWeights | None = None) -> None:
@@ -104,19 +102,19 @@ def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: SavedWeights | None
         checkpoint: its content.
         saved: a file with the same weights, to be linked instead of written again.
     """
-    loop = checkpoint.loop
-    with atomic_folder(run.state_path(loop.step), replace=True) as temporary:
+    progress, state = checkpoint.progress, checkpoint.state
+    with atomic_folder(run.state_path(progress.step), replace=True) as temporary:
         (temporary / METRICS).write_bytes(checkpoint.metrics)
         files = {
             METRICS: sha256(temporary / METRICS),
             WEIGHTS: _link(saved, temporary / WEIGHTS) if saved else write_arrays(
-                temporary / WEIGHTS, checkpoint.weights
+                temporary / WEIGHTS, state.weights
             ),
-            OPTIMIZER: write_arrays(temporary / OPTIMIZER, checkpoint.optimizer),
+            OPTIMIZER: write_arrays(temporary / OPTIMIZER, state.optimizer),
         }  # fmt: skip
-        write_json(temporary / MANIFEST, CheckpointManifest.of(loop, files).model_dump(mode="json"))
-    older = [step for step in run.state_steps if step < loop.step]
-    later = [step for step in run.state_steps if step > loop.step]  # damaged, so their steps are taken again
+        write_json(temporary / MANIFEST, CheckpointManifest.of(progress, files).model_dump(mode="json"))
+    older = [step for step in run.state_steps if step < progress.step]
+    later = [step for step in run.state_steps if step > progress.step]  # damaged, so their steps are taken again
     for step in [*older[: 1 - CHECKPOINTS_KEPT], *later]:
         shutil.rmtree(run.state_path(step))
 
@@ -129,12 +127,15 @@ def _link(saved: SavedWeights, path: Path) -> str:
     return saved.checksum
 
 
-def restore_newest(run: Run, restore: Callable[[Checkpoint], None]) -> RestoreResult | None:
-    """Restore the newest checkpoint that can be used; None if the run has none.
+def restore_newest(run: Run, restore: Callable[[State], None]) -> tuple[Checkpoint | None, list[str]]:
+    """Restore the newest checkpoint that can be used.
 
     Args:
         run: the run.
-        restore: restores a checkpoint; raises KeyError or ValueError for that of another model.
+        restore: restores a state; raises KeyError or ValueError for that of another model.
+
+    Returns:
+        The checkpoint, None if the run has none; and newer ones that could not be used, with the reason in words.
 
     Raises:
         DataError: if there are checkpoints and none can be used, or weights without any checkpoint.
@@ -144,13 +145,13 @@ def restore_newest(run: Run, restore: Callable[[Checkpoint], None]) -> RestoreRe
         folder = run.state_path(step)
         try:
             checkpoint = read_checkpoint(folder, step)
-            restore(checkpoint)
+            restore(checkpoint.state)
         except (DataError, NotFoundError) as error:
             damaged.append(str(error))
         except (KeyError, ValueError) as error:
             damaged.append(f"{folder} is the state of another model: {error}.")
         else:
-            return RestoreResult(checkpoint.loop, checkpoint.metrics, damaged)
+            return checkpoint, damaged
     if damaged:
         raise DataError(
             f"Run {run.name!r} cannot go on: {' '.join(damaged)} Training resumes from a whole state. The "
@@ -162,7 +163,7 @@ def restore_newest(run: Run, restore: Callable[[Checkpoint], None]) -> RestoreRe
             f"Run {run.name!r} cannot go on: it has weights, but {states} holds no state. Training resumes from a "
             f"state. Restore a copy of it, or start another run from these weights: --run NAME --from {run.name}."
         )
-    return None
+    return None, []
 
 
 def read_checkpoint(folder: Path, step: int) -> Checkpoint:
@@ -181,7 +182,8 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
     if hashlib.sha256(metrics).hexdigest() != manifest.files[METRICS]:
         raise DataError(f"{folder / METRICS} is damaged: its SHA-256 is not the one recorded when it was saved.")
     weights = read_arrays(folder / WEIGHTS, manifest.files[WEIGHTS])
-    return Checkpoint(manifest.loop, metrics, weights, read_arrays(folder / optimizer, manifest.files[optimizer]))
+    arrays = read_arrays(folder / optimizer, manifest.files[optimizer])
+    return Checkpoint(manifest.loop, metrics, State(weights, arrays, manifest.loop.totals))
 
 
 def _read_manifest(path: Path, step: int) -> CheckpointManifest:

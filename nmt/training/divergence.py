@@ -10,41 +10,40 @@ from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, OutOfMemoryError
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import LoopState
-from nmt.training.state import TrainState
+from nmt.training.checkpoints import Progress
+from nmt.training.optimization.update import Update
 
 
 class DivergedError(NmtError):
     """Training that diverged."""
 
 
-def failed_step(state: TrainState) -> str | None:
+def failed_step(update: Update, progress: Progress) -> str | None:
     """Return the batch whose loss or gradients ended training, in words; None: none did."""
-    report, config = state.train_step.nonfinite_report(), state.config.training
+    report, config = update.nonfinite.read(), update.config
     if report.first_bad_batch is None or report.last_bad_batch is None:
         return None
     number, skipped = report.first_bad_batch, 0
-    if state.train_step.skips:
+    if update.skips:
         if report.skipped <= config.skip_nonfinite:
             return None
         number, skipped = report.last_bad_batch, report.skipped - 1
-    position, count = state.position, config.micro_batches
-    step, place = divmod(number, count)
-    batch = (step - 1 - position.step + position.steps_in_epoch) * count + place + 1
+    step, place = divmod(number, config.micro_batches)
+    batch = (step - 1 - progress.step + progress.steps_in_epoch) * config.micro_batches + place + 1
     after = f", after {skipped} skipped steps" if skipped else ""
-    return f"step {step}, batch {batch} of epoch {position.epoch + 1}{after}"
+    return f"step {step}, batch {batch} of epoch {progress.epoch + 1}{after}"
 
 
-def not_finite(weights: Arrays, state: TrainState) -> str | None:
+def not_finite(weights: Arrays, progress: Progress) -> str | None:
     """Return the first weights that are not finite, in words; None: all are."""
     for name, array in weights.items():
         if not (np.isfinite(array.min()) and np.isfinite(array.max())):  # both are NaN if any value is
-            return f"weights {name} after step {state.position.step}, in epoch {state.position.epoch + 1}"
+            return f"weights {name} after step {progress.step}, in epoch {progress.epoch + 1}"
     return None
 
 
-def diverged(what: str, saved: LoopState | None, config: TrainingConfig) -> DivergedError:
-    """Return the error for training that diverged at ``what``, given the position of the last checkpoint."""
+def diverged(what: str, saved: Progress | None, config: TrainingConfig) -> DivergedError:
+    """Return the error for training that diverged at ``what``, given where the last checkpoint stands."""
     last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
     key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
     return DivergedError(

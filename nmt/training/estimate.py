@@ -1,11 +1,7 @@
 """Estimate before training: time, memory and disk that a run will take."""
 
-import contextlib
-import dataclasses
-import itertools
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +12,11 @@ from nmt.cluster.summation import slots
 from nmt.config.architecture import BatchShape
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
-from nmt.models.weights import set_weights, weights_of
+from nmt.models.weights import weights_of
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
 from nmt.training.divergence import memory_remedy, shortage_in_words
-from nmt.training.state import TrainState
+from nmt.training.interrupts import never_stop
+from nmt.training.stopping import weights_to_keep
 from nmt.training.trainer import Trainer
 
 TIMED_STEPS = 5
@@ -82,76 +79,42 @@ def size(count: int) -> str:
     return f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
-def estimate(trainer: Trainer) -> Estimate:
+def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimate:
     """Profile a few steps on the longest and on ordinary batches of the coming epoch; the state stays unchanged.
+
+    Args:
+        trainer: a run that is to be trained.
+        stop: is called after each batch, and may raise to break off.
 
     Raises:
         NmtError: if the disk has less room than the run needs, or memory does not hold the longest batches.
     """
-    settings, state = trainer.config.training, trainer.state
+    settings, model = trainer.config.training, trainer.model
     needed, free = bytes_to_write(trainer), free_bytes(trainer.run.folder)
     if needed > free:
-        weights = sum(array.nbytes for array in weights_of(state.model).values())
+        weights = sum(array.nbytes for array in weights_of(model).values())
         raise NmtError(
             f"Not enough disk space: {trainer.run.folder} needs {size(needed)} more, {size(free)} are free. Free some, "
             f"or keep the weights of fewer epochs, {size(weights)} each: --set training.max_to_keep=2 --set "
             "training.average_last=1"
         )
-    epoch = trainer.epoch + 1
+    epoch = trainer.progress.epoch + 1
     plan, validation = trainer.pipeline.plan(epoch), trainer.validator.plan
     ordinary = [plan[number] for number in np.linspace(0, len(plan) - 1, TIMED_STEPS).astype(int)]
     longest = longest_batch(trainer, trainer.pipeline.split(epoch), plan)
     longest_validated = longest_batch(trainer, trainer.validator.split, validation)
     # The first steps of a process also trace, and allocate; the last ones count.
     with shortage_in_words("before training, on its longest batches", trainer.config):
-        seconds = profile_steps(trainer, epoch, [longest, *ordinary], [longest_validated, validation[0]])
+        seconds = trainer.profile([longest, *ordinary], [longest_validated, validation[0]], stop)
     batch = float(np.median(seconds[1 : 1 + TIMED_STEPS]))
     steps = trainer.pipeline.steps(epoch)
     epoch_seconds = batch * len(plan) / trainer.group.count + seconds[-1] * len(validation)
-    epochs = settings.epochs - trainer.epoch
-    done = state.position.steps_in_epoch / steps
+    epochs = settings.epochs - trainer.progress.epoch
+    done = trainer.progress.steps_in_epoch / steps
     return Estimate(
-        parameters=state.model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
+        parameters=model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
-
-
-def profile_steps(
-    trainer: Trainer, epoch: int, training: list[np.ndarray], validation: list[np.ndarray]
-) -> list[float]:
-    """Train and validate batches of an epoch, undo it all, and return the seconds of each.
-
-    ``trainer.check`` is called after each batch, and may raise to break off.
-    """
-    state, seconds = trainer.state, []
-    rate = trainer.pipeline.learning_rate(1)
-    train = ((batch, True) for batch in trainer.pipeline.batches(epoch, training))
-    validate = ((batch, False) for batch in trainer.validator.batches(validation))
-    with unchanged(state):
-        for batch, learning in itertools.chain(train, validate):
-            started = time.perf_counter()
-            if learning:
-                state.step([batch], rate)
-            else:
-                trainer.validator.step(*batch)
-            state.totals.read()  # waits for the step
-            seconds.append(time.perf_counter() - started)
-            trainer.check()
-    return seconds
-
-
-@contextlib.contextmanager
-def unchanged(state: TrainState) -> Iterator[None]:
-    """Undo all changes to the state at the end of the block."""
-    position, totals = dataclasses.replace(state.position), state.totals.read()
-    weights, optimizer = weights_of(state.model), state.train_step.state()
-    try:
-        yield
-    finally:
-        state.position = position
-        state.totals.set(totals)
-        set_weights(state.model, weights)
-        state.train_step.restore(optimizer)
 
 
 def foreseen_shortage(trainer: Trainer) -> str | None:
@@ -160,13 +123,13 @@ def foreseen_shortage(trainer: Trainer) -> str | None:
     Returns:
         A shortage with its remedy, in words; None: all batches fit, or the system does not say what is free.
     """
-    free, epoch, count = runtime.free_memory(), trainer.epoch + 1, trainer.config.training.micro_batches
+    free, epoch, count = runtime.free_memory(), trainer.progress.epoch + 1, trainer.config.training.micro_batches
     split = trainer.pipeline.split(epoch)
     longest = longest_batch(trainer, split, trainer.pipeline.plan(epoch))
-    batch, train_step = batch_bytes(trainer, split, longest), trainer.state.train_step
-    gradients = sum(4 * weight.shape.num_elements() for weight in train_step.optimizer.variables_trained)
+    batch, state = batch_bytes(trainer, split, longest), trainer.update.state()
+    gradients = sum(4 * weight.shape.num_elements() for weight in trainer.update.optimizer.variables_trained)
     # A checkpoint is copied before it is written; on a GPU that takes memory of the machine alone.
-    copied = 0 if runtime.GPUS else gradients + sum(array.nbytes for array in train_step.state().values())
+    copied = 0 if runtime.GPUS else gradients + sum(array.nbytes for array in state.optimizer.values())
 
     def needed(halvings: int) -> int:
         sums = slots(count * 2**halvings) - (slots(count) if count > 1 else 0) if halvings else 0
@@ -195,24 +158,26 @@ def batch_bytes(trainer: Trainer, split: Split, indices: np.ndarray) -> int:
     that TensorFlow counts. In three of them the process grew by 0.96 to 1.06 times that peak. A validation batch of the
     same size takes half as much at most. GPUs have not been checked.
     """
-    state, settings = trainer.state, trainer.config.training
+    settings, vocabulary = trainer.config.training, trainer.dataset.manifest.vocabulary
     lengths = [side.offsets[indices + 1] - side.offsets[indices] + 1 for side in (split.source, split.target)]
     source, target = (int(side.max()) for side in lengths)
     tokens = [int(side.sum()) for side in lengths]
     if not settings.remove_padding:
         tokens = [len(indices) * source, len(indices) * target]
     numbers = trainer.config.model.activations(BatchShape(len(indices), source, target, *tokens))
-    numbers += LOGITS_KEPT * tokens[1] * state.vocabulary["target"]
-    return round(numbers * (4 if state.precision == "float32" else HALF_BYTES) * (R_DROP if settings.r_drop else 1))
+    numbers += LOGITS_KEPT * tokens[1] * vocabulary["target"]
+    return round(numbers * (4 if settings.precision == "float32" else HALF_BYTES) * (R_DROP if settings.r_drop else 1))
 
 
 def bytes_to_write(trainer: Trainer) -> int:
     """Return the most bytes that a run's folder will grow by until its end."""
     settings = trainer.config.training
-    weights = sum(array.nbytes for array in weights_of(trainer.state.model).values())
-    checkpoint = weights + sum(array.nbytes for array in trainer.state.train_step.state().values())
+    state = trainer.update.state()
+    weights = sum(array.nbytes for array in state.weights.values())
+    checkpoint = weights + sum(array.nbytes for array in state.optimizer.values())
     # Besides the kept ones, the best weights, and the newest before the oldest is deleted.
-    kept = settings.epochs if trainer.weights_to_keep is None else trainer.weights_to_keep + 2
+    most_kept = weights_to_keep(settings)
+    kept = settings.epochs if most_kept is None else most_kept + 2
     files = min(settings.epochs, kept) + bool(trainer.epochs_to_average) + 2 * bool(settings.validate_every)
     most = files * weights + (CHECKPOINTS_KEPT + 1) * checkpoint
     present = sum(

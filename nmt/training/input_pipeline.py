@@ -16,6 +16,7 @@ from nmt.data.token_arrays import Split
 from nmt.errors import ConfigError
 from nmt.runtime import tf
 from nmt.training.optimization.schedules import ends_with_run, learning_rate, steps_of_run
+from nmt.training.optimization.update import Batch
 
 
 def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> tf.data.Dataset:
@@ -37,10 +38,6 @@ def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> 
     # Not from_generator: that operation makes the allocator return freed memory to the system at once, and every
     # large tensor of the training step then costs its page faults again.
     return tf.data.Dataset.range(len(plan)).map(batch).prefetch(2)
-
-
-Batch = tuple[tf.Tensor, tf.Tensor]
-"""Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
 
 
 class InputPipeline:

@@ -11,31 +11,33 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Checkpoint, LoopState, remove_leftovers, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, Progress, remove_leftovers, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
 
 
 class Saver:
     """Writer of a run's files, inside a ``with`` block; leaving the block waits for the file being written."""
 
-    def __init__(self, run: Run, config: TrainingConfig, saved: LoopState | None, *, writes: bool = True) -> None:
-        """Take the run, the training section, and the position of the checkpoint that the run resumes from, if any.
+    def __init__(
+        self, run: Run, config: TrainingConfig, saved: Progress | None, metrics: bytes, *, writes: bool = True
+    ) -> None:
+        """Take the run, the training section, and the checkpoint that the run resumes from, if any.
 
-        ``writes`` is false on hosts besides the chief.
+        Args:
+            run: the run.
+            config: the training section.
+            saved: where the checkpoint stands.
+            metrics: its metrics file.
+            writes: false on hosts besides the chief.
         """
         self.run, self.config, self.writes = run, config, writes
+        self._metrics = metrics
         self.saved = saved
-        """Position of the last checkpoint."""
+        """Where the last checkpoint stands."""
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
         self.metrics_file: Listener = MetricsFile(run) if writes else Listener()
         """Listener that writes the metrics file."""
-
-    def begin(self, metrics: bytes) -> None:
-        """Clear away what a killed process has left, and set the metrics file back to that of the checkpoint."""
-        if self.writes:
-            remove_leftovers(self.run)
-            self.run.restore_metrics(metrics)
 
     def save_weights(self, weights: Arrays, weights_id: WeightsId) -> None:
         """Write weights to translate with."""
@@ -43,7 +45,10 @@ class Saver:
             save_weights(self.run, weights, weights_id)
 
     def __enter__(self) -> Self:
-        """Start the thread."""
+        """Clear away what a killed process has left, set the metrics file back, and start the thread."""
+        if self.writes:
+            remove_leftovers(self.run)
+            self.run.restore_metrics(self._metrics)
         self._thread = ThreadPoolExecutor(1)
         return self
 
@@ -73,13 +78,13 @@ class Saver:
         self.wait()
 
         def write() -> None:
-            saved = save_weights(self.run, epoch_weights, checkpoint.loop.epoch) if epoch_weights else None
-            save_checkpoint(self.run, checkpoint, saved if checkpoint.weights is epoch_weights else None)
+            saved = save_weights(self.run, epoch_weights, checkpoint.progress.epoch) if epoch_weights else None
+            save_checkpoint(self.run, checkpoint, saved if checkpoint.state.weights is epoch_weights else None)
             for path in superfluous:  # only after a checkpoint that does not need them
                 path.unlink(missing_ok=True)
 
         self._saving = self._thread.submit(write)
-        self.saved, self._saved_at = checkpoint.loop, time.monotonic()
+        self.saved, self._saved_at = checkpoint.progress, time.monotonic()
 
     def check(self) -> None:
         """Raise NmtError if a checkpoint has been refused by the disk meanwhile."""

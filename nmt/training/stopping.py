@@ -1,18 +1,17 @@
 """End of a run: when training stops, and which weights it averages then."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nmt import runtime
-from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.dataset import Dataset
 from nmt.models.build import build_model
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepValidation, validations_since_best
 from nmt.runs.weights import average_weights, save_weights
+from nmt.training.checkpoints import Progress
 from nmt.training.interrupts import never_stop
-from nmt.training.state import Position
-from nmt.training.validation import Decode, Validator
+from nmt.training.validation import MakeDecode, Validator
 
 # Weights of early epochs lie too far apart for a good mean.
 EPOCHS_FOR_EACH_AVERAGED = 4
@@ -25,32 +24,33 @@ def stopped_early(validations: Validations, config: TrainingConfig) -> bool:
     return config.patience is not None and validations_since_best(validations, config.best_by) >= config.patience
 
 
-def is_trained(position: Position, validations: Validations, config: TrainingConfig) -> bool:
+def is_trained(progress: Progress, validations: Validations, config: TrainingConfig) -> bool:
     """Return whether no epoch is left to train."""
-    if position.epoch >= config.epochs:
+    if progress.epoch >= config.epochs:
         return True
-    return position.steps_in_epoch == 0 and stopped_early(validations, config)
+    return progress.steps_in_epoch == 0 and stopped_early(validations, config)
 
 
-def epochs_to_average(position: Position, validations: Validations, config: TrainingConfig) -> list[int]:
+def epochs_to_average(progress: Progress, validations: Validations, config: TrainingConfig) -> list[int]:
     """Return the epochs whose weights the run's average is made of; none if the run has too few."""
-    last = position.epoch if stopped_early(validations, config) else config.epochs
+    last = progress.epoch if stopped_early(validations, config) else config.epochs
     count = min(config.average_last, last // EPOCHS_FOR_EACH_AVERAGED)
     return list(range(last - count + 1, last + 1)) if count > 1 else []
 
 
-def is_finished(run: Run, position: Position, validations: Validations, config: TrainingConfig) -> bool:
+def weights_to_keep(config: TrainingConfig) -> int | None:
+    """Return the number of last epochs whose weights are kept; None: all."""
+    return None if config.max_to_keep is None else max(config.max_to_keep, config.average_last)
+
+
+def is_finished(run: Run, progress: Progress, validations: Validations, config: TrainingConfig) -> bool:
     """Return whether nothing is left to do, neither an epoch nor the average."""
-    if not is_trained(position, validations, config):
+    if not is_trained(progress, validations, config):
         return False
     kept = set(run.weights_epochs)
-    epochs = epochs_to_average(position, validations, config) if position.epoch <= config.epochs else []
+    epochs = epochs_to_average(progress, validations, config) if progress.epoch <= config.epochs else []
     averaged = any(average.epochs == epochs for average in run.averages())  # nmt average may have added more
     return not epochs or not kept.issuperset(epochs) or averaged
-
-
-MakeDecode = Callable[[Config, Dataset], Decode]
-"""Returns the function that translates validation sentences, for a configuration and a dataset."""
 
 
 def average(run: Run, epochs: list[int], dataset: Dataset | None, make_decode: MakeDecode) -> AverageMetrics:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.batch_plan import plan_epoch
+from nmt.data.dataset import Dataset
 from nmt.data.token_arrays import Split
 from nmt.models.base import Seq2SeqModel
 from nmt.models.weights import swapped_weights
@@ -15,13 +16,15 @@ from nmt.runs.metrics import DecodedValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.divergence import DivergedError, shortage_in_words
-from nmt.training.input_pipeline import Batch, batch_dataset
+from nmt.training.input_pipeline import batch_dataset
 from nmt.training.optimization.gradient_sums import Sums, Totals, stacked
 from nmt.training.optimization.losses import cross_entropy
-from nmt.training.optimization.step import BATCH
+from nmt.training.optimization.update import BATCH, Batch
 
 Decode = Callable[[Arrays, Callable[[], None]], DecodedValidation]
 """Translates validation sentences with weights; calls the second argument between batches, which may raise."""
+MakeDecode = Callable[[Config, Dataset], Decode]
+"""Returns the function that translates validation sentences, for a configuration and a dataset."""
 
 
 class ValidationResult(NamedTuple):
@@ -75,8 +78,11 @@ class Validator:
             raise DivergedError(
                 f"The validation loss of these weights is {loss}. A loss must be finite. Choose other weights."
             )
-        decoded = self.decode(weights, check) if self.decode else DecodedValidation()
-        return ValidationResult(loss, accuracy, decoded)
+        return ValidationResult(loss, accuracy, self.translate(weights, check))
+
+    def translate(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
+        """Return scores and samples of translations with weights; empty where nothing is translated."""
+        return self.decode(weights, check) if self.decode else DecodedValidation()
 
     def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
         """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""

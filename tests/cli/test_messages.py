@@ -369,7 +369,7 @@ $ nmt train --run new --set model.positions=learned --set model.max_positions=5 
 $ nmt train --run new --from bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
 $ nmt train --config base.yaml --run new --set training.batch_size=auto  => A batch depends on the configuration alone
-& nmt.training.state.TrainState.step = lambda *_: (_ for _ in ()).throw(exhausted())
+& nmt.training.optimization.update.Update.take = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
 $ nmt translate 'im thirsty'  => A batch of sentences is translated at once and must fit

@@ -42,8 +42,8 @@ MAIN = "from nmt.cli.app import main; main()"
 IMPATIENT = "import nmt.cluster.group as group; group.STALL_SECONDS = 10.0; "
 STUCK = f"""
 import time
-from nmt.training.optimization.step import TrainStep
-TrainStep.add = lambda *_: time.sleep(1000)
+from nmt.training.optimization.update import Update
+Update.take = lambda *_: time.sleep(1000)
 {MAIN}
 """
 # Which ports do commands open? A thread looks every few milliseconds, and at last at a port that is open.

@@ -28,7 +28,7 @@ from nmt.plotting import figures
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
-from nmt.training.state import TrainState
+from nmt.training.optimization.update import Update
 
 
 class ToyConfig(ModelConfig):
@@ -192,11 +192,11 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
     assert Seq2SeqModel.__abstractmethods__ == CONTRACT - {"teacher_forcing"}
     with pytest.raises(TypeError, match="abstract"):
         Seq2SeqModel()
-    state = TrainState(Config(model=ToyConfig()), {"source": 20, "target": 20})
-    pipeline = InputPipeline(state.config, generate_split(40, 20, seed=1))
-    for batches in pipeline.step_batches(1):
-        state.step(batches, 0.01)
-    assert state.position.step == pipeline.steps(1) == 1
+    update = Update.of(Config(model=ToyConfig()), {"source": 20, "target": 20})
+    pipeline = InputPipeline(Config(model=ToyConfig()), generate_split(40, 20, seed=1))
+    [batches] = pipeline.step_batches(1)
+    update.take(batches, 0.01, 1)
+    assert update.optimizer.steps.numpy() == pipeline.steps(1) == 1
     assert build_model(ToyConfig(), 20, 20, "bfloat16", trained=True).compute_dtype == "bfloat16"
 
 

@@ -18,7 +18,7 @@ from nmt.runs.metrics import StepMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage import arrays
 from nmt.storage.atomic import write_text
-from nmt.training.checkpoints import Checkpoint, LoopState, restore_newest, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, Progress, State, restore_newest, save_checkpoint
 
 ERRORS = [errno.ENOSPC, errno.EROFS, errno.EDQUOT]
 CALLS = [
@@ -61,10 +61,10 @@ def save(run: Run, step: int) -> None:
     weights, moments = {"a": np.full((3, 2), step, np.float32)}, {"m": np.full((3, 2), -step, np.float32)}
     saved = save_weights(run, weights, step)
     run.append_metrics(StepMetrics(epoch=step, step=step, loss=3.0, accuracy=0.1, learning_rate=1e-4))
-    loop = LoopState(
-        epoch=step, step=step, steps_in_epoch=0, seconds=1.0, totals=(0, 0, 0), logged=(0, 0, 0), environment={}
+    content = Checkpoint(
+        Progress(epoch=step, step=step), run.metrics_path.read_bytes(), State(weights, moments, (0, 0, 0))
     )
-    save_checkpoint(run, Checkpoint(loop, run.metrics_path.read_bytes(), weights, moments), saved)
+    save_checkpoint(run, content, saved)
 
 
 def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +86,11 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
             assert os.strerror(error) in str(refusal)
         disk.refuse(10**9)
         found: list[Checkpoint] = []
-        restored = restore_newest(run, found.append)
+        restored, damaged = restore_newest(run, found.append)
         assert restored is not None
-        assert restored.damaged == []
+        assert damaged == []
         run.restore_metrics(restored.metrics)
-        now, step = everything_in(run.folder), restored.loop.step
+        now, step = everything_in(run.folder), restored.progress.step
         assert not [name for name in now if ".writing-" in name]
         assert (found[0].weights["a"] == step).all() and (found[0].optimizer["m"] == -step).all()
         assert step == 3 or {name: now[name] for name in before} == before

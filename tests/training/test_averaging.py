@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from conftest import nmt
-from tiny_runs import prepare_pairs, tiny, train
+from tiny_runs import prepare_pairs, tiny, train, trainer_of
 
 from nmt.data.dataset import Dataset, open_dataset
 from nmt.evaluation.validation_decoder import ValidationDecoder
@@ -15,7 +15,6 @@ from nmt.runs.weights import average_weights, choose_epoch
 from nmt.storage.arrays import read_arrays
 from nmt.storage.file_lock import locked
 from nmt.training.stopping import average
-from nmt.training.trainer import Trainer
 
 SETTINGS = {
     "epochs": 8, "average_last": 2, "precision": "bfloat16", "batch_type": "tokens", "batch_size": 400,
@@ -61,7 +60,7 @@ def test_it_is_the_average_that_training_ends_with(run: Run, dataset: Dataset) -
 def test_an_average_asked_for_stands_until_training_goes_on(run: Run, dataset: Dataset) -> None:
     asked_for = average(run, [1, 4, 8], dataset, ValidationDecoder)
     assert run.average() == asked_for
-    assert Trainer(run, CONFIG, dataset).is_finished
+    assert trainer_of(run.name, CONFIG, dataset).is_finished
     longer = tiny(**{**SETTINGS, "epochs": 9})
     again = train("run", longer, dataset, decode=ValidationDecoder(longer, dataset)).run.average()
     assert again is not None

@@ -26,8 +26,8 @@ from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
 from nmt.training.checkpoints import (
     Checkpoint,
-    LoopState,
-    RestoreResult,
+    Progress,
+    State,
     read_checkpoint,
     remove_leftovers,
     restore_newest,
@@ -89,19 +89,19 @@ def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
     )  # fmt: skip
 
 
-def restore(run: Run, model: keras.Model, optimizer: Adam) -> RestoreResult | None:
+def restore(run: Run, model: keras.Model, optimizer: Adam) -> tuple[Checkpoint | None, list[str]]:
     """Restore the newest checkpoint into model and optimizer."""
 
-    def load(checkpoint: Checkpoint) -> None:
-        set_weights(model, checkpoint.weights)
-        optimizer.restore(checkpoint.optimizer)
+    def load(state: State) -> None:
+        set_weights(model, state.weights)
+        optimizer.restore(state.optimizer)
 
     return restore_newest(run, load)
 
 
-def loop_state(step: int) -> LoopState:
+def progress(step: int) -> Progress:
     """Return where a run stands whose epochs are of one step."""
-    return LoopState(
+    return Progress(
         epoch=step, step=step, steps_in_epoch=0, seconds=0.5, totals=(1.5, 2.0, 3.0), logged=(0.0, 0.0, 0.0),
         environment={"tensorflow": "2"},
     )  # fmt: skip
@@ -111,7 +111,8 @@ def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
     run.append_metrics(an_epoch(step, 1.0))
-    content = Checkpoint(loop_state(step), run.metrics_path.read_bytes(), weights_of(model), optimizer.state())
+    state = State(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
+    content = Checkpoint(progress(step), run.metrics_path.read_bytes(), state)
     save_checkpoint(run, content, saved)
 
 
@@ -154,12 +155,12 @@ def copy(trained: Trained, run: Run) -> Run:
 
 
 def test_weights_and_optimizer_are_restored_to_the_bit(trained: Trained, run: Run, blank: ModelAndOptimizer) -> None:
-    assert restore(run, *blank) is None  # a run that has not begun
+    assert restore(run, *blank) == (None, [])  # a run that has not begun
     trained_run, (_, second, third) = Run(trained[0]), trained[1]
     assert not same(everything(*blank), third) and not same(second, third)
-    restored = restore(trained_run, *blank)
+    restored, damaged = restore(trained_run, *blank)
     assert restored is not None
-    assert (restored.loop, restored.damaged) == (loop_state(3), [])
+    assert (restored.progress, damaged) == (progress(3), [])
     assert restored.metrics == trained_run.metrics_path.read_bytes()
     assert same(everything(*blank), third)
     assert (trained_run.state_steps, trained_run.weights_epochs) == ([2, 3], [1, 2, 3])
@@ -181,9 +182,9 @@ def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(
     saved = everything(*blank)
     save(copy, *blank, step)
     take_step(*blank)
-    restored = restore(copy, *blank)
+    restored, damaged = restore(copy, *blank)
     assert restored is not None
-    assert (restored.loop.step, restored.damaged) == (step, [])
+    assert (restored.progress.step, damaged) == (step, [])
     assert same(everything(*blank), saved)
     assert copy.state_steps == left
 
@@ -226,10 +227,10 @@ def test_a_damaged_state_is_named_and_the_one_before_is_taken(
     path.unlink()  # not to write to the weights of the epoch, which share its place
     if damage != "missing":
         path.write_bytes(DAMAGE.get(damage, bytes)(content))
-    restored = restore(copy, *blank)
+    restored, damaged = restore(copy, *blank)
     assert restored is not None
-    assert restored.loop == loop_state(2)
-    assert [str(path) in message for message in restored.damaged] == [True]
+    assert restored.progress == progress(2)
+    assert [str(path) in message for message in damaged] == [True]
     assert same(everything(*blank), trained[1][1])
 
 
@@ -240,11 +241,11 @@ def test_any_flipped_bit_is_found(copy: Run, blank: ModelAndOptimizer, part: str
     whole = path.read_bytes()
     for place in np.linspace(0, len(whole) - 1, 40).astype(int):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
-        restored = restore(copy, *blank)
+        restored, _ = restore(copy, *blank)
         assert restored is not None
         # What tells nothing, such as white space, may change; what counts may not.
-        assert restored.loop in (loop_state(2), loop_state(3))
-        if restored.loop == loop_state(3):
+        assert restored.progress in (progress(2), progress(3))
+        if restored.progress == progress(3):
             assert part in ("state.json", "weights.safetensors", "optimizer.safetensors")
             assert restored.metrics.count(b"\n") == 3
 
@@ -261,10 +262,10 @@ def test_a_state_that_was_edited_is_damaged(copy: Run, blank: ModelAndOptimizer,
     content = path.read_bytes()
     assert before in content
     path.write_bytes(content.replace(before, after))
-    restored = restore(copy, *blank)
+    restored, damaged = restore(copy, *blank)
     assert restored is not None
-    assert restored.loop == loop_state(2)
-    assert "state.json is damaged" in restored.damaged[0]
+    assert restored.progress == progress(2)
+    assert "state.json is damaged" in damaged[0]
 
 
 def test_without_a_whole_state_the_run_cannot_go_on(copy: Run, blank: ModelAndOptimizer) -> None:
@@ -318,7 +319,7 @@ def test_a_checkpoint_of_format_1_is_read(copy: Run) -> None:
     del files["optimizer.safetensors"]
     digest = hashlib.sha256(json.dumps([loop, files], sort_keys=True).encode()).hexdigest()
     (folder / "state.json").write_text(json.dumps({"standing": loop, "files": files, "sha256": digest}))
-    assert read_checkpoint(folder, 3).loop == loop_state(3)
+    assert read_checkpoint(folder, 3).progress == progress(3)
 
 
 # --- which weights are kept, and which are taken

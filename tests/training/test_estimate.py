@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_runs import prepare_pairs, tiny
+from tiny_runs import prepare_pairs, tiny, trainer_of
 
 from nmt import runtime
 from nmt.config.schema import Config
 from nmt.errors import OutOfMemoryError
 from nmt.runtime import tf
 from nmt.training.estimate import foreseen_shortage
-from nmt.training.resume import start_run
-from nmt.training.trainer import Trainer
 
 
 @pytest.mark.parametrize(
@@ -33,8 +31,7 @@ def test_a_batch_that_memory_may_not_hold_is_announced_with_sizes_that_fit(
     monkeypatch.setattr(runtime, "free_memory", lambda: free)
 
     def announced(config: Config) -> str | None:
-        return foreseen_shortage(Trainer(start_run(f"run-{free}-{config.training.batch_size}", config, dataset),
-                                         config, dataset))  # fmt: skip
+        return foreseen_shortage(trainer_of("run", config, dataset))
 
     assert announced(config) is None
     free = 10**9
@@ -51,17 +48,19 @@ def test_a_batch_that_memory_may_not_hold_is_announced_with_sizes_that_fit(
     assert announced(tiny(model, batch_size=batch_size, micro_batches=micro_batches)) is None
 
 
-@pytest.mark.parametrize(("part", "where"), [("state", "in step 1"), ("validator", "in validation")])
+@pytest.mark.parametrize(
+    ("part", "step", "where"), [("update", "take", "in step 1"), ("validator", "step", "in validation")]
+)
 def test_memory_that_runs_out_ends_training_with_sizes_to_try(
-    part: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: str, step: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run_out(*_: object) -> None:
         raise tf.errors.ResourceExhaustedError(None, None, "no memory for a tensor")
 
     monkeypatch.chdir(tmp_path)
     dataset, config = prepare_pairs(), tiny(micro_batches=2)
-    trainer = Trainer(start_run("run", config, dataset), config, dataset)
-    monkeypatch.setattr(getattr(trainer, part), "step", run_out)
+    trainer = trainer_of("run", config, dataset)
+    monkeypatch.setattr(getattr(trainer, part), step, run_out)
     with pytest.raises(
         OutOfMemoryError, match=f"ran out {where}.*training.batch_size=16 --set training.micro_batches=4"
     ):

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import outcome
-from tiny_runs import digest, prepare_pairs, resume_run, tiny, train
+from tiny_runs import digest, prepare_pairs, resume_run, start_run, tiny, train, trainer_of
 
 from nmt import runtime
-from nmt.cli.commands.train import run_training
+from nmt.cli.commands.train import train_run
 from nmt.data.dataset import Dataset
 from nmt.errors import ConflictError, DataError
 from nmt.models.base import Seq2SeqModel, TeacherForced
 from nmt.models.weights import weights_of
+from nmt.recipes.resolve import Request
 from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, Sample
 from nmt.runs.weights import save_weights
@@ -24,8 +25,7 @@ from nmt.storage.arrays import Arrays, checksum
 from nmt.training.estimate import estimate
 from nmt.training.interrupts import StopRequested
 from nmt.training.optimization.nonfinite import LossScale
-from nmt.training.resume import start_run
-from nmt.training.trainer import Trainer
+from nmt.training.optimization.update import Update
 
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
@@ -153,10 +153,10 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
         train("looked", config, dataset, break_after=4)
     run = Run(Path("checkpoints/looked"))
     before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
-    trainer = Trainer(run, config, dataset)
+    trainer = trainer_of("looked", config, dataset)
     ahead = estimate(trainer)
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
-    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.state.model.count_params())
+    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.model.count_params())
     assert ahead.memory is None or ahead.memory > 10**8
     trainer.train()
     assert digest(trainer) == digest(whole)
@@ -169,23 +169,23 @@ def test_going_on_under_another_tensorflow_is_noted_once(
     train("run", tiny(epochs=1), dataset)
     now = runtime.environment()
     monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
-    run_training("run", tiny(epochs=2, samples=0), "pairs")
+    train_run(Request(run="run", overrides=["training.epochs=2"]))
     note = capsys.readouterr().out
     assert f"tensorflow {now['tensorflow']} before, 9.9 now; device {now['device']} before, 8 GPU(s) now" in note
-    run_training("run", tiny(epochs=3, samples=0), "pairs")
+    train_run(Request(run="run", overrides=["training.epochs=3"]))
     assert "Note" not in capsys.readouterr().out
 
 
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
-    weights = weights_of(Trainer(first, tiny(seed=2), dataset).state.model)
+    weights = weights_of(Update.of(tiny(seed=2), dataset.manifest.vocabulary).model)
     save_weights(first, weights, 3)
     config = tiny(start_from="first:3", initial_embeddings="cooccurrence")  # which a fresh run begins with
-    started = Trainer(start_run("second", config, dataset), config, dataset)
-    assert checksum(weights_of(started.state.model)) == checksum(weights)
+    started = trainer_of("second", config, dataset)
+    assert checksum(weights_of(started.model)) == checksum(weights)
     wide = tiny({"d_ff": 48}, start_from="first:3")
     with pytest.raises(DataError, match=r"inner/bias has shape \[32\] in the file and \[48\] in the model"):
-        Trainer(start_run("third", wide, dataset), wide, dataset)
+        trainer_of("third", wide, dataset)
 
 
 def test_going_on_with_other_settings_is_possible_where_it_is_allowed(dataset: Dataset) -> None:

@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_runs import digest, prepare_pairs, tiny, train
+from tiny_runs import digest, prepare_pairs, tiny, train, trainer_of
 
 from nmt.config.schema import Config
 from nmt.data.batch_plan import pad_rows
 from nmt.data.dataset import Dataset
 from nmt.errors import NmtError
-from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum
-from nmt.training.checkpoints import Checkpoint, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
 from nmt.training.estimate import bytes_to_write, estimate
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested
-from nmt.training.resume import start_run
-from nmt.training.state import Position, TrainState
+from nmt.training.optimization.update import Update
 from nmt.training.stopping import epochs_to_average
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Decode
@@ -55,14 +53,13 @@ def test_training_stops_when_patience_is_at_its_end_and_keeps_the_best(dataset: 
     settings = {"epochs": 9, "best_by": "bleu", "decode_validation": 5, "max_to_keep": 1, "average_last": 1}
     config = tiny(**settings, patience=2)
     trainer = train("run", config, dataset, decode=scores(1, 5, 4, 3))
-    assert trainer.stopped_early
     assert trainer.is_finished
-    assert trainer.epoch == 4
+    assert trainer.progress.epoch == 4
     assert trainer.run.best() == 2
     assert trainer.run.weights_epochs == [2, 4]
-    assert Trainer(trainer.run, config, dataset).is_finished
+    assert trainer_of("run", config, dataset).is_finished
     trainer = train("run", tiny(**settings, patience=4), dataset, decode=scores(2, 1))
-    assert trainer.epoch == 6
+    assert trainer.progress.epoch == 6
 
 
 @pytest.mark.slow
@@ -71,14 +68,14 @@ def test_a_run_that_stopped_early_ends_with_the_average_of_its_last_epochs(datas
     trainer = train("run", config, dataset, decode=scores(*range(6), 1, 0, 9))  # the last for the average
     average = trainer.run.average()
     assert average is not None
-    assert (trainer.epoch, average.epochs) == (8, [7, 8])
+    assert (trainer.progress.epoch, average.epochs) == (8, [7, 8])
 
 
 @pytest.mark.slow
 def test_the_best_weights_amid_an_epoch_are_kept(dataset: Dataset) -> None:
     config = tiny(epochs=1, validate_every=1, best_by="bleu", decode_validation=5)
     trainer = train("run", config, dataset, decode=scores(1, 3, 2, 1))
-    assert trainer.state.position.step == 4
+    assert trainer.progress.step == 4
     assert [one.step for one in trainer.run.validations()] == [1, 2, 3, 4]
     assert trainer.run.best() == "step-2"
     assert trainer.run.step_weights == ["step-2"]
@@ -91,7 +88,7 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     saved = threading.Event()
 
     def slowly(run: Run, content: Checkpoint, saved_weights: SavedWeights | None = None) -> None:
-        if content.loop.step == 1:
+        if content.progress.step == 1:
             assert saved.wait(60)
         save_checkpoint(run, content, saved_weights)
 
@@ -111,37 +108,39 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, micro_batches: int) -> None:
     config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, micro_batches=micro_batches)
-    state = TrainState(config, dataset.manifest.vocabulary)
+    update = Update.of(config, dataset.manifest.vocabulary)
     groups = list(InputPipeline.of(config, dataset).step_batches(1))
-    state.step(groups[0], 0.01)
-    read = {"weights": weights_of(state.model), "averages": state.weights, "state": state.train_step.state()}
-    copies = {part: {name: array.copy() for name, array in arrays.items()} for part, arrays in read.items()}
-    digests = {part: checksum(arrays) for part, arrays in copies.items()}
-    state.step(groups[-1], 0.01)
-    assert all(checksum(arrays) != digests["weights"] for arrays in (weights_of(state.model), state.weights))
-    set_weights(state.model, {name: np.zeros_like(array) for name, array in read["weights"].items()})
-    state.step(groups[0], 0.01)
-    assert {part: checksum(arrays) for part, arrays in read.items()} == digests
-    set_weights(state.model, read["weights"])
-    state.train_step.restore(read["state"])
-    assert checksum(weights_of(state.model)) == digests["weights"]
-    state.step(groups[0], 0.01)  # what they were taken from may be changed, they not
-    assert {part: checksum(arrays) for part, arrays in read.items()} == digests
-    step, at_once = state.train_step, micro_batches == 1
+    update.take(groups[0], 0.01, 1)
+    state, averages = update.state(), update.weights
+
+    def digests() -> list[str]:
+        return [checksum(arrays) for arrays in (state.weights, averages, state.optimizer)]
+
+    before = digests()
+    update.take(groups[-1], 0.01, 2)
+    after = (update.state().weights, update.weights, update.state().optimizer)
+    assert not {checksum(arrays) for arrays in after} & set(before)
+    update.restore(state._replace(weights={name: np.zeros_like(array) for name, array in state.weights.items()}))
+    update.take(groups[0], 0.01, 3)
+    assert digests() == before
+    update.restore(state)
+    assert checksum(update.state().weights) == before[0]
+    update.take(groups[0], 0.01, 4)  # what they were taken from may be changed, they not
+    assert digests() == before
     assert len({batch[0].shape for group in groups for batch in group}) > 1, "one trace serves all shapes"
-    counts = [one.experimental_get_tracing_count() for one in (step.step, step._traced_add, step.apply)]
-    assert counts == ([1, 0, 0] if at_once else [0, 1, 1])
+    counts = [one.experimental_get_tracing_count() for one in (update._step, update._add, update._apply)]
+    assert counts == ([1, 0, 0] if micro_batches == 1 else [0, 1, 1])
 
 
 def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(epochs=3)
-    trainer = Trainer(start_run("run", config, dataset), config, dataset)
+    trainer = trainer_of("run", config, dataset)
     needed = bytes_to_write(trainer)
     trainer.train()
     written = sum(path.stat().st_size for path in trainer.run.folder.rglob("*.safetensors"))
     assert written <= needed <= 4 * written
     monkeypatch.setattr("nmt.training.estimate.free_bytes", lambda folder: 1000)
-    fresh = Trainer(start_run("fresh", config, dataset), config, dataset)
+    fresh = trainer_of("fresh", config, dataset)
     with pytest.raises(NmtError, match=r"Not enough disk space: checkpoints/fresh needs .* more"):
         estimate(fresh)
 
@@ -177,7 +176,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     loss, accuracy, _ = trainer.validator.validate(weights, lambda: None)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
     assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
-    assert Trainer(trainer.run, config, dataset).is_finished
+    assert trainer_of("run", config, dataset).is_finished
     trainer.run.weights_path("average").unlink()  # as if it had been interrupted there
     again = train("run", config, dataset)
     assert again.run.average() == average
@@ -189,7 +188,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
 )
 def test_at_most_a_quarter_of_the_epochs_is_averaged(epochs: int, average_last: int, averaged: int) -> None:
     config = tiny(epochs=epochs, average_last=average_last).training
-    assert epochs_to_average(Position(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
+    assert epochs_to_average(Progress(), [], config) == list(range(epochs - averaged + 1, epochs + 1))
 
 
 # --- a run of eight epochs that has learned
@@ -217,7 +216,7 @@ def test_validation_metrics_are_exact_means_over_tokens_without_dropout(learned:
     for index in range(len(split)):
         row = np.array([index])
         source, target = pad_rows(split.source, row, bos=True), pad_rows(split.target, row, bos=True)
-        logits = learned.state.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
+        logits = learned.model(source, target[:, :-1]).numpy()[0].astype(np.float64)
         log_softmax = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         expected = target[0, 1:]
         loss -= log_softmax[range(len(expected)), expected].sum()
@@ -285,9 +284,9 @@ def test_half_the_precision_learns_as_float32_does(dataset: Dataset) -> None:
     curve = [one.train_loss for one in exact.run.epochs()]
     assert curve[-1] < 0.6 * curve[0]
     for trainer, precision in zip(others, ("bfloat16", "float16"), strict=True):
-        assert trainer.state.model.compute_dtype == precision
+        assert trainer.model.compute_dtype == precision
         np.testing.assert_allclose([one.train_loss for one in trainer.run.epochs()], curve, rtol=0.05)
-    assert others[1].state.train_step.state()["loss_scale"] >= 2.0**10
+    assert others[1].update.state().optimizer["loss_scale"] >= 2.0**10
 
 
 @pytest.mark.parametrize("model", [

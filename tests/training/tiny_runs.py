@@ -14,7 +14,7 @@ from nmt.data.prepare import prepare
 from nmt.runs.directory import Run
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent
-from nmt.training.resume import apply_changes, check_changes, start_run
+from nmt.training.plan import RunPlan, check_changes, make_plan, store
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Decode
 
@@ -58,11 +58,32 @@ def leave_after(checks: int | None) -> Callable[[], None]:
     return never_stop if checks is None else check
 
 
+def start_run(name: str, config: Config, dataset: Dataset) -> Run:
+    """Create the directory of a run, as training does."""
+    plan = make_plan(name, config, dataset)
+    store(plan, dataset)
+    return plan.directory
+
+
 def resume_run(run: Run, config: Config, dataset: Dataset, *, allow_changes: bool = False) -> list[str]:
-    """Do what the command does before it goes on with a run."""
-    changes = check_changes(run, config, dataset, allow_changes=allow_changes)
-    apply_changes(run, config, dataset)
+    """Check and store what changes when a run goes on, as training does."""
+    plan = make_plan(run.name, config, dataset)
+    changes = check_changes(plan, dataset, allow_changes=allow_changes)
+    store(plan, dataset)
     return changes
+
+
+def planned(name: str, config: Config, dataset: Dataset) -> RunPlan:
+    """Return the plan of a run, which if it exists must be the same experiment."""
+    plan = make_plan(name, config, dataset)
+    if plan.resumes:
+        check_changes(plan, dataset)
+    return plan
+
+
+def trainer_of(name: str, config: Config, dataset: Dataset, decode: Decode | None = None) -> Trainer:
+    """Return the trainer of a run, new or not."""
+    return Trainer(planned(name, config, dataset), (lambda *_: decode) if decode else None)
 
 
 def train(
@@ -74,21 +95,14 @@ def train(
     decode: Decode | None = None,
 ) -> Trainer:
     """Train a run to its end from where it stands, unless it dies or leaves."""
-    run = Run(Path("checkpoints") / name)
-    if run.config_path.exists():
-        resume_run(run, config, dataset)
-    else:
-        start_run(name, config, dataset)
-    trainer = Trainer(run, config, dataset, decode)
-    trainer.train([Killer(break_after)], leave_after(leave))
+    with trainer_of(name, config, dataset, decode) as trainer:
+        trainer.train([Killer(break_after)], leave_after(leave))
     return trainer
 
 
 def digest(trainer: Trainer) -> str:
     """Return the hash of everything that the next step depends on."""
-    whole = hashlib.sha256()
-    for variable in trainer.state.model.variables:
-        whole.update(variable.value.numpy().tobytes())
-    for array in trainer.state.train_step.state().values():
+    whole, state = hashlib.sha256(), trainer.update.state()
+    for array in [*state.weights.values(), *state.optimizer.values()]:
         whole.update(array.tobytes())
     return whole.hexdigest()

@@ -40,13 +40,13 @@ def demo(
 
 def _show_chain() -> None:
     from nmt.cli.commands.prepare import run_prepare
-    from nmt.cli.commands.train import run_training
+    from nmt.cli.commands.train import train_run
     from nmt.data import demo as chain
+    from nmt.recipes.resolve import Request
     from nmt.storage.text import read_lines
 
-    config = chain.demo_config()
     dataset = run_prepare([str(chain.write_corpus())], name=chain.NAME, config="tiny.yaml")
-    run = run_training(chain.NAME, config, chain.NAME)
+    run = train_run(Request("tiny.yaml", run=chain.NAME, dataset=chain.NAME))
 
     from nmt.decoding.translator import Translator
     from nmt.evaluation.scoring import bleu
@@ -71,15 +71,14 @@ def _show_chain() -> None:
 def _repeat_lesson() -> None:
     from nmt.cli.commands.fetch import fetch
     from nmt.cli.commands.prepare import run_prepare
-    from nmt.cli.commands.train import run_training
+    from nmt.cli.commands.train import train_run
     from nmt.data import demo as chain
-    from nmt.recipes.selection import select
+    from nmt.recipes.resolve import Request
 
     if chain.lesson_corpus() is None:
         fetch(chain.LESSON_CORPUS)
-    selection = select(chain.LESSON_CONFIG)
     dataset = run_prepare([f"{chain.LESSON_CORPUS}.pkl"], config=chain.LESSON_CONFIG)
-    run = run_training(selection.name, selection.config, dataset.name)
+    run = train_run(Request(chain.LESSON_CONFIG, dataset=dataset.name))
 
     from nmt.decoding.translator import Translator
 

@@ -5,9 +5,8 @@ The step writes to it on the device without synchronization; the loop reads it t
 
 from typing import NamedTuple
 
-import numpy as np
-
 from nmt.runtime import tf
+from nmt.storage.arrays import Arrays, value_of
 
 
 class LossScale(tf.Module):
@@ -31,6 +30,15 @@ class LossScale(tf.Module):
         grown = tf.where(good >= self.PATIENCE, self.value * 2, self.value)
         self.value.assign(tf.clip_by_value(tf.where(finite, grown, self.value / 2), self.LEAST, self.MOST))
         self.good_steps.assign(good % self.PATIENCE)
+
+    def state(self) -> Arrays:
+        """Return the arrays to save."""
+        return {"loss_scale": value_of(self.value), "loss_scale_good_steps": value_of(self.good_steps)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Restore what ``state`` returned; KeyError if an array is missing."""
+        self.value.assign(arrays["loss_scale"])
+        self.good_steps.assign(arrays["loss_scale_good_steps"])
 
 
 NONE = -1  # in place of a batch's number
@@ -70,12 +78,12 @@ class NonFiniteTracker(tf.Module):
         first, last = (None if batch == NONE else batch for batch in self.batches.numpy().tolist())
         return NonFiniteReport(first, last, int(self.skipped.numpy()))
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Return the arrays to save."""
         first, last = self.batches.numpy()
         return {"first_bad_batch": first, "last_bad_batch": last, "skipped": self.skipped.numpy()}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Restore what ``state`` returned; KeyError if an array is missing."""
         self.batches.assign([arrays["first_bad_batch"], arrays["last_bad_batch"]])
         self.skipped.assign(arrays["skipped"])

@@ -16,7 +16,7 @@ from nmt.decoding.translation import SearchOptions
 from nmt.models.weights import weights_of
 from nmt.runtime import tf
 from nmt.training.optimization.gradient_sums import Sums
-from nmt.training.state import TrainState
+from nmt.training.optimization.update import Update
 
 AXES = [["cell", "reset_after"], ["bidirectional", "reverse_source"], ["first_state"], ["attention"],
         ["step", "input_feeding"], ["window"]]  # fmt: skip
@@ -83,18 +83,18 @@ def name(row: Row) -> str:
 def test_steps_lower_the_loss_and_beams_score_what_the_model_says(number: int, row: Row) -> None:
     model = config(row, layers=1 + (number % 3 == 2))
     training = TrainingConfig(precision="float32", remove_padding=bool(number % 2))
-    state = TrainState(Config(model=model, training=training), {"source": WORDS, "target": WORDS})
-    before, losses = weights_of(state.model), []
+    update = Update.of(Config(model=model, training=training), {"source": WORDS, "target": WORDS})
+    before, losses = weights_of(update.model), []
     for step in range(STEPS):
-        state.totals.set(Sums())
-        state.step([(tf.constant(SOURCE), tf.constant(TARGET))], 0.01)
-        losses.append(state.totals.read().means[0])
+        update.totals.set(Sums())
+        update.take([(tf.constant(SOURCE), tf.constant(TARGET))], 0.01, 1 + step)
+        losses.append(update.totals.read().means[0])
         if not step:
-            after = weights_of(state.model)
+            after = weights_of(update.model)
             assert not [path for path, weight in after.items() if np.array_equal(weight, before[path])]
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
 
-    search = ModelSearch(state.model, DecodingConfig(beam_size=BEAMS, length_penalty=0))
+    search = ModelSearch(update.model, DecodingConfig(beam_size=BEAMS, length_penalty=0))
     found = search.find(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
     tokens, scores = found.tokens.numpy(), found.scores.numpy()
     assert (np.diff(scores) <= 0).all()
@@ -105,6 +105,6 @@ def test_steps_lower_the_loss_and_beams_score_what_the_model_says(number: int, r
     assert all(len({*map(tuple, beams)}) == BEAMS for beams in tokens.tolist())
     rows = tokens.reshape(len(SOURCE) * BEAMS, -1)
     read = np.pad(rows[:, :-1], [(0, 0), (1, 0)], constant_values=IDS.bos)
-    logits = tf.nn.log_softmax(state.model(tf.repeat(SOURCE, BEAMS, axis=0), tf.constant(read)))
+    logits = tf.nn.log_softmax(update.model(tf.repeat(SOURCE, BEAMS, axis=0), tf.constant(read)))
     of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != IDS.pad)
     np.testing.assert_allclose(of_tokens.sum(axis=1).reshape(scores.shape), scores, atol=1e-4)

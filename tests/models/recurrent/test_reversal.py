@@ -10,7 +10,7 @@ from nmt.config.training import TrainingConfig
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD
 from nmt.training.optimization.gradient_sums import Sums
-from nmt.training.state import TrainState
+from nmt.training.optimization.update import Update
 
 WORDS, LENGTH, STEPS = 10, 6, 250
 ATTENTIONS: dict[str, dict[str, Any]] = {
@@ -30,13 +30,13 @@ def batch(random: np.random.Generator, count: int) -> tuple[tf.Tensor, tf.Tensor
 @pytest.mark.parametrize("settings", ATTENTIONS.values(), ids=ATTENTIONS)
 def test_a_reversal_is_learnt_along_the_anti_diagonal(settings: dict[str, Any]) -> None:
     model, training = RecurrentConfig(width=48, dropout=0, **settings), TrainingConfig(label_smoothing=0)
-    state = TrainState(Config(model=model, training=training), dict.fromkeys(["source", "target"], FIRST_WORD + WORDS))
+    update = Update.of(Config(model=model, training=training), dict.fromkeys(["source", "target"], FIRST_WORD + WORDS))
     random = np.random.default_rng(1)
     for step in range(STEPS):
         if step == STEPS - 10:
-            state.totals.set(Sums())
-        state.step([batch(random, 64)], 0.005)
-    assert state.totals.read().means[1] > 0.95
+            update.totals.set(Sums())
+        update.take([batch(random, 64)], 0.005, 1 + step)
+    assert update.totals.read().means[1] > 0.95
     source, target = batch(random, 50)
-    weights = tf.reduce_mean(state.model.cross_attention(source, target[:, :-1])[0, 0], axis=0).numpy()
+    weights = tf.reduce_mean(update.model.cross_attention(source, target[:, :-1])[0, 0], axis=0).numpy()
     assert weights[:LENGTH, :LENGTH].argmax(axis=1).tolist() == list(range(LENGTH - 1, -1, -1))

@@ -1,31 +1,39 @@
-"""The traced training step: forward and backward pass and optimizer, one graph for batches of all shapes.
+"""A step of training: forward and backward pass and optimizer, traced as one graph for batches of all shapes.
 
 Shapes: B batch, S source length, T target length.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from nmt import runtime
 from nmt.cluster.group import Group
-from nmt.cluster.summation import Addition
+from nmt.cluster.summation import additions
+from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
+from nmt.models.build import build_model
+from nmt.models.weights import set_weights, weight_name, weights_of
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
-from nmt.training.optimization.gradient_sums import GradientSums, Totals, stacked
+from nmt.training.checkpoints import State
+from nmt.training.optimization.gradient_sums import GradientSums, Sums, Totals, stacked
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.muon import Muon
-from nmt.training.optimization.nonfinite import LossScale, NonFiniteReport, NonFiniteTracker
+from nmt.training.optimization.nonfinite import LossScale, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam, MovingAverage
 
+Batch = tuple[tf.Tensor, tf.Tensor]
+"""Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED, SLOT = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64), tf.TensorSpec([], tf.int32)
 SECOND_PASS = [0, 1 << 62]
 """Offset of the dropout seed of the second pass of R-Drop: batches have smaller numbers."""
 
 
-class TrainStep:
-    """A step of the optimizer, from one batch or from several micro-batches whose gradients are summed.
+class Update:
+    """Steps of the optimizer on a model, each from one batch or from several micro-batches whose gradients are summed.
 
     The gradient is that of the mean over all tokens of the step.
 
@@ -35,28 +43,73 @@ class TrainStep:
     gradients that overflow with a finite loss skip the step and halve the loss scale, without a record.
     """
 
-    def __init__(
-        self, model: Seq2SeqModel, optimizer: Adam | Muon, totals: Totals, config: TrainingConfig, group: Group
-    ) -> None:
-        """Take the model, built in its compute precision, its optimizer, the totals to add to, and the hosts."""
-        self.model, self.optimizer, self.totals, self.config = model, optimizer, totals, config
+    def __init__(self, model: Seq2SeqModel, config: TrainingConfig, group: Group | None = None) -> None:
+        """Take the model, built in its compute precision, the training section, and the hosts; None: one alone."""
+        self.model, self.config, group = model, config, group or Group()
+        self.optimizer = _optimizer(model, config)
+        self.totals = Totals()
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
         self.nonfinite = NonFiniteTracker()
         self.skips = bool(config.skip_nonfinite or config.clip_norm or self.loss_scale)
-        weights = optimizer.variables_trained
+        weights = self.optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
+        self.additions = additions(group.share(config.micro_batches))
         if config.micro_batches > 1:
             self.sums = GradientSums(weights, config.micro_batches, group)
-        self.step = self._traced(self._step, (*BATCH, RATE, SEED))
-        self._traced_add = self._traced(self._add, (*BATCH, SEED, SLOT))
-        self._traced_merge = self._traced(self._merge)
-        self.apply = self._traced(self._apply, (RATE,))
+        self._step = self._traced(self._take_batch, (*BATCH, RATE, SEED))
+        self._add = self._traced(self._add_batch, (*BATCH, SEED, SLOT))
+        self._merge = self._traced(self._merge_slot)
+        self._apply = self._traced(self._apply_sums, (RATE,))
+
+    @classmethod
+    def of(cls, config: Config, vocabulary: dict[str, int], group: Group | None = None) -> "Update":
+        """Build a model with initial weights by ``training.seed``, and its update.
+
+        Args:
+            config: the configuration; a precision "auto" is that of this machine.
+            vocabulary: number of ids by side, "source" and "target".
+            group: the hosts that share the micro-batches of a step; None: this process alone.
+
+        Raises:
+            ConfigError: for a model that does not fit the vocabularies.
+        """
+        runtime.start(config.training.seed)
+        precision = runtime.resolve_precision(config.training.precision)
+        model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
+        return cls(model, config.training, group)
+
+    def take(self, batches: Sequence[Batch], learning_rate: float, step: int) -> None:
+        """Take step n of a run, from 1.
+
+        Args:
+            batches: micro-batches of the step that this host computes; the last step of an epoch may have fewer than
+                others, or none here.
+            learning_rate: learning rate of the step.
+            step: n, by which the dropout of its batches is drawn.
+        """
+        first = step * self.config.micro_batches
+        rate = tf.constant(learning_rate, tf.float32)
+        if self.config.micro_batches == 1:
+            self._step(*batches[0], rate, self._seed(first))
+            return
+        for addition, batch in itertools.zip_longest(self.additions, batches):
+            if batch is not None:
+                self._add(*batch, self._seed(first + addition.micro_batch), tf.constant(addition.slot))
+            for slot in addition.merged:
+                self._merge(slot)
+        self._apply(rate)
+
+    def _seed(self, batch: int) -> tf.Tensor:
+        """Return the seed of the dropout of a batch of the run: int64 [2]."""
+        return tf.constant([self.config.seed, batch], tf.int64)
 
     def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
         """Return a function as one graph for batches of all shapes; itself if the configuration says eager."""
         return function if self.config.eager else tf.function(function, input_signature=signature)
 
-    def _step(self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor) -> None:
+    def _take_batch(
+        self, source: tf.Tensor, target: tf.Tensor, learning_rate: tf.Tensor, dropout_seed: tf.Tensor
+    ) -> None:
         """Take a step from one batch.
 
         Args:
@@ -69,27 +122,15 @@ class TrainStep:
         self.nonfinite.note(~tf.math.is_finite(sums[0]), dropout_seed[1])
         self._update(gradients, learning_rate, sums, dropout_seed[1])
 
-    def add(self, batch: tuple[tf.Tensor, tf.Tensor] | None, dropout_seed: tf.Tensor, addition: Addition) -> None:
-        """Add the gradients of a micro-batch to the sums that ``apply`` uses.
-
-        Args:
-            batch: source and target, as of ``step``; None: the step has no such micro-batch.
-            dropout_seed: as of ``step``.
-            addition: its place in the summation tree.
-        """
-        if batch is not None:
-            self._traced_add(*batch, dropout_seed, tf.constant(addition.slot))
-        for slot in addition.merged:
-            self._traced_merge(slot)
-
-    def _add(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, slot: tf.Tensor) -> None:
+    def _add_batch(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, slot: tf.Tensor) -> None:
+        """Add the gradients of a micro-batch to a slot of the sums."""
         gradients, sums = self._gradients(source, target, dropout_seed)
         self.sums.add(gradients, sums, dropout_seed[1], slot)
 
-    def _merge(self, slot: int) -> None:
+    def _merge_slot(self, slot: int) -> None:
         self.sums.merge(slot)
 
-    def _apply(self, learning_rate: tf.Tensor) -> None:
+    def _apply_sums(self, learning_rate: tf.Tensor) -> None:
         """Take a step from the micro-batches added, here and on other hosts."""
         gradients, sums, last_batch = self.sums.take(self.nonfinite)
         tokens = tf.cast(sums[2], tf.float32)
@@ -167,34 +208,49 @@ class TrainStep:
             self.moving_average.update(self.optimizer.steps)
 
     @property
-    def averages(self) -> list[tf.Variable] | None:
-        """Moving averages of the trainable variables, in their order, float32; None without ``ema_decay``."""
-        return self.moving_average.averages if self.moving_average else None
+    def has_averages(self) -> bool:
+        """Whether moving averages of the weights are kept."""
+        return self.moving_average is not None
 
-    def nonfinite_report(self) -> NonFiniteReport:
-        """Return the bad batches and the skipped steps so far; waits for the running step."""
-        return self.nonfinite.read()
-
-    def state(self) -> Arrays:
-        """Return all that the next step changes besides the weights; between steps no gradient sums are pending."""
-        state = self.optimizer.state() | self.nonfinite.state()
+    @property
+    def weights(self) -> Arrays:
+        """Weights to validate, save and translate with: the moving averages if there are any."""
+        weights = weights_of(self.model)
         if self.moving_average:
-            state |= self.moving_average.state()
-        if self.loss_scale:
-            state["loss_scale"] = value_of(self.loss_scale.value)
-            state["loss_scale_good_steps"] = value_of(self.loss_scale.good_steps)
-        return state
+            for variable, average in zip(self.model.trainable_variables, self.moving_average.averages, strict=True):
+                weights[weight_name(variable)] = value_of(average)
+        return weights
 
-    def restore(self, arrays: Arrays) -> None:
+    def state(self) -> State:
+        """Return all that the next step changes; between steps no gradient sums are pending."""
+        arrays = self.optimizer.state() | self.nonfinite.state()
+        if self.moving_average:
+            arrays |= self.moving_average.state()
+        if self.loss_scale:
+            arrays |= self.loss_scale.state()
+        return State(weights_of(self.model), arrays, self.totals.read())
+
+    def restore(self, state: State) -> None:
         """Restore what ``state`` returned.
 
         Raises:
             KeyError, ValueError: for the arrays of another model or precision.
         """
+        set_weights(self.model, state.weights)
+        arrays = state.optimizer
         self.optimizer.restore(arrays)
         self.nonfinite.restore(arrays)
         if self.moving_average:
             self.moving_average.restore(arrays)
         if self.loss_scale:
-            self.loss_scale.value.assign(arrays["loss_scale"])
-            self.loss_scale.good_steps.assign(arrays["loss_scale_good_steps"])
+            self.loss_scale.restore(arrays)
+        self.totals.set(Sums(*state.totals))
+
+
+def _optimizer(model: Seq2SeqModel, config: TrainingConfig) -> Adam | Muon:
+    variables = model.trainable_variables
+    values = [variable.value for variable in variables]
+    if config.optimizer == "adam":
+        return Adam(values, config)
+    blocks = [model.hidden_blocks(variable) for variable in variables]
+    return Muon(values, blocks, config, "bfloat16" if model.compute_dtype == "bfloat16" else "float32")

@@ -1,22 +1,19 @@
 """The step on a model of three weights: clipping, averages, and steps that are left out as if they had not been."""
 
-import itertools
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
-from nmt.cluster.group import Group
-from nmt.cluster.summation import additions
 from nmt.config.training import TrainingConfig
 from nmt.models.base import TeacherForced
 from nmt.models.layers.ops import Projection
 from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import tf
-from nmt.training.optimization.gradient_sums import Totals
 from nmt.training.optimization.nonfinite import NonFiniteReport, NonFiniteTracker
 from nmt.training.optimization.optimizer import Adam
-from nmt.training.optimization.step import TrainStep
+from nmt.training.optimization.update import Update
 
 V, NO_NUMBER, NO_SLOPE = 7, 8, 9  # target ids; a source id that makes the loss NaN; one that makes a gradient infinite
 
@@ -28,10 +25,11 @@ class Bigrams:
         self.compute_dtype = compute_dtype
         self.seeds: list[tf.Tensor] = []
         random = np.random.default_rng(1)
-        self.matrix = tf.Variable(random.standard_normal((V, V)), dtype=tf.float32)
-        self.bias = tf.Variable(random.standard_normal(V), dtype=tf.float32)
-        self.root = tf.Variable(0.0)
-        self.trainable_variables = [self.matrix, self.bias, self.root]
+        with keras.name_scope("bigrams"):
+            self.matrix = keras.Variable(random.standard_normal((V, V)), dtype="float32", name="matrix")
+            self.bias = keras.Variable(random.standard_normal(V), dtype="float32", name="bias")
+            self.root = keras.Variable(0.0, dtype="float32", name="root")
+        self.trainable_variables = self.weights = [self.matrix, self.bias, self.root]
 
     def teacher_forcing(
         self, source: tf.Tensor, target: tf.Tensor, *, remove_padding: bool, dropout_seed: tf.Tensor
@@ -44,41 +42,35 @@ class Bigrams:
         return TeacherForced(states, unpadding.flatten(target[:, 1:]))
 
     def output_projection(self) -> Projection:
-        return Projection(tf.eye(V), self.bias.value(), transposed=False)
+        return Projection(tf.eye(V), self.bias.value, transposed=False)
 
 
 class Lesson:
-    """A model with all that a step of training takes."""
+    """A model, and the steps that train it."""
 
     def __init__(self, compute_dtype: str = "float32", **settings: Any) -> None:
-        config = TrainingConfig(**settings)
-        self.micro_batches = config.micro_batches
-        self.places = itertools.cycle(additions(range(self.micro_batches)))
         self.model = Bigrams(compute_dtype)
-        self.adam, self.totals = Adam(self.model.trainable_variables, config), Totals()
-        self.step = TrainStep(self.model, self.adam, self.totals, config, Group())
+        self.update = Update(self.model, TrainingConfig(**settings))
 
-    def learn(self, *batches: tuple[int, int]) -> "Lesson":
-        """Take a step from batches, each given by its number, from which its sentences follow, and a source id."""
-        rate = tf.constant(0.1)
-        for number, source_id in batches:
-            target = tf.constant(np.random.default_rng(number).integers(4, V, [3, 6]), tf.int32)
-            source, seed = tf.fill([3, 2], source_id), tf.constant([1, number], tf.int64)
-            if self.micro_batches == 1:
-                self.step.step(source, target, rate, seed)
-            else:
-                place = next(self.places)
-                self.step.add((source, target), seed, place)
-        if self.micro_batches > 1:
-            self.step.apply(rate)
+    def learn(self, step: int, *source_ids: int) -> "Lesson":
+        """Take a step from a batch for each source id; its number, from which its sentences follow, is that of a run.
+
+        The last step of an epoch may have fewer micro-batches than others.
+        """
+        first = step * self.update.config.micro_batches
+        batches = [
+            (tf.fill([3, 2], one), tf.constant(np.random.default_rng(first + place).integers(4, V, [3, 6]), tf.int32))
+            for place, one in enumerate(source_ids)
+        ]
+        self.update.take(batches, 0.1, step)
         return self
 
     def everything(self) -> dict[str, np.ndarray]:
         """Return weights, moments, averages and totals."""
-        weights = {f"weight_{n}": one.numpy() for n, one in enumerate(self.model.trainable_variables)}
+        state = self.update.state()
         nonfinite_report = NonFiniteTracker().state()
-        state = {name: array for name, array in self.step.state().items() if name not in nonfinite_report}
-        return {**weights, **state, "totals": np.array(self.totals.read())}
+        arrays = {name: array for name, array in state.optimizer.items() if name not in nonfinite_report}
+        return {**state.weights, **arrays, "totals": np.array(state.totals)}
 
 
 def assert_same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
@@ -94,66 +86,66 @@ ON = {"skip_nonfinite": 5, "ema_decay": 0.9, "weight_decay": 0.1}
 @pytest.mark.parametrize("bad", [NO_NUMBER, NO_SLOPE])
 @pytest.mark.parametrize("settings", [ON, {"clip_norm": 0.5, "ema_decay": 0.9}], ids=["skip", "clip"])
 def test_a_step_that_is_no_number_is_left_out_as_if_it_had_not_been(bad: int, settings: dict) -> None:
-    with_bad = Lesson(**settings).learn((1, GOOD)).learn((2, bad)).learn((3, GOOD)).learn((4, bad)).learn((5, GOOD))
-    without = Lesson(**settings).learn((1, GOOD)).learn((3, GOOD)).learn((5, GOOD))
+    with_bad = Lesson(**settings).learn(1, GOOD).learn(2, bad).learn(3, GOOD).learn(4, bad).learn(5, GOOD)
+    without = Lesson(**settings).learn(1, GOOD).learn(3, GOOD).learn(5, GOOD)
     assert_same(with_bad.everything(), without.everything())
-    assert with_bad.step.nonfinite_report() == NonFiniteReport(2, 4, 2)
-    assert without.step.nonfinite_report() == NonFiniteReport(None, None, 0)
+    assert with_bad.update.nonfinite.read() == NonFiniteReport(2, 4, 2)
+    assert without.update.nonfinite.read() == NonFiniteReport(None, None, 0)
 
 
-@pytest.mark.parametrize(("bad", "first", "last"), [(NO_NUMBER, 3, 7), (NO_SLOPE, 4, 8)])
+@pytest.mark.parametrize(("bad", "first", "last"), [(NO_NUMBER, 4, 8), (NO_SLOPE, 5, 9)])
 def test_of_batches_added_up_one_spoils_the_step(bad: int, first: int, last: int) -> None:
     """A loss tells its own batch; gradients, once they are summed, only the last batch of the step."""
-    good = ((1, GOOD), (2, GOOD)), ((5, GOOD), (6, GOOD))
-    with_bad = Lesson(micro_batches=2, **ON)
-    for batches in (good[0], ((3, bad), (4, GOOD)), good[1], ((7, bad), (8, GOOD))):
-        with_bad.learn(*batches)
-    without = Lesson(micro_batches=2, **ON)
-    for batches in good:
-        without.learn(*batches)
+    with_bad, without = Lesson(micro_batches=2, **ON), Lesson(micro_batches=2, **ON)
+    for step, source_id in enumerate([GOOD, bad, GOOD, bad], 1):
+        with_bad.learn(step, source_id, GOOD)
+        if source_id == GOOD:
+            without.learn(step, GOOD, GOOD)
     assert_same(with_bad.everything(), without.everything())
-    assert with_bad.step.nonfinite_report() == NonFiniteReport(first, last, 2)
+    assert with_bad.update.nonfinite.read() == NonFiniteReport(first, last, 2)
 
 
 def test_where_all_steps_were_left_out_there_is_no_mean() -> None:
-    lesson = Lesson(**ON).learn((1, NO_NUMBER))
-    assert lesson.totals.read() == (0, 0, 0)
-    assert np.isnan(lesson.totals.read().means).all()
+    lesson = Lesson(**ON).learn(1, NO_NUMBER)
+    assert lesson.update.totals.read() == (0, 0, 0)
+    assert np.isnan(lesson.update.totals.read().means).all()
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_by_default_a_bad_loss_is_noted_and_the_step_taken(micro_batches: int) -> None:
-    lesson = Lesson(micro_batches=micro_batches).learn((1, GOOD))
-    assert lesson.step.nonfinite_report() == NonFiniteReport(None, None, 0)
-    lesson.learn((2, NO_NUMBER))
-    assert lesson.step.nonfinite_report() == NonFiniteReport(2, 2, 0)
-    assert np.isnan(lesson.totals.read().loss)
+    lesson = Lesson(micro_batches=micro_batches).learn(1, GOOD)
+    assert lesson.update.nonfinite.read() == NonFiniteReport(None, None, 0)
+    lesson.learn(2, NO_NUMBER)
+    assert lesson.update.nonfinite.read() == NonFiniteReport(2 * micro_batches, 2 * micro_batches, 0)
+    assert np.isnan(lesson.update.totals.read().loss)
     assert np.isnan(lesson.model.matrix).any()
-    lesson.learn((3, GOOD))
-    assert lesson.step.nonfinite_report() == NonFiniteReport(2, 3, 0)  # the weights are lost
+    lesson.learn(3, GOOD)
+    assert lesson.update.nonfinite.read() == NonFiniteReport(
+        2 * micro_batches, 3 * micro_batches, 0
+    )  # the weights are lost
 
 
 def test_in_float16_gradients_that_overflow_halve_the_scale_and_are_no_trouble() -> None:
-    lesson = Lesson("float16").learn((1, GOOD))
-    scale, before = lesson.step.loss_scale, lesson.everything()
+    lesson = Lesson("float16").learn(1, GOOD)
+    scale, before = lesson.update.loss_scale, lesson.everything()
     assert scale is not None
-    lesson.learn((2, NO_SLOPE))
+    lesson.learn(2, NO_SLOPE)
     assert scale.value.numpy() == scale.FIRST / 2
     after = lesson.everything()
     assert after["totals"][2] == 2 * before["totals"][2]  # its loss counts
     unchanged = before.keys() - {"totals", "loss_scale", "loss_scale_good_steps"}
     assert_same({name: after[name] for name in unchanged}, {name: before[name] for name in unchanged})
-    assert lesson.step.nonfinite_report() == NonFiniteReport(None, None, 0)
+    assert lesson.update.nonfinite.read() == NonFiniteReport(None, None, 0)
 
     before = lesson.everything()
-    lesson.learn((3, NO_NUMBER))
+    lesson.learn(3, NO_NUMBER)
     assert_same(lesson.everything(), before)
-    assert lesson.step.nonfinite_report() == NonFiniteReport(3, 3, 1)
+    assert lesson.update.nonfinite.read() == NonFiniteReport(3, 3, 1)
 
 
 def test_what_is_switched_off_costs_no_operation() -> None:
     def operations(**settings: Any) -> set[str]:
-        return {one.type for one in Lesson(**settings).step.step.get_concrete_function().graph.get_operations()}
+        return {one.type for one in Lesson(**settings).update._step.get_concrete_function().graph.get_operations()}
 
     extra = {
         "clip_norm": (1.0, {"If", "L2Loss"}),
@@ -168,7 +160,7 @@ def test_what_is_switched_off_costs_no_operation() -> None:
 
 
 def test_the_passes_of_r_drop_have_seeds_that_no_batch_shares() -> None:
-    lesson = Lesson(r_drop=5.0, eager=True).learn((1, GOOD)).learn((2, GOOD))
+    lesson = Lesson(r_drop=5.0, eager=True).learn(1, GOOD).learn(2, GOOD)
     assert len({tuple(seed.numpy().tolist()) for seed in lesson.model.seeds}) == 4
 
 
@@ -182,9 +174,9 @@ class Recorder(Adam):
 
 def gradients_of(compute_dtype: str = "float32", **settings: Any) -> list[np.ndarray]:
     lesson = Lesson(compute_dtype, **settings)
-    recorder = Recorder(lesson.model.trainable_variables, TrainingConfig(**settings))
-    lesson.step.optimizer = recorder
-    lesson.learn(*[(number, GOOD) for number in range(lesson.micro_batches)])
+    recorder = Recorder(lesson.update.optimizer.variables_trained, TrainingConfig(**settings))
+    lesson.update.optimizer = recorder
+    lesson.learn(0, *[GOOD] * lesson.update.config.micro_batches)
     return [mean.numpy() for mean in recorder.means]
 
 
@@ -201,19 +193,19 @@ def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision:
 
 
 def test_averages_follow_the_weights_in_their_order() -> None:
-    assert Lesson().step.averages is None
+    assert not Lesson().update.has_averages
     lesson = Lesson(ema_decay=0.9)
-    first = [weight.numpy() for weight in lesson.model.trainable_variables]
-    lesson.learn((1, GOOD))
-    averages = lesson.step.averages
-    assert averages is not None
-    for average, weight, old in zip(averages, lesson.model.trainable_variables, first, strict=True):
-        assert average.dtype == tf.float32
-        np.testing.assert_allclose(average, 2 / 11 * old + 9 / 11 * weight, rtol=1e-5, atol=1e-7)
+    first = lesson.update.state().weights
+    averages, now = lesson.learn(1, GOOD).update.weights, lesson.update.state().weights
+    assert averages.keys() == first.keys()
+    for name, average in averages.items():
+        assert average.dtype == np.float32
+        np.testing.assert_allclose(average, 2 / 11 * first[name] + 9 / 11 * now[name], rtol=1e-5, atol=1e-7)
 
 
 def test_a_state_that_lacks_an_array_is_not_restored() -> None:
-    state = Lesson(**ON).step.state()
+    state = Lesson(**ON).update.state()
     for missing in ("first_bad_batch", "average_0", "average_2"):
+        arrays = {name: array for name, array in state.optimizer.items() if name != missing}
         with pytest.raises(KeyError, match=missing):
-            Lesson(**ON).step.restore({name: array for name, array in state.items() if name != missing})
+            Lesson(**ON).update.restore(state._replace(optimizer=arrays))

@@ -3,17 +3,20 @@
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import outcome, run_nmt
 
 import nmt
 from nmt.config.loading import load_config
-from nmt.errors import ConfigError
+from nmt.data.dataset import open_dataset
+from nmt.errors import ConfigError, ConflictError
 from nmt.recipes import budget
 from nmt.recipes.budget import Speed
-from nmt.recipes.selection import fit, select
+from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import find_run
+from nmt.training.plan import RunPlan, decided
 
 DATASET = "english-german-both"
 SMALL = ["model.d_model=16", "model.encoder_layers=1", "model.decoder_layers=1", "training.epochs=1"]
@@ -31,16 +34,21 @@ def as_options(settings: list[str]) -> list[str]:
     return [f"--set={setting}" for setting in settings]
 
 
+def plan_of(*request: Any, **more: Any) -> RunPlan:
+    return resolve(Request(*request, **more), lambda _: None).plan
+
+
 def test_the_run_is_named_by_what_was_typed(here: Path) -> None:
-    assert select("base.yaml").name == "base" and select("base.yaml").recipe is None
-    assert select("base.yaml", "mine").name == "mine"
-    resumed = select(None, "base")
-    assert resumed.recipe is None and resumed.config == find_run("base").config()
-    chosen = select(None, "new")
-    assert chosen.name == "new" and chosen.recipe and chosen.dataset == DATASET
-    assert select().name == DATASET == select(dataset=DATASET).name
-    assert select(overrides=[f"data.dataset={DATASET}"]).dataset == DATASET
-    assert select().config == select(None, "new").config
+    assert (plan_of("base.yaml", "mine").run, plan_of("base.yaml", "mine").recipe) == ("mine", None)
+    resumed = plan_of(run="base")
+    assert resumed.resumes and resumed.recipe is None and resumed.config == find_run("base").config()
+    chosen = plan_of(run="new")
+    assert chosen.run == "new" and chosen.recipe and not chosen.resumes and chosen.dataset == DATASET
+    assert plan_of().run == DATASET == plan_of(dataset=DATASET).run
+    assert plan_of(overrides=[f"data.dataset={DATASET}"]).dataset == DATASET
+    assert plan_of().config == chosen.config
+    assert chosen.config.training.precision != "auto" != chosen.config.data.tokenizer
+    assert chosen.config.data.dataset == DATASET
 
 
 def test_a_run_with_the_name_of_the_dataset_goes_on(
@@ -49,29 +57,40 @@ def test_a_run_with_the_name_of_the_dataset_goes_on(
     project = Path(shutil.copytree(here, tmp_path / "project"))
     monkeypatch.chdir(project)
     shutil.copytree("checkpoints/base", f"checkpoints/{DATASET}")
-    selection = select(overrides=["training.epochs=9"])
-    assert selection.recipe is None and selection.lines == []
-    assert selection.config.training.epochs == 9
-    assert selection.config.model == find_run("base").config().model
+    resolved = resolve(Request(overrides=["training.epochs=9"]))
+    assert resolved.plan.recipe is None and resolved.chosen == []
+    assert resolved.plan.config.training.epochs == 9
+    assert resolved.plan.config.model == find_run("base").config().model
 
 
 def test_minutes_are_for_new_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "measured_speed", lambda *_: Speed(1.0, 10, 2.0))
-    file = fit(select("base.yaml", "new", minutes=1))
-    assert file.config.training.epochs == 5 and "training.epochs is 5" in file.lines[0]
-    recipe = fit(select(None, "new", minutes=1))
-    assert recipe.config.training.epochs == 5 and recipe.recipe_text
-    assert "1 minutes have room for 5 epochs" in recipe.recipe_text
-    for existing in (select("base.yaml", minutes=1), select(None, "base", minutes=1)):
-        assert existing.minutes is None and existing.config == select(None, "base").config.model_copy(
-            update={"data": existing.config.data, "training": existing.config.training}
-        )
-        assert existing.config.training.epochs == 2
-        assert existing.lines == ["Note: run base exists and keeps its 2 epochs; --minutes is for new runs."]
-        assert fit(existing) == existing
+    file = resolve(Request("base.yaml", "new", minutes=1))
+    assert file.plan.config.training.epochs == 5 and "training.epochs is 5" in file.chosen[0]
+    recipe = plan_of(run="new", minutes=1)
+    assert recipe.config.training.epochs == 5 and "1 minutes have room for 5 epochs" in str(recipe.recipe)
+    existing = resolve(Request(run="base", minutes=1))
+    assert existing.plan == plan_of(run="base") and existing.plan.config.training.epochs == 2
+    assert existing.chosen == ["Note: run base exists and keeps its 2 epochs; --minutes is for new runs."]
     for minutes in (-1.0, float("nan"), float("inf")):
         with pytest.raises(ConfigError, match="more than 0"):
-            select(minutes=minutes)
+            plan_of(minutes=minutes)
+
+
+def test_a_run_that_another_process_has_changed_since_is_left_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan is made before the lock is taken."""
+    monkeypatch.chdir(project)
+    nmt.train("tiny.yaml", run="run", set=[*SMALL, *SILENT])
+    late, new = resolve(Request(run="run")), resolve(Request("tiny.yaml", "new", overrides=[*SMALL, *SILENT]))
+    run = nmt.train(run="run", set={"training.epochs": 2})
+    created = nmt.train("tiny.yaml", run="new", set=[*SMALL, *SILENT])
+    before = {run.name: outcome(run), created.name: outcome(created)}
+    for stale in (late, new):
+        with pytest.raises(ConflictError, match="Another process has changed run .* since this one read it"):
+            stale.trainer()
+    assert before == {run.name: outcome(run), created.name: outcome(created)}
 
 
 def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +101,7 @@ def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: p
     assert "number of pairs" in second and "Set by you: model.d_model, " in second
     run = find_run(DATASET)
     assert f"New run {DATASET}" in out and str(run.recipe_path) in out
-    assert load_config(run.recipe_path) == select(None, "new", overrides=[*SMALL, *SILENT]).config
+    assert decided(load_config(run.recipe_path), open_dataset(DATASET)) == run.config()
     out = run_nmt("train", "--minutes", "3").out
     assert out.startswith(f"Note: run {DATASET} exists and keeps its 1 epochs")
     assert re.search(rf"^Run {DATASET} is finished: .* Its schedule has ended. To train longer, start", out, re.M)
