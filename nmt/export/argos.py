@@ -13,8 +13,8 @@ from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
-from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
 from nmt.export.transformer_weights import transformer_section
+from nmt.export.vocabulary import check_normalization, with_normalization
 from nmt.version import version
 
 PACKAGE_VERSION = "1.0"

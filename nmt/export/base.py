@@ -72,18 +72,15 @@ class Exporter(abc.ABC):
     """Extra of nmt that installs the consumer; None where nothing more is needed."""
     modules: ClassVar[tuple[str, ...]] = ()
     """Python modules of the consumer."""
-
     quantizations: ClassVar[tuple[str, ...]] = ("float32",)
     """Number formats of the exported matrices."""
     default: ClassVar[str] = "float32"
     """Number format unless another is asked for."""
 
-    with_map: bool = False
-    """Whether the export has a vocabulary map; see ``nmt.export.vocabulary``."""
-
-    def __init__(self, quantization: str | None = None) -> None:
-        """Take a number format; None: the default."""
+    def __init__(self, quantization: str | None = None, *, with_map: bool = False) -> None:
+        """Take a number format (None: the default), and whether to write a map of ``nmt.export.vocabulary``."""
         self.quantization = quantization or self.default
+        self.with_map = with_map
 
     @property
     def is_exact(self) -> bool:

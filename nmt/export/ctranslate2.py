@@ -14,9 +14,8 @@ from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.translator import Translator
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
-from nmt.export.vocabulary import unique_pieces, vocabulary_map
+from nmt.export.vocabulary import has_sentencepiece, unique_pieces, vocabulary_map, write_sentencepiece
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 SINUSOIDS = 2048

@@ -20,7 +20,7 @@ from nmt.decoding.text_ids import encode_sources
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece
+from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weight_name

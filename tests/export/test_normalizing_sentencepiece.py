@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.errors import NmtError
-from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
+from nmt.export.vocabulary import check_normalization, with_normalization
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import WordTokenizer
 
