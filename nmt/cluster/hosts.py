@@ -67,19 +67,20 @@ def _of_tf_config() -> Hosts:
             f"TF_CONFIG names a {unknown[0]!r}. Training has hosts of type worker, of which one may be of type chief. "
             "Leave the others out."
         )
-    addresses = [*jobs.get("chief", []), *jobs.get("worker", [])]
-    count = len(jobs.get(kind, []))
+    chiefs, workers = (jobs.get(job) or [] for job in ("chief", "worker"))
+    count = len(chiefs if kind == "chief" else workers)
     if jobs and not 0 <= index < count:
         raise ConfigError(
             f"TF_CONFIG gives this process index {index} of type {kind!r}, of which its cluster has {count}. They "
             "count from 0."
         )
+    addresses = [*chiefs, *workers]
     for address in addresses:
         if not all(_split(address)):
             raise ConfigError(f"TF_CONFIG has the address {address!r}. An address is HOST:PORT, as in node1:8470.")
         if addresses.count(address) > 1:
             raise ConfigError(f"TF_CONFIG has the address {address!r} twice. Each host listens at its own.")
-    return Hosts(addresses, index if kind == "chief" else len(jobs.get("chief", [])) + index)
+    return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
 
 
 def _of_slurm() -> Hosts:

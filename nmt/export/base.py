@@ -110,6 +110,10 @@ class Exporter(abc.ABC):
         Each is at most as long as the section decoding allows (see ``nmt.decoding.text_ids.max_lengths``).
         """
 
+    def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:
+        """Return the beams and the best translations of a beam search that the files hold; None: they hold none."""
+        return None
+
     @abc.abstractmethod
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export: paragraphs and code blocks in Markdown, for the model card."""

@@ -14,7 +14,15 @@ from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, 
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.verification import OURS, Comparison, Tolerance, compare, sentences_of, translate_ourselves
+from nmt.export.verification import (
+    MOST_BEAM_SENTENCES,
+    OURS,
+    Comparison,
+    Tolerance,
+    compare,
+    sentences_of,
+    translate_ourselves,
+)
 from nmt.extras import require
 from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
@@ -125,7 +133,12 @@ def export_run(
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")
         theirs = exporter.translate(model, temporary, sources)
-        comparison = compare(exporter, sources, references, ours, theirs, tolerance or Tolerance())
+        tolerance = tolerance or Tolerance()
+        comparison = compare(exporter, sources, references, ours, theirs, tolerance)
+        few, right = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
+        if searched := exporter.translate_with_beams(model, temporary, few):
+            beams, theirs = searched
+            compare(exporter, few, right, translate_ourselves(model, few, beams), theirs, tolerance)
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
         scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)

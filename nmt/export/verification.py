@@ -13,8 +13,8 @@ from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.storage.text import read_lines
 
-MOST_SENTENCES = 2_000
-"""Most sentences of a split that are translated."""
+MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
+"""Most sentences of a split that are translated greedily, and with beam search where the export holds one."""
 OURS = "nmt"
 SHOWN = 3
 """Number of differences in a message."""
@@ -54,9 +54,9 @@ def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: 
     return [[side[number] for number in kept] for side in (sources, references)]
 
 
-def translate_ourselves(model: TrainedModel, sources: list[str]) -> list[str]:
-    """Return our own translations, greedy and in float32."""
-    decoding = model.config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
+def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
+    """Return our own translations with K beams (1: greedy) in float32."""
+    decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
     return Translator.open(model.run, str(model.epoch), decoding).translate(sources)
 
 

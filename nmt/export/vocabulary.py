@@ -1,6 +1,6 @@
 """Vocabularies for other programs: different strings, vocabulary maps, sentencepiece models that take raw text.
 
-Shapes: B sentences, S source length, T target length.
+Shapes: S source length, T target length.
 """
 
 import functools
@@ -17,7 +17,7 @@ import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from nmt.data.batch_plan import length_batches, pad_rows
+from nmt.data.batch_plan import length_batches
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
@@ -97,34 +97,22 @@ def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target:
 def _count(model: TrainedModel, train: Split) -> tuple[dict[int, Counter[int]], Counter[int]]:
     """Return the target tokens that attend to each source token, and all target tokens, with their numbers."""
     from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - it loads TensorFlow
-    from nmt.runtime import tf  # noqa: PLC0415
 
     weights = WeightsFile(model.run, model.epoch)
-    network = TensorFlowEngine.load(model.config, model.source.size, model.target.size, weights).model
-    spec = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[spec, spec], autograph=False)
-    def attention(source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Ids [B, S] and [B, T] -> mean over the heads of the last layer, [B, T, S]."""
-        weights: Any = network.cross_attention(source, target)  # a Transformer has attention
-        return tf.reduce_mean(weights[-1], axis=0)
-
+    engine = TensorFlowEngine.load(model.config, model.source.size, model.target.size, weights)
     aligned: dict[int, Counter[int]] = defaultdict(Counter)
     frequencies: Counter[int] = Counter()
     bos = int(model.config.model.reads_bos)
-    count = min(MOST_PAIRS, len(train))
-    for batch in length_batches((train.source.lengths[:count] + 1).tolist(), BATCH):
-        rows = pad_rows(train.source, batch, bos=bool(bos))
-        weights = attention(rows, pad_rows(train.target, batch, bos=True)[:, :-1]).numpy()
-        for row, index in enumerate(batch):
-            source, target = train.source[int(index)], train.target[int(index)]
-            among = weights[row, : len(target), bos : bos + len(source)]
-            nearest = np.argsort(-among, axis=1)[:, :ALIGNED]
-            for token, places in zip(target.tolist(), nearest, strict=True):
+    for batch in length_batches((train.source.lengths[:MOST_PAIRS] + 1).tolist(), BATCH):
+        sources, targets = ([side[index].tolist() for index in batch.tolist()] for side in (train.source, train.target))
+        attention: Any = engine.cross_attention(sources, targets)  # [layers, heads, T, S] each
+        for source, target, layers in zip(sources, targets, attention, strict=True):
+            among = layers[-1].mean(axis=0)[:, bos : bos + len(source)]
+            for token, places in zip(target, np.argsort(-among, axis=1)[:, :ALIGNED], strict=True):
                 if token >= FIRST_WORD:
                     frequencies[token] += 1
                     for place in places:
-                        aligned[int(source[place])][token] += 1
+                        aligned[source[place]][token] += 1
     return aligned, frequencies
 
 

@@ -30,6 +30,7 @@ from nmt.runs.directory import Run
 from nmt.storage.text import read_lines
 
 LICENCE = "CC BY 2.0 | FR"
+ANYTHING = Tolerance(bleu=100, agreement=0)
 
 
 @pytest.fixture(scope="module")
@@ -152,13 +153,23 @@ def test_a_quantized_export_may_lose_a_stated_amount_of_bleu(exported: Exported)
     empty.change = lambda right: [""] * len(right)
     with pytest.raises(DataError, match=r"The export in int8 loses \d\.\d+ BLEU on the validation split"):
         export_run(run, empty, tolerance=Tolerance(bleu=-0.1))  # even equal translations lose more
-    smaller = export_run(run, CTranslate2Exporter("int8"), tolerance=Tolerance(bleu=100))
+    smaller = export_run(run, CTranslate2Exporter("int8"), tolerance=ANYTHING)
     assert smaller.folder.name == "ctranslate2-int8"
+
+
+def test_a_quantized_export_has_to_agree_with_a_run_that_has_no_bleu_to_lose(
+    exported: Exported, tmp_path: Path
+) -> None:
+    run, noise = exported[0], Changed("int8")
+    noise.change = lambda right: ["\u00e6\u0153"] * len(right)
+    with pytest.raises(DataError, match=r"The export in int8 does not translate as the run does: .* its chrF is 0\.0"):
+        export_run(run, noise, output=tmp_path / "noise")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_vocabulary_map_holds_what_training_aligned(exported: Exported) -> None:
     run, _ = exported
-    mapped = export_run(run, find_exporter("ctranslate2", with_map=True), tolerance=Tolerance(bleu=100)).folder
+    mapped = export_run(run, find_exporter("ctranslate2", with_map=True), tolerance=ANYTHING).folder
     assert mapped.name == "ctranslate2-float32-map"
     model = TrainedModel.of(run, None)
     frequent, *rows = (mapped / "vmap.txt").read_text().splitlines()

@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.storage.atomic import atomic_file, atomic_folder, write_text
+from nmt.storage.atomic import atomic_file, atomic_folder, remove_abandoned, write_text
 from nmt.storage.json_file import read_json, write_json
 from nmt.storage.names import check_name, find_file
 from nmt.storage.text import read_lines
@@ -165,6 +167,28 @@ def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
         (aside / "new").write_text("new")
     assert content(folder) == {"set/old": b"old"}
     assert [entry.name for entry in folder.iterdir()] == ["set"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(folder: Path) -> None:
+    """Each writer is a process of its own; the killed one is killed amid writing, in a folder and in a file."""
+    code = (
+        "import sys; from pathlib import Path; from nmt.storage.atomic import atomic_file, atomic_folder\n"
+        "with atomic_folder(Path('run/exports') / sys.argv[1]) as aside, atomic_file(aside / 'a.txt') as file:\n"
+        "    file.write_text('half'); print('writing', flush=True); sys.stdin.read()\n"
+    )
+    killed, writing = (
+        subprocess.Popen([sys.executable, "-c", code, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for name in ("killed", "writing")
+    )
+    for process in (killed, writing):
+        assert process.stdout and process.stdout.readline() == b"writing\n"
+    killed.kill()
+    killed.communicate()
+    remove_abandoned(folder / "run")
+    assert [path.name[:17] for path in folder.glob("run/exports/.*")] == [".writing-writing-"]
+    writing.communicate()
+    assert writing.returncode == 0
+    assert content(folder) == {"run/exports/writing/a.txt": b"half"}
 
 
 # --- JSON and checksums
