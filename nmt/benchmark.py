@@ -20,7 +20,7 @@ from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.token_arrays import Split
-from nmt.decoding.exported import CTRANSLATE2, check_backend, find_export, find_exports
+from nmt.decoding.exported import CTRANSLATE2, find_exports
 from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
@@ -118,15 +118,13 @@ def measure(works: Mapping[str, Work], turns: int, report: Callable[[str], None]
                 result = work.run()
                 spent += time.perf_counter() - began
                 counts.append({"runs": 1, **work.counts(result)})
-            rates[name].append({key: sum(count[key] for count in counts) / spent for key in counts[0]})
+            rates[name].append({f"{key}_per_second": sum(each[key] for each in counts) / spent for key in counts[0]})
     speeds = []
     for name, by_turn in rates.items():
-        seconds = [1 / each["runs"] for each in by_turn]
-        speeds.append(Speed(
-            name=name, seconds=float(np.median(seconds)), seconds_range=(min(seconds), max(seconds)),
-            **{f"{key}_per_second": float(np.median([each[key] for each in by_turn]))
-               for key in by_turn[0] if key != "runs"},
-        ))  # fmt: skip
+        seconds = [1 / each.pop("runs_per_second") for each in by_turn]
+        medians = {key: float(np.median([each[key] for each in by_turn])) for key in by_turn[0]}
+        whole = float(np.median(seconds))
+        speeds.append(Speed(name=name, seconds=whole, seconds_range=(min(seconds), max(seconds)), **medians))
     return speeds
 
 
@@ -167,20 +165,20 @@ def measure_model(
 
 def fastest_product(precision: str, seconds: float) -> tuple[str, Work]:
     """Return the product of two square matrices of the size with the highest rate, and its name."""
-    works = {f"{size} x {size} product in {precision}": _product(precision, size) for size in MATMUL_SIZES}
-    speeds = measure(works, TURNS, lambda _: None)
+
+    def product(size: int) -> Work:
+        factors = [tf.cast(tf.random.normal([size, size]), precision) for _ in range(2)]
+
+        def run() -> None:
+            tf.matmul(*factors)
+            tf.test.experimental.sync_devices()
+
+        return Work(run, lambda _: {"flops": 2 * size**3}, seconds)
+
+    works = {f"{size} x {size} product in {precision}": product(size) for size in MATMUL_SIZES}
+    speeds = measure({name: work._replace(seconds=0.0) for name, work in works.items()}, TURNS, lambda _: None)
     fastest = max(speeds, key=lambda speed: speed.flops_per_second or 0.0).name
-    return fastest, works[fastest]._replace(seconds=seconds)
-
-
-def _product(precision: str, size: int) -> Work:
-    factors = [tf.cast(tf.random.normal([size, size]), precision) for _ in range(2)]
-
-    def run() -> None:
-        tf.matmul(*factors)
-        tf.test.experimental.sync_devices()
-
-    return Work(run, lambda _: {"flops": 2 * size**3})
+    return fastest, works[fastest]
 
 
 def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Work:
@@ -231,33 +229,26 @@ def search_work(search: ModelSearch, split: Split, config: Config, seconds: floa
     return Work(run, count, seconds)
 
 
-def measure_run(name: str, backends: list[str], turns: int, report: Callable[[str], None]) -> list[Speed]:
+def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Speed]:
     """Translate the test split of a run with TensorFlow in both precisions and with its exports to CTranslate2.
 
     Args:
         name: name of the run.
-        backends: "tensorflow" or "ctranslate2"; none for both, where the run has exports.
         turns: number of times that each engine translates.
         report: called with each step.
 
     Raises:
-        NmtError: for an unknown backend.
-        NotFoundError: if run, dataset or weights are missing; with "ctranslate2" also if the run has no export.
+        NotFoundError: if run, dataset or weights are missing.
     """
-    for backend in backends:
-        check_backend(backend)
     run = find_run(name)
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
     texts = read_lines(dataset.text("test", "source"))
-    engines: dict[str, tuple[str | None, str | None]] = {}  # precision, name of the export
-    if not backends or "tensorflow" in backends:
-        engines |= {f"TensorFlow {each}": (each, None) for each in ("float32", "bfloat16")}
-    if not backends or CTRANSLATE2 in backends:
-        # By the folder: two exports can have the same number format, with and without a vocabulary map.
-        exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
-        engines |= {f"CTranslate2 {each.removeprefix(f'{CTRANSLATE2}-')}": (None, each) for each in exports}
-        if CTRANSLATE2 in backends and not exports:
-            find_export(run, CTRANSLATE2)  # raises a message
+    # By the folder: two exports can have the same number format, with and without a vocabulary map.
+    exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
+    engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export
+        **{f"TensorFlow {each}": (each, None) for each in ("float32", "bfloat16")},
+        **{f"CTranslate2 {each.removeprefix(f'{CTRANSLATE2}-')}": (None, each) for each in exports},
+    }
 
     def count(found: list[Translation]) -> dict[str, float]:
         return {"sentences": len(found), "target_tokens": sum(len(translation.ids) for translation in found)}
@@ -265,7 +256,6 @@ def measure_run(name: str, backends: list[str], turns: int, report: Callable[[st
     works = {}
     for engine, (precision, export) in engines.items():
         for kind, beams in BEAMS.items():
-            decoding = {"beam_size": beams, "precision": precision}
-            translator = load(run, decoding=decoding, export=export)
+            translator = load(run, decoding={"beam_size": beams, "precision": precision}, export=export)
             works[f"{engine}, {kind}"] = Work(partial(translator.find_best, texts), count)
     return measure(works, turns, report)

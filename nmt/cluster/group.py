@@ -9,6 +9,7 @@ Shapes: W hosts, N floats of a bucket of gradients.
 
 import contextlib
 import hashlib
+import itertools
 import json
 import re
 import signal
@@ -59,23 +60,19 @@ class Group:
         Raises:
             NmtError: if a host does not come, or TensorFlow cannot join them.
         """
-        self.hosts = hosts or Hosts(["this process"], CHIEF)
-        self.report = report
+        self.hosts, self.report = hosts or Hosts(["this process"], CHIEF), report
         self.rank, self.count = self.hosts.rank, len(self.hosts.addresses)
         """Rank of this host, and number of hosts W."""
+        self.is_chief = self.rank == CHIEF
+        """Whether this process writes to disk and to the terminal."""
         if hosts:
             wait_for_all(hosts, report)
             self._strategy = _join(hosts)  # as long as it lives, the processes are joined
             self._next_key = tf.Variable(0, dtype=tf.int32, trainable=False)
 
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process writes to disk and to the terminal."""
-        return self.rank == CHIEF
-
     def share(self, micro_batches: int) -> range:
         """Return the micro-batches of a step that this host computes."""
-        return shares(micro_batches, self.count)[self.rank]
+        return shares(range(micro_batches), self.count)[self.rank]
 
     def total(self, gradients: list[tf.Tensor], sums: tf.Tensor) -> tuple[list[tf.Tensor], tf.Tensor]:
         """Return the sums over the hosts' gradients, and over their sums float64 [3]; in a graph."""
@@ -84,11 +81,9 @@ class Group:
         totals: list[tf.Tensor] = []
         for bucket in buckets([gradient.shape.num_elements() for gradient in gradients]):
             parts = gradients[bucket]
-            flat = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
             with tf.control_dependencies(totals[-1:]):  # one bucket after another, everywhere in the same order
-                summed = self._sum(flat)
-            sizes = [part.shape.num_elements() for part in parts]
-            pieces = tf.split(summed, sizes)
+                summed = self._sum(tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0))
+            pieces = tf.split(summed, [part.shape.num_elements() for part in parts])
             totals += [tf.reshape(piece, part.shape) for piece, part in zip(pieces, parts, strict=True)]
         with tf.control_dependencies(totals[-1:]):
             return totals, tree_sum(self.gather(sums))
@@ -144,11 +139,11 @@ class Group:
 
     def any(self, flag: bool) -> bool:
         """Return whether the flag of some host is true."""
-        return flag if self.count == 1 else bool(np.any(self.gather(tf.constant([flag], tf.int64))))
+        return bool(np.any(self.gather(tf.constant([flag], tf.int64))))
 
     def chief_says(self, flag: bool) -> bool:
         """Return the chief's flag."""
-        return flag if self.count == 1 else bool(self.gather(tf.constant([flag], tf.int64))[CHIEF, 0])
+        return bool(self.gather(tf.constant([flag], tf.int64))[CHIEF, 0])
 
     def together(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
         """Return a check that raises on all hosts if that of one raises ``stop``; all call it at the same points."""
@@ -170,10 +165,9 @@ class Group:
         Raises:
             ConflictError: naming a host that differs from the chief, and in what.
         """
-        own = json.dumps([facts, runtime.environment()]).encode()
-        found = [json.loads(text) for text in self.gather_bytes(own)]
-        chief_facts, chief_machine = found[CHIEF]
-        for rank, (others, machine) in enumerate(found):
+        found = map(json.loads, self.gather_bytes(json.dumps([facts, runtime.environment()]).encode()))
+        chief_facts, chief_machine = next(found)
+        for rank, (others, machine) in enumerate(found, start=1):
             if different := _differences(others, chief_facts):
                 more = f" and {len(different) - MOST_DIFFERENCES} more" if len(different) > MOST_DIFFERENCES else ""
                 raise ConflictError(
@@ -194,13 +188,12 @@ class Group:
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         digests = self.gather_bytes(digest.digest())
-        different = [rank for rank, found in enumerate(digests) if found != digests[CHIEF]]
-        if different:
-            names = ", ".join(map(self.hosts.name, different))
+        if different := [rank for rank, found in enumerate(digests) if found != digests[CHIEF]]:
             raise NmtError(
-                f"The weights of {names} differ from those of {self.hosts.name(CHIEF)}. All hosts compute the same "
-                "bits, so one of them has computed wrongly: its memory or processor may be damaged, or its libraries "
-                "may be others. Leave it out, and start again: training goes on from the last checkpoint."
+                f"The weights of {', '.join(map(self.hosts.name, different))} differ from those of "
+                f"{self.hosts.name(CHIEF)}. All hosts compute the same bits, so one of them has computed wrongly: its "
+                "memory or processor may be damaged, or its libraries may be others. Leave it out, and start again: "
+                "training goes on from the last checkpoint."
             )
 
     @contextlib.contextmanager
@@ -216,14 +209,15 @@ class Group:
 
     def _lost(self, reason: str) -> str:
         """Return who is gone, in words."""
-        named = {int(rank) for rank in re.findall(rf"/job:{JOB}/replica:0/task:(\d+)", reason)} - {self.rank}
-        if gone := sorted(named) or self.hosts.absent():
-            return f"{', '.join(map(self.hosts.name, gone))} is gone".capitalize()
-        if "timed out" in reason.lower():
+        gone = {int(rank) for rank in re.findall(rf"/job:{JOB}/replica:0/task:(\d+)", reason)} - {self.rank}
+        gone = gone or set(self.hosts.absent(range(self.count)))
+        if not gone and "timed out" in reason.lower():
             return f"A host has kept {self.hosts.name(self.rank)} waiting for {STALL_SECONDS:.0f} s"
-        if not self.is_chief and "deadline exceeded" in reason.lower():  # heartbeats go to the chief
-            return f"{self.hosts.name(CHIEF)} is gone".capitalize()
-        return f"An exchange of {self.hosts.name(self.rank)} failed: {_first_line(reason)}"
+        if not gone and not self.is_chief and "deadline exceeded" in reason.lower():  # heartbeats go to the chief
+            gone = {CHIEF}
+        if gone:
+            return f"{', '.join(map(self.hosts.name, sorted(gone)))} is gone".capitalize()
+        return f"An exchange of {self.hosts.name(self.rank)} failed: {(*reason.splitlines(), '')[0]}"
 
 
 def _join(hosts: Hosts) -> tf.distribute.Strategy:
@@ -235,7 +229,7 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
         f"nmt: Host {hosts.rank} has reached all others, and TensorFlow has not joined them within {JOIN_SECONDS} s. "
         "See what the others print, and whether all name the same hosts.\n"
     )
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}  # TensorFlow takes one
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would wait as well
     with subprocess.Popen([sys.executable, "-c", WATCHDOG, str(JOIN_SECONDS), words], stdin=subprocess.PIPE,
                           start_new_session=True):  # fmt: skip
@@ -245,10 +239,10 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
             strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         except tf.errors.OpError as error:
             raise NmtError(
-                f"TensorFlow cannot join {hosts.name(hosts.rank)} with the others: {_first_line(error.message)}. See "
-                "what they print, and start all again."
+                f"TensorFlow cannot join {hosts.name(hosts.rank)} with the others: "
+                f"{(*error.message.splitlines(), '')[0]}. See what they print, and start all again."
             ) from None
-    for number, handler in handlers.items():  # TensorFlow has taken SIGTERM
+    for number, handler in handlers.items():
         signal.signal(number, handler)
     return strategy
 
@@ -256,10 +250,6 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
 def _differences(facts: dict[str, str], chief: dict[str, str]) -> list[str]:
     names = sorted(name for name in {*facts, *chief} if facts.get(name) != chief.get(name))
     return [f"{name} {facts.get(name, 'nothing')} against {chief.get(name, 'nothing')}" for name in names]
-
-
-def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["no reason given"])[0]
 
 
 def tree_sum(parts: tf.Tensor) -> tf.Tensor:
@@ -276,11 +266,10 @@ def tree_sum(parts: tf.Tensor) -> tf.Tensor:
 
 def buckets(sizes: Sequence[int]) -> list[slice]:
     """Return consecutive groups of arrays, each of at most ``BUCKET`` floats or a single array."""
-    found: list[slice] = []
-    start, total = 0, 0
+    starts, total = [0], 0
     for number, size in enumerate(sizes):
         if total and total + size > BUCKET:
-            found.append(slice(start, number))
-            start, total = number, 0
+            starts.append(number)
+            total = 0
         total += size
-    return [*found, slice(start, len(sizes))]
+    return [slice(*ends) for ends in itertools.pairwise([*starts, len(sizes)])]

@@ -8,7 +8,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from nmt.errors import ConfigError, NmtError
@@ -23,7 +23,7 @@ EXAMPLE = '{"cluster": {"worker": ["a:8470", "b:8470"]}, "task": {"type": "worke
 
 
 class Hosts(NamedTuple):
-    """The hosts of a run, and the place of this one among them."""
+    """The hosts of a run, and the rank of this one."""
 
     addresses: list[str]
     """Address of each host by rank, HOST:PORT."""
@@ -34,9 +34,9 @@ class Hosts(NamedTuple):
         """Return a host in words."""
         return f"host {rank} ({self.addresses[rank]})"
 
-    def absent(self) -> list[int]:
-        """Return the ranks of the other hosts that cannot be reached."""
-        return [rank for rank, address in enumerate(self.addresses) if rank != self.rank and not _answers(address)]
+    def absent(self, ranks: Iterable[int]) -> list[int]:
+        """Return those of the ranks whose hosts cannot be reached."""
+        return [rank for rank in ranks if rank != self.rank and not _answers(self.addresses[rank])]
 
 
 def find_hosts() -> Hosts | None:
@@ -46,28 +46,23 @@ def find_hosts() -> Hosts | None:
         ConfigError: for variables that cannot be used.
     """
     if os.environ.get("TF_CONFIG", "").strip():
-        addresses, rank, where = *_of_tf_config(), "TF_CONFIG"
+        hosts = _of_tf_config()
     elif os.environ.get("SLURM_STEP_NUM_TASKS", "1") != "1":
-        addresses, rank, where = *_of_slurm(), "SLURM's list of nodes"
+        hosts = _of_slurm()
     else:
         return None
-    for address in addresses:
-        if not all(_split(address)):
-            raise ConfigError(f"{where} has the address {address!r}. An address is HOST:PORT, as in node1:8470.")
-        if addresses.count(address) > 1:
-            raise ConfigError(f"{where} has the address {address!r} twice. Each host listens at an address of its own.")
-    return Hosts(addresses, rank) if len(addresses) > 1 else None
+    return hosts if len(hosts.addresses) > 1 else None
 
 
-def _of_tf_config() -> tuple[list[str], int]:
+def _of_tf_config() -> Hosts:
     try:
         resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
         jobs = {job: list(addresses) for job, addresses in resolver.cluster_spec().as_dict().items() if addresses}
         kind, index = resolver.task_type or "worker", resolver.task_id or 0
     except (ValueError, TypeError, AttributeError) as error:
-        raise ConfigError(f"TF_CONFIG is not a cluster: {_phrase(error)}. It is JSON such as {EXAMPLE}.") from None
-    unknown = [job for job in [*jobs, kind] if job not in {"chief", "worker"}]
-    if unknown:
+        problem = str(error).strip().rstrip(".")
+        raise ConfigError(f"TF_CONFIG is not a cluster: {problem}. It is JSON such as {EXAMPLE}.") from None
+    if unknown := [job for job in [*jobs, kind] if job not in {"chief", "worker"}]:
         raise ConfigError(
             f"TF_CONFIG names a {unknown[0]!r}. Training has hosts of type worker, of which one may be of type chief. "
             "Leave the others out."
@@ -79,10 +74,16 @@ def _of_tf_config() -> tuple[list[str], int]:
             f"TF_CONFIG gives this process index {index} of type {kind!r}, of which its cluster has {count}. They "
             "count from 0."
         )
-    return [*chiefs, *workers], index + (len(chiefs) if kind == "worker" else 0)
+    addresses = [*chiefs, *workers]
+    for address in addresses:
+        if not all(_split(address)):
+            raise ConfigError(f"TF_CONFIG has the address {address!r}. An address is HOST:PORT, as in node1:8470.")
+        if addresses.count(address) > 1:
+            raise ConfigError(f"TF_CONFIG has the address {address!r} twice. Each host listens at its own.")
+    return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
 
 
-def _of_slurm() -> tuple[list[str], int]:
+def _of_slurm() -> Hosts:
     try:
         job, step, local = (int(os.environ.get(f"SLURM_{name}", "0")) for name in ("JOB_ID", "STEP_ID", "LOCALID"))
         tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
@@ -93,17 +94,18 @@ def _of_slurm() -> tuple[list[str], int]:
         )
         addresses = resolver.cluster_spec().job_tasks("worker")
     except (RuntimeError, ValueError) as error:
+        problem = str(error).strip().rstrip(".?")
         raise ConfigError(
-            f"The variables of SLURM name no hosts: {_phrase(error)}. Start nmt with srun, which sets them."
+            f"The variables of SLURM name no hosts: {problem}. Start nmt with srun, which sets them."
         ) from None
-    # The resolver sorts nodes by name (n10 before n9), so that a task's number does not tell its place.
+    # The resolver sorts nodes by name (n10 before n9), so that a task's number is not its rank.
     own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
     if own not in addresses:
         raise ConfigError(
             f"SLURM names the hosts {', '.join(addresses)}, and this one is {own}. Start nmt with srun, as many tasks "
             "on each node."
         )
-    return addresses, addresses.index(own)
+    return Hosts(addresses, addresses.index(own))
 
 
 def wait_for_all(hosts: Hosts, report: Callable[[str], None], seconds: float = MEETING_SECONDS) -> None:
@@ -119,29 +121,6 @@ def wait_for_all(hosts: Hosts, report: Callable[[str], None], seconds: float = M
     Raises:
         NmtError: if a host does not come in time, or the port of this one is in use.
     """
-    started = time.monotonic()
-    reported = started + SILENT_SECONDS - REPORT_SECONDS
-    seen = {hosts.rank}
-    with _listening(hosts) as server:
-        while missing := [rank for rank in range(len(hosts.addresses)) if rank not in seen]:
-            seen.update(rank for rank in missing if _answers(hosts.addresses[rank]))
-            with contextlib.suppress(BlockingIOError):
-                server.accept()[0].close()
-            now = time.monotonic()
-            names = ", ".join(hosts.name(rank) for rank in missing)
-            if now - started >= seconds:
-                raise NmtError(
-                    f"No answer within {seconds:.0f} s: {names}. Start all {len(hosts.addresses)} hosts with the same "
-                    "command, and see that they reach each other at these addresses."
-                )
-            if now - reported >= REPORT_SECONDS:
-                reported = now
-                report(f"Waiting for {names}: {now - started:.0f} of {seconds:.0f} s")
-            time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def _listening(hosts: Hosts) -> Iterator[socket.socket]:
     port = _split(hosts.addresses[hosts.rank])[1]
     try:
         server = socket.create_server(("", port), backlog=128)
@@ -150,13 +129,23 @@ def _listening(hosts: Hosts) -> Iterator[socket.socket]:
             f"Host {hosts.rank} cannot listen at port {port}: {os.strerror(error.errno or 0)}. Each host listens at a "
             "port of its own. End the process that uses it, or give another port."
         ) from None
+    started, next_report = time.monotonic(), SILENT_SECONDS
+    missing: Iterable[int] = range(len(hosts.addresses))
     with server:
         server.setblocking(False)
-        yield server
-
-
-def _phrase(error: Exception) -> str:
-    return str(error).strip().rstrip(".?")
+        while missing := hosts.absent(missing):
+            with contextlib.suppress(BlockingIOError):
+                server.accept()[0].close()
+            names, waited = ", ".join(map(hosts.name, missing)), time.monotonic() - started
+            if waited >= seconds:
+                raise NmtError(
+                    f"No answer within {seconds:.0f} s: {names}. Start all {len(hosts.addresses)} hosts with the same "
+                    "command, and see that they reach each other at these addresses."
+                )
+            if waited >= next_report:
+                next_report = waited + REPORT_SECONDS
+                report(f"Waiting for {names}: {waited:.0f} of {seconds:.0f} s")
+            time.sleep(0.1)
 
 
 def _split(address: str) -> tuple[str, int]:

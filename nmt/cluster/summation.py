@@ -24,51 +24,30 @@ class Addition(NamedTuple):
 Value = TypeVar("Value")
 
 
-def shares(micro_batches: int, hosts: int) -> list[range]:
-    """Return the micro-batches of a step that each host computes, in the order of their ranks.
-
-    Args:
-        micro_batches: K, at least ``hosts``.
-        hosts: W, at least 1.
-    """
-    return _shares(range(micro_batches), hosts)
-
-
-def _shares(node: range, hosts: int) -> list[range]:
+def shares(node: range, hosts: int) -> list[range]:
+    """Return the micro-batches of a node that each of W hosts computes, by rank; the node has at least W."""
     if hosts == 1:
         return [node]
-    left = (hosts + 1) // 2
-    middle = _middle(node)
-    return [*_shares(node[:middle], left), *_shares(node[middle:], hosts - left)]
+    left, middle = (hosts + 1) // 2, _middle(node)
+    return [*shares(node[:middle], left), *shares(node[middle:], hosts - left)]
 
 
 def _middle(node: Sequence[object]) -> int:
     return (len(node) + 1) // 2
 
 
-def additions(share: range) -> list[Addition]:
-    """Return the additions that sum a share in the order of the tree; slot 0 holds the sum at the end.
+def additions(share: range, slot: int = 0) -> list[Addition]:
+    """Return the additions that sum a share in the order of the tree; ``slot`` holds the sum at the end.
 
     The gradients of a micro-batch are added to a slot as soon as they are computed; n micro-batches take about log2(n)
     slots.
     """
-    found: list[Addition] = []
-
-    def add(node: range, slot: int) -> None:
-        if len(node) == 1:
-            found.append(Addition(node[0], slot, ()))
-            return
-        middle = _middle(node)
-        add(node[:middle], slot)
-        if len(node) - middle == 1:
-            add(node[middle:], slot)
-            return
-        add(node[middle:], slot + 1)
-        last = found.pop()
-        found.append(last._replace(merged=(*last.merged, slot + 1)))
-
-    add(share, 0)
-    return found
+    if len(share) == 1:
+        return [Addition(share[0], slot, ())]
+    middle = _middle(share)
+    right = slot if len(share) - middle == 1 else slot + 1  # a single one needs no slot of its own
+    *found, last = [*additions(share[:middle], slot), *additions(share[middle:], right)]
+    return [*found, last._replace(merged=(*last.merged, right)) if right > slot else last]
 
 
 def slots(micro_batches: int) -> int:

@@ -1,6 +1,7 @@
 """Export to Argos Translate: the package that Argos Translate and LibreTranslate install."""
 
 import json
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -13,8 +14,8 @@ from nmt.decoding.text_ids import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
-from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
 from nmt.export.transformer_weights import transformer_section
+from nmt.export.vocabulary import check_normalization, with_normalization
 from nmt.version import version
 
 PACKAGE_VERSION = "1.0"
@@ -44,34 +45,37 @@ class ArgosExporter(CTranslate2Exporter):
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write the package."""
-        languages = model.manifest.languages
-        root = Path(self._stem(model))
+        stem, languages = self._stem(model), model.manifest.languages
+        metadata = {
+            "package_version": PACKAGE_VERSION,
+            "argos_version": ARGOS_VERSION,
+            "from_code": languages["source"],
+            "from_name": languages["source"],
+            "to_code": languages["target"],
+            "to_name": languages["target"],
+        }
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             engine = Path(scratch)
             super().write(model, engine)
-            with zipfile.ZipFile(self._package(model, folder), "w", zipfile.ZIP_DEFLATED) as archive:
-                metadata = {
-                    "package_version": PACKAGE_VERSION,
-                    "argos_version": ARGOS_VERSION,
-                    "from_code": languages["source"],
-                    "from_name": languages["source"],
-                    "to_code": languages["target"],
-                    "to_name": languages["target"],
-                }
-                _add(archive, root / "metadata.json", (json.dumps(metadata, indent=2) + "\n").encode())
-                _add(archive, root / "README.md", f"# {root}\n\nTrained with nmt {version()}.\n".encode())
-                _add(archive, root / "sentencepiece.model", (engine / "source.spm").read_bytes())
-                for file in sorted(engine.iterdir()):
-                    _add(archive, root / "model" / file.name, file.read_bytes())
+            files = {
+                "metadata.json": (json.dumps(metadata, indent=2) + "\n").encode(),
+                "README.md": f"# {stem}\n\nTrained with nmt {version()}.\n".encode(),
+                "sentencepiece.model": (engine / "source.spm").read_bytes(),
+                **{f"model/{file.name}": file.read_bytes() for file in sorted(engine.iterdir())},
+            }
+        with zipfile.ZipFile(folder / f"{stem}.argosmodel", "w") as archive:
+            for name, content in files.items():
+                info = zipfile.ZipInfo(f"{stem}/{name}", FIRST_DATE)
+                info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+                archive.writestr(info, content)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with the package's CTranslate2 and sentencepiece models, as Argos Translate calls them."""
         import ctranslate2  # noqa: PLC0415 - an extra
 
         with tempfile.TemporaryDirectory() as scratch:
-            with zipfile.ZipFile(self._package(model, folder)) as archive:
-                archive.extractall(scratch)
             root = Path(scratch) / self._stem(model)
+            shutil.unpack_archive(folder / f"{root.name}.argosmodel", scratch, "zip")
             pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
             engine = ctranslate2.Translator(str(root / "model"))
         tokens = [pieces.encode(text, out_type=str) for text in texts]
@@ -99,13 +103,3 @@ class ArgosExporter(CTranslate2Exporter):
     def _stem(model: TrainedModel) -> str:
         languages = model.manifest.languages
         return f"translate-{languages['source']}_{languages['target']}-{PACKAGE_VERSION.replace('.', '_')}"
-
-    def _package(self, model: TrainedModel, folder: Path) -> Path:
-        return folder / f"{self._stem(model)}.argosmodel"
-
-
-def _add(archive: zipfile.ZipFile, path: Path, content: bytes) -> None:
-    info = zipfile.ZipInfo(path.as_posix(), FIRST_DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    archive.writestr(info, content)

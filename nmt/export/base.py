@@ -72,18 +72,15 @@ class Exporter(abc.ABC):
     """Extra of nmt that installs the consumer; None where nothing more is needed."""
     modules: ClassVar[tuple[str, ...]] = ()
     """Python modules of the consumer."""
-
     quantizations: ClassVar[tuple[str, ...]] = ("float32",)
     """Number formats of the exported matrices."""
     default: ClassVar[str] = "float32"
     """Number format unless another is asked for."""
 
-    with_map: bool = False
-    """Whether the export has a vocabulary map; see ``nmt.export.vocabulary``."""
-
-    def __init__(self, quantization: str | None = None) -> None:
-        """Take a number format; None: the default."""
+    def __init__(self, quantization: str | None = None, *, with_map: bool = False) -> None:
+        """Take a number format (None: the default), and whether to write a map of ``nmt.export.vocabulary``."""
         self.quantization = quantization or self.default
+        self.with_map = with_map
 
     @property
     def is_exact(self) -> bool:
@@ -112,6 +109,10 @@ class Exporter(abc.ABC):
 
         Each is at most as long as the section decoding allows (see ``nmt.decoding.text_ids.max_lengths``).
         """
+
+    def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:
+        """Return the beams and the best translations of a beam search that the files hold; None: they hold none."""
+        return None
 
     @abc.abstractmethod
     def usage(self, model: TrainedModel) -> str:

@@ -14,9 +14,8 @@ from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.translator import Translator
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
-from nmt.export.vocabulary import unique_pieces, vocabulary_map
+from nmt.export.vocabulary import has_sentencepiece, unique_pieces, vocabulary_map, write_sentencepiece
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 SINUSOIDS = 2048
@@ -32,7 +31,9 @@ source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for
 tokens = source.encode("SENTENCE", out_type=str)
 [result] = translator.translate_batch([tokens], beam_size=5)
 print(target.decode(result.hypotheses[0]))
-```"""
+```
+
+"""
 
 
 class CTranslate2Exporter(Exporter):
@@ -59,8 +60,7 @@ class CTranslate2Exporter(Exporter):
         """Write ``model.bin``, ``config.json``, the vocabularies and, if asked for, a vocabulary map."""
         import ctranslate2  # noqa: PLC0415 - an extra
 
-        section = transformer_section(model, self.consumer)
-        spec = _specification(ctranslate2.specs, section, model)
+        spec = _specification(ctranslate2.specs, transformer_section(model, self.consumer), model)
         spec.validate()
         spec.optimize(self.quantization)
         spec.save(str(folder))
@@ -82,12 +82,14 @@ class CTranslate2Exporter(Exporter):
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""
-        alone = [_SCRIPT] if has_sentencepiece(model.source, model.target) else []
-        return "\n\n".join([
-            'With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```', *alone,
+        return (
+            'With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```\n\n'
+            f"{_SCRIPT if has_sentencepiece(model.source, model.target) else ''}"
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
-            "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too.",
-        ])  # fmt: skip
+            "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too. "
+            "The log-probability is that among the tokens that can be written, without pad and bos: a little larger "
+            "than the run's, by -log(1 - p(pad) - p(bos)) a token."
+        )
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:

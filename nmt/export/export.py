@@ -1,20 +1,30 @@
-"""Export of a run: written aside, compared with our own translations, described, then put in place."""
+"""Export of a run: written aside, compared with our own translations, described by a model card, then put in place."""
 
 import importlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import MANIFEST_FORMAT
-from nmt.decoding.exported import DESCRIPTION, EXPORTS, RUN_FILES, Description
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
-from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, score_systems
+from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.model_card import model_card
-from nmt.export.verification import Comparison, Tolerance, compare, sentences_of, translate_ourselves
+from nmt.export.verification import (
+    MOST_BEAM_SENTENCES,
+    OURS,
+    Comparison,
+    Tolerance,
+    compare,
+    sentences_of,
+    translate_ourselves,
+)
 from nmt.extras import require
+from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
@@ -28,7 +38,6 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
 }
 """Module and class of each format; a module is imported when its format is asked for."""
-CARD = "README.md"
 
 
 class Export(NamedTuple):
@@ -65,17 +74,9 @@ def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = 
             f"There is no number format {quantization!r}{did_you_mean(str(quantization), kind.quantizations)} in an "
             f"export to {to}. Known: {', '.join(kind.quantizations)}."
         )
-    if with_map and to != "ctranslate2":
+    if with_map and to != CTRANSLATE2:
         raise NmtError(f"--vocabulary-map is for ctranslate2; received it with --to {to}. Leave it out.")
-    exporter = kind(quantization)
-    exporter.with_map = with_map
-    return exporter
-
-
-def default_folder(run: Run, exporter: Exporter) -> Path:
-    """Return the folder that an export is written to unless another is given."""
-    numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
-    return run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
+    return kind(quantization, with_map=with_map)
 
 
 def export_run(
@@ -96,7 +97,7 @@ def export_run(
         run: the run. Its dataset must be in ``data/``, for the comparison.
         exporter: the format, from ``find_exporter``.
         epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
-        output: folder to write. Default: ``exports/<format>`` in the run directory.
+        output: folder to write. Default: in ``exports/`` of the run directory, named by format and number format.
         overwrite: replace an existing export.
         licence: licence of the model, for its card.
         languages: codes of source and target; None: those that the dataset was prepared with.
@@ -111,8 +112,17 @@ def export_run(
     """
     model = TrainedModel.of(run, epoch, languages)
     exporter.check(model)
-    folder = output or default_folder(run, exporter)
-    _check_folder(folder, overwrite=overwrite)
+    numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
+    folder = output or run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
+    if folder.exists() and not overwrite:
+        raise ConflictError(
+            f"{folder} exists already. An export is not overwritten unless you ask for it. Give another --output, or "
+            "--overwrite."
+        )
+    if folder.exists() and not (folder / DESCRIPTION).is_file():
+        raise ConflictError(
+            f"{folder} exists and is not an export. --overwrite replaces exports alone. Give another --output."
+        )
     dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
     most = exporter.positions(model)
     sources, references = sentences_of(dataset, "validation", model, most)
@@ -123,42 +133,27 @@ def export_run(
         exporter.write(model, temporary)
         report(f"translating with {exporter.consumer}")
         theirs = exporter.translate(model, temporary, sources)
-        comparison = compare(exporter, sources, references, ours, theirs, tolerance or Tolerance())
+        tolerance = tolerance or Tolerance()
+        comparison = compare(exporter, sources, references, ours, theirs, tolerance)
+        few, right = sources[:MOST_BEAM_SENTENCES], references[:MOST_BEAM_SENTENCES]
+        if searched := exporter.translate_with_beams(model, temporary, few):
+            beams, theirs = searched
+            compare(exporter, few, right, translate_ourselves(model, few, beams), theirs, tolerance)
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
         scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
         card = model_card(exporter, model, comparison, scores, licence)
-        (temporary / CARD).write_text(card, encoding="utf-8")
-        _copy_run_files(model, temporary / RUN_FILES)
-        size = _describe(exporter, model, temporary)
-    return Export(folder, comparison, size)
-
-
-def _check_folder(folder: Path, *, overwrite: bool) -> None:
-    if not folder.exists():
-        return
-    if not overwrite:
-        raise ConflictError(
-            f"{folder} exists already. An export is not overwritten unless you ask for it. Give another --output, or "
-            "--overwrite."
-        )
-    if not (folder / DESCRIPTION).is_file():
-        raise ConflictError(
-            f"{folder} exists and is not an export. --overwrite replaces exports alone. Give another --output."
-        )
-
-
-def _copy_run_files(model: TrainedModel, folder: Path) -> None:
-    """Copy what belongs to the model besides its weights: configuration, manifest, tokenizers."""
-    folder.mkdir()
-    for file in [model.run.config_path, *model.run.tokenizer_files]:
-        shutil.copyfile(file, folder / file.name)
-    manifest = model.manifest.model_copy(update={"format": MANIFEST_FORMAT})
-    write_json(folder / model.run.dataset_path.name, manifest.model_dump())
+        (temporary / "README.md").write_text(card, encoding="utf-8")
+        return Export(folder, comparison, _describe(exporter, model, temporary))
 
 
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
-    """Write the description of an export, and return the size of its files in bytes."""
+    """Add the run's configuration, manifest and tokenizers, and a description. Return the size of all else in bytes."""
+    (folder / RUN_FILES).mkdir()
+    for file in [model.run.config_path, *model.run.tokenizer_files]:
+        shutil.copyfile(file, folder / RUN_FILES / file.name)
+    manifest = model.manifest.model_copy(update={"format": MANIFEST_FORMAT})
+    write_json(folder / RUN_FILES / model.run.dataset_path.name, manifest.model_dump())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     description = Description(
         to=exporter.name,
@@ -171,3 +166,76 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     )
     write_json(folder / DESCRIPTION, description.model_dump())
     return sum(file.stat().st_size for file in files)
+
+
+def model_card(
+    exporter: Exporter, model: TrainedModel, comparison: Comparison, test: Scores, licence: str | None
+) -> str:
+    """Return a model card (Mitchell et al. 2019) in Markdown, with a header of YAML as model hubs read it.
+
+    Args:
+        exporter: the export format.
+        model: what was exported.
+        comparison: its comparison with our own translations of the validation split.
+        test: scores of the export on the test split.
+        licence: licence of the model; None: not stated.
+    """
+    languages, settings, consumer = model.manifest.languages, model.manifest.settings, exporter.consumer
+    pair = f"{languages['source']} to {languages['target']}"
+    sizes = {"source": model.source.size, "target": model.target.size}
+    epoch = f"epoch {model.epoch}" if isinstance(model.epoch, int) else model.epoch
+    most = exporter.positions(model)
+    known = [code for side, code in languages.items() if code != side]
+    header = {
+        "tags": ["translation"],
+        **({"language": known} if known else {}),
+        "license": "other" if licence is None else licence,
+        "pipeline_tag": "translation",
+    }
+    facts = {
+        "languages": pair,
+        "architecture": model.config.model.description,
+        "weights": f"{count_weights(model.config.model, sizes):,}, of {epoch}",
+        "ids": f"{sizes['source']:,} source and {sizes['target']:,} target {model.source.unit}",
+        "normalization of text": settings.normalization,
+        "longest sentence": "any" if most is None else f"{most:,} tokens, bos and eos included",
+        "licence": licence or "not stated",
+    }
+    files = [
+        (file.name, f"{file.bytes:,}", file.role, f"`{file.sha256}`")
+        for file in [model.manifest.corpus, *model.manifest.more_files]
+    ]
+    validation = comparison.scores
+    scores = [
+        (split, f"{found.sentences:,}", name, *(f"{found.systems[name][each].score:.1f}" for each in ("BLEU", "chrF2")))
+        for split, found, name in (
+            ("validation", validation, OURS), ("validation", validation, consumer), ("test", test, consumer)
+        )
+    ]  # fmt: skip
+    parts = [
+        f"---\n{yaml.safe_dump(header, sort_keys=False)}---",
+        f"# {pair}: run {model.run.name}",
+        f"A model of nmt {version()}, exported for {consumer} in {exporter.quantization}.",
+        "## Model",
+        _table("what value", facts.items()),
+        "## Training data",
+        f"{model.manifest.splits['train'].pairs:,} sentence pairs of dataset {settings.dataset}, from these files:",
+        _table("file bytes for SHA-256", files),
+        "## Scores",
+        "Greedy search. Translations are detokenized, scores are sacrebleu's.",
+        _table("split sentences translated_by BLEU chrF", scores),
+        "\n".join(f"- {name}: `{signature}`" for name, signature in validation.signatures.items()),
+        f"Of the {comparison.sentences:,} validation sentences, {consumer} translates "
+        f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
+        "## Use",
+        exporter.usage(model),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: str, rows: Iterable[Iterable[str]]) -> str:
+    """Return a table of Markdown; the names of its columns are separated by spaces."""
+    columns = [name.replace("_", " ") for name in head.split()]
+    cells = [[" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in (columns, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])

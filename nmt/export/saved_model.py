@@ -20,7 +20,7 @@ from nmt.decoding.text_ids import encode_sources
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.normalizing_sentencepiece import has_sentencepiece, write_sentencepiece
+from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weight_name
@@ -38,8 +38,8 @@ _TRANSLATE = """
 import json, sys
 import tensorflow as tf
 
-folder, batches = json.load(sys.stdin)
-translate = tf.saved_model.load(folder).signatures["greedy"]
+folder, signature, batches = json.load(sys.stdin)
+translate = tf.saved_model.load(folder).signatures[signature]
 results = [translate(source_ids=tf.constant(batch, tf.int32))["target_ids"].numpy().tolist() for batch in batches]
 if "nmt" in sys.modules:
     sys.exit("nmt was imported.")
@@ -94,15 +94,11 @@ class SavedModelExporter(Exporter):
         Raises:
             DataError: for a sentence longer than the model reads, and if TensorFlow cannot use the files.
         """
-        encoded = encode_sources(model.source, model.config, texts)
-        batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
-        rows = [[encoded[index] for index in batch] for batch in batches]
-        padded = [[ids + [PAD] * (max(map(len, batch)) - len(ids)) for ids in batch] for batch in rows]
-        translations = [""] * len(texts)
-        for batch, results in zip(batches, _run(folder / VERSION, padded), strict=True):
-            for index, ids in zip(batch.tolist(), results, strict=True):
-                translations[index] = model.target.decode(ids)
-        return translations
+        return _translations(model, folder, texts, "greedy")
+
+    def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]]:
+        """Return K and the best translations of the signature with beam search."""
+        return beams_of(model.config), _translations(model, folder, texts, "beam")
 
     def usage(self, model: TrainedModel) -> str:
         """Return the signatures, a script with TensorFlow alone, and a request to TensorFlow Serving."""
@@ -218,13 +214,15 @@ def _outputs(shape: str) -> str:
     return f"`target_ids` int32 [{shape}, T], `target_lengths` int32 [{shape}], `scores` float32 [{shape}]"
 
 
-def _run(folder: Path, batches: list[list[list[int]]]) -> list[list[list[int]]]:
-    """Return the target ids of batches of source ids, from a process with TensorFlow alone."""
-    if not batches:
-        return []
+def _translations(model: TrainedModel, folder: Path, texts: list[str], signature: str) -> list[str]:
+    """Return the best translations by a signature, from a process with TensorFlow alone."""
+    encoded = encode_sources(model.source, model.config, texts)
+    batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
+    rows = [[encoded[index] for index in batch] for batch in batches]
+    padded = [[ids + [PAD] * (max(map(len, batch)) - len(ids)) for ids in batch] for batch in rows]
     done = subprocess.run(
         [sys.executable, "-I", "-c", _TRANSLATE],
-        input=json.dumps([str(folder.resolve()), batches]),
+        input=json.dumps([str((folder / VERSION).resolve()), signature, padded]),
         capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
     if done.returncode != 0:
@@ -232,5 +230,8 @@ def _run(folder: Path, batches: list[list[list[int]]]) -> list[list[list[int]]]:
             f"TensorFlow could not translate with {folder}: {' '.join(done.stderr.split())[-300:]}. An export is "
             "complete when TensorFlow translates with it. Check memory and disk, and export again."
         )
-    results: list[list[list[int]]] = json.loads(done.stdout)
-    return results
+    translations = [""] * len(texts)
+    for batch, results in zip(batches, json.loads(done.stdout), strict=True):
+        for index, ids in zip(batch.tolist(), results, strict=True):
+            translations[index] = model.target.decode(ids if signature == "greedy" else ids[0])
+    return translations

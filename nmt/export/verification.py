@@ -13,8 +13,8 @@ from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.storage.text import read_lines
 
-MOST_SENTENCES = 2_000
-"""Most sentences of a split that are translated."""
+MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
+"""Most sentences of a split that are translated greedily, and with beam search where the export holds one."""
 OURS = "nmt"
 SHOWN = 3
 """Number of differences in a message."""
@@ -38,6 +38,9 @@ class Tolerance(NamedTuple):
     """Most translations that may differ in float32."""
     bleu: float = 0.5
     """Largest loss of BLEU where weights are quantized."""
+    agreement: float = 50.0
+    """Least chrF of a quantized export with the run's translations as references: a run that has hardly learned has no
+    BLEU to lose."""
 
 
 def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
@@ -51,9 +54,9 @@ def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: 
     return [[side[number] for number in kept] for side in (sources, references)]
 
 
-def translate_ourselves(model: TrainedModel, sources: list[str]) -> list[str]:
-    """Return our own translations, greedy and in float32."""
-    decoding = model.config.decoding.model_copy(update={"beam_size": 1, "precision": "float32"})
+def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
+    """Return our own translations with K beams (1: greedy) in float32."""
+    decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
     return Translator.open(model.run, str(model.epoch), decoding).translate(sources)
 
 
@@ -70,32 +73,38 @@ def compare(
     scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
     rows = list(zip(sources, ours, theirs, strict=True))
     different = [number for number, (_, mine, found) in enumerate(rows, start=1) if mine != found]
-    bleu = [scores.systems[name]["BLEU"].score for name in (OURS, consumer)]
-    loss, problem = bleu[0] - bleu[1], ""
+    before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))
+    agreement = score_systems({consumer: theirs}, [ours], ["chrf"], DEFAULT_TOKENIZATION, 0)
+    chrf, lines = agreement.systems[consumer]["chrF2"].score, list[str]()
     if exporter.is_exact and len(different) > tolerance.different:
-        problem = (
+        lines = [
             f"The export is not equal to the run: {len(different):,} of {len(ours):,} validation sentences are "
-            "translated differently."
-        )
-        remedy = (
+            "translated differently.",
             f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; "
-            f"--allow-different {len(different)} accepts them."
-        )
-    elif not exporter.is_exact and loss > tolerance.bleu:
-        problem = (
-            f"The export in {exporter.quantization} loses {loss:.2f} BLEU on the validation split: {bleu[0]:.2f} "
-            f"before, {bleu[1]:.2f} after."
-        )
-        remedy = (
+            f"--allow-different {len(different)} accepts them.",
+        ]
+    elif not exporter.is_exact and before - after > tolerance.bleu:
+        lines = [
+            f"The export in {exporter.quantization} loses {before - after:.2f} BLEU on the validation split: "
+            f"{before:.2f} before, {after:.2f} after.",
             f"At most {tolerance.bleu:g} are accepted. Nothing was written. Choose another --quantization, or accept "
-            f"the loss with --tolerance {loss + 0.05:.1f}."
-        )
-    if problem:
-        lines, width = [problem], max(len(consumer), len("source"))
-        for number in different[:SHOWN]:
-            names = ("source", OURS, consumer)
-            shown = [f"    {name:<{width}}  {text}" for name, text in zip(names, rows[number - 1], strict=True)]
-            lines += [f"  sentence {number}", *shown]
-        lines += [f"  and {len(different) - SHOWN:,} more"] if len(different) > SHOWN else []
-        raise DataError("\n".join([*lines, remedy]))
+            f"the loss with --tolerance {before - after + 0.05:.1f}.",
+        ]
+    elif different and not exporter.is_exact and chrf < tolerance.agreement:
+        lines = [
+            f"The export in {exporter.quantization} does not translate as the run does: with the run's translations of "
+            f"the validation split as references, its chrF is {chrf:.1f}.",
+            f"At least {tolerance.agreement:g} is required. Nothing was written. Choose another --quantization, or "
+            "train the run longer: small errors change much in a model that has hardly learned.",
+        ]
+    if lines:
+        width = max(len(consumer), len("source"))
+        shown = [
+            f"  sentence {number}\n" + "\n".join(
+                f"    {name:<{width}}  {text}"
+                for name, text in zip(("source", OURS, consumer), rows[number - 1], strict=True)
+            ) for number in different[:SHOWN]
+        ]  # fmt: skip
+        more = [f"  and {len(different) - SHOWN:,} more"] if len(different) > SHOWN else []
+        raise DataError("\n".join([lines[0], *shown, *more, lines[1]]))
     return Comparison(len(ours), len(different), scores)

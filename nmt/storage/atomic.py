@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.errors import ConflictError, NmtError
+from nmt.storage.file_lock import try_lock
+
+WRITING = ".writing-"
+"""Beginning of temporary names."""
 
 
 def sha256(path: Path) -> str:
@@ -17,19 +21,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sync_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync_file(path: Path) -> None:
+    """Force a file's content, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def sync_file(path: Path) -> None:
-    """Force a file's content to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
@@ -45,6 +43,35 @@ def _disk_errors_in_words(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _aside(path: Path, prefix: str) -> Iterator[Path]:
+    """Yield an empty folder beside ``path``, which is locked as long as this process writes, and gone in the end."""
+    with _disk_errors_in_words(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try_lock(descriptor)
+        with _disk_errors_in_words(path):
+            yield folder
+            sync_file(path.parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Delete what killed processes have left below a folder; what a process still writes stays."""
+    for path in list(folder.rglob(f"{WRITING}*")):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                if try_lock(descriptor):
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+@contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path for new content of ``path``; the content replaces ``path`` when the block succeeds.
 
@@ -53,17 +80,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
     Raises:
         NmtError: if the disk refuses. ``path`` is unchanged then.
     """
-    with _disk_errors_in_words(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=path.parent))
-    try:
-        with _disk_errors_in_words(path):
-            yield temporary / path.name
-            sync_file(temporary / path.name)
-            (temporary / path.name).replace(path)
-            sync_folder(path.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _aside(path, WRITING) as folder:
+        yield folder / path.name
+        sync_file(folder / path.name)
+        (folder / path.name).replace(path)
 
 
 def refuse_existing(path: Path) -> None:
@@ -83,22 +103,14 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     if not replace:
         refuse_existing(path)
     before = _identity(path)
-    with _disk_errors_in_words(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".writing-{path.name}-", dir=path.parent))
-    try:
-        with _disk_errors_in_words(path):
-            yield temporary
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    sync_file(file)
-                else:
-                    sync_folder(file)
-            temporary.chmod(0o777 & ~_umask())  # mkdtemp makes it private to this user
-            _put_in_place(temporary, path, before)
-            sync_folder(path.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _aside(path, f"{WRITING}{path.name}-") as folder:
+        yield folder
+        for entry in folder.rglob("*"):
+            sync_file(entry)
+        mask = os.umask(0o077)  # can only be read by setting it
+        os.umask(mask)
+        folder.chmod(0o777 & ~mask)  # mkdtemp makes it private to this user
+        _put_in_place(folder, path, before)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -129,12 +141,6 @@ def _put_in_place(folder: Path, path: Path, before: tuple[int, int] | None) -> N
             "the command, or choose another name."
         ) from error
     shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def write_bytes(path: Path, content: bytes) -> None:

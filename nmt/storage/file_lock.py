@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import fcntl
 import os
 import socket
 from collections.abc import Iterator
@@ -9,10 +10,14 @@ from pathlib import Path
 
 from nmt.errors import ConflictError
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: processes are not kept apart
-    fcntl = None  # type: ignore[assignment]
+
+def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file or folder until it is closed. Return whether no other process holds it."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -28,15 +33,12 @@ def locked(path: Path, what: str) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        if fcntl is not None:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                holder = os.read(descriptor, 1000).decode(errors="replace").strip() or "another process"
-                raise ConflictError(
-                    f"{what} is in use by {holder}. Only one process at a time may write to it. Wait until that "
-                    "process ends, or stop it."
-                ) from None
+        if not try_lock(descriptor):
+            name = os.read(descriptor, 1000).decode(errors="replace").strip() or "another process"
+            raise ConflictError(
+                f"{what} is in use by {name}. Only one process at a time may write to it. Wait until that process "
+                "ends, or stop it."
+            )
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
         os.ftruncate(descriptor, 0)  # a killed process leaves its name
         os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
@@ -53,15 +55,8 @@ def holder(path: Path) -> str | None:
 
     The lock is tried only if its file names a process, so that a process that starts meanwhile finds it free.
     """
-    try:
-        with path.open("rb") as file:
-            name = file.read(1000).decode(errors="replace").strip()
-            if not name or fcntl is None:
-                return name or None
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return name
-    except OSError:
-        return None
-    return None  # a killed process left its name
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        name = file.read(1000).decode(errors="replace").strip()
+        if name and not try_lock(file.fileno(), fcntl.LOCK_SH):
+            return name
+    return None  # if there is a name, a killed process left it

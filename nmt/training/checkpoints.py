@@ -19,7 +19,7 @@ from nmt.errors import DataError, NotFoundError
 from nmt.runs.directory import Run
 from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
-from nmt.storage.atomic import atomic_folder, sha256
+from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
 from nmt.storage.json_file import write_json
 
 CHECKPOINTS_KEPT = 2  # the newest, and the one before in case the newest is damaged
@@ -229,5 +229,4 @@ def newest_environment(run: Run) -> dict[str, str]:
 
 def remove_leftovers(run: Run) -> None:
     """Delete what a process that was killed while writing has left in the run's folder."""
-    for path in run.folder.rglob(".writing-*"):
-        shutil.rmtree(path, ignore_errors=True)
+    remove_abandoned(run.folder)

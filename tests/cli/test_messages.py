@@ -107,7 +107,6 @@ $ nmt export --to ctranslate2 --output model
 $ python -c "import pathlib; file = pathlib.Path('model/model.bin'); file.write_bytes(bytes(file.stat().st_size))"
 $ nmt translate --export ./model 'im thirsty'  => model/model.bin has changed
 $ nmt evaluate --backend ctranslate2 --precision float32  => --precision float32 is for TensorFlow
-$ nmt bench --backend ctranslate2  => --backend ctranslate2 is for translation with --run
 
 # --- nmt serve -------------------------------------------------------------------------------------------------------
 $ nmt serve bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)

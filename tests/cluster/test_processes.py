@@ -23,14 +23,14 @@ from conftest import nmt, outcome, small_pairs, write_pickle
 
 from nmt.runs.directory import Run
 
-KILLS = int(os.environ.get("NMT_KILLS", "4"))
+KILLS = int(os.environ.get("NMT_KILLS", "2"))
 MODELS = {
     "transformer": "{encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}",
     "recurrent": "{architecture: recurrent, cell: lstm, layers: 2, width: 32, attention: general, step: luong}",
 }
 TRAINING = """
 training:
-  {epochs: 10, batch_size: 5, micro_batches: 4, warmup_steps: 30, log_every: 7, validate_every: 25, save_every: 9,
+  {epochs: 8, batch_size: 5, micro_batches: 4, warmup_steps: 30, log_every: 7, validate_every: 15, save_every: 9,
    decode_validation: 8, samples: 2, ema_decay: 0.99, clip_norm: 1.0, average_last: 2}
 decoding: {batch_size: 3}
 """
@@ -158,51 +158,41 @@ def annoy(addresses: list[str], processes: list[subprocess.Popen[str]]) -> None:
 
 
 @pytest.mark.slow
-def test_two_hosts_end_with_the_bits_of_one_whoever_sends_them_bytes(prepared: Path, alone: Alone) -> None:
-    addresses = free_addresses(2)
-    processes = [start(prepared, "--run", "both", *SHORT_RUN, **told(addresses, rank)) for rank in range(2)]
-    stranger = threading.Thread(target=annoy, args=(addresses, processes))
-    stranger.start()
-    assert finished(prepared, "both", processes) == alone(*SHORT_RUN)
-    stranger.join()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "precision", "dataset", "counts"),
-    [("transformer", "bfloat16", "sampled", [2, 4]), ("recurrent", "float32", "pairs", [4])],
-)
+    ("model", "precision", "dataset", "count"),
+    [("transformer", "bfloat16", "sampled", 2), ("transformer", "bfloat16", "sampled", 4),
+     ("recurrent", "float32", "pairs", 4)],
+)  # fmt: skip
 def test_the_bits_do_not_depend_on_the_number_of_hosts(
-    prepared: Path, alone: Alone, model: str, precision: str, dataset: str, counts: list[int]
+    prepared: Path, alone: Alone, model: str, precision: str, dataset: str, count: int
 ) -> None:
-    """Averages, clipping, accumulation, validation amid epochs, and a short last step."""
+    """Averages, clipping, accumulation, validation amid epochs, a short last step.
+
+    Two hosts are tasks of SLURM, whose variables name them; four are told by TF_CONFIG, and strangers send bytes.
+    """
     settings = [
         "--config", f"{model}.yaml", "--dataset", dataset, "--set", f"training.precision={precision}",
-        "--set", "training.epochs=5",
+        "--set", "training.epochs=3",
     ]  # fmt: skip
-    for count in counts:
-        run = f"{model}-{count}"
-        assert finished(prepared, run, start_hosts(prepared, count, "--run", run, *settings)) == alone(*settings)
-
-
-@pytest.mark.slow
-def test_tasks_of_slurm_end_with_the_bits_of_one(prepared: Path, alone: Alone) -> None:
     step = {
         "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": str(random.randrange(10_000)), "SLURM_STEP_ID": "0",
         "SLURM_STEP_NODELIST": "localhost", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURMD_NODENAME": "localhost",
     }  # fmt: skip
-    processes = [
-        start(prepared, "--run", "slurm", *SHORT_RUN, SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank), **step)
-        for rank in range(2)
-    ]
-    assert finished(prepared, "slurm", processes) == alone(*SHORT_RUN)
+    addresses, run = free_addresses(count), f"{model}-{count}"
+    tasks = [{**step, "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank)} for rank in range(2)]
+    environs = tasks if count == 2 else [told(addresses, rank) for rank in range(count)]
+    processes = [start(prepared, "--run", run, *settings, **environ) for environ in environs]
+    stranger = threading.Thread(target=annoy, args=(addresses, processes))
+    stranger.start()
+    assert finished(prepared, run, processes) == alone(*settings)
+    stranger.join()
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_any_number_of_hosts(prepared: Path, alone: Alone) -> None:
     """Told to leave, any host makes all leave after the same step."""
     run = Run(prepared / "checkpoints" / "stopped")
-    for count, step, number in ((4, 20, signal.SIGTERM), (2, 60, signal.SIGINT)):
+    for count, step, number in ((4, 15, signal.SIGTERM), (2, 45, signal.SIGINT)):
         processes = start_hosts(prepared, count, "--run", "stopped", *FLOAT32)
         wait_for_step(run, step, processes[0])
         victim = processes[0 if count == 4 else 1]
@@ -221,7 +211,7 @@ def test_a_run_whose_hosts_are_killed_ends_bit_identical(prepared: Path, alone: 
     dice = random.Random(5)
     name = f"killed-{number}"
     run = Run(prepared / "checkpoints" / name)
-    kills = KILLS if number == signal.SIGKILL else 2
+    kills = KILLS if number == signal.SIGKILL else 1
     for kill in range(kills):
         processes = start_hosts(prepared, 2, "--run", name, *FLOAT32)
         victim = kill % 2

@@ -44,7 +44,7 @@ def summed(share: range, present: int) -> Term:
 def test_hosts_together_add_as_one_does(count: int, data: st.DataObject) -> None:
     hosts = data.draw(st.integers(1, count))
     present = data.draw(st.integers(1, count))
-    parts = [summed(share, present) for share in shares(count, hosts)]
+    parts = [summed(share, present) for share in shares(range(count), hosts)]
     assert sum_of_parts(parts) == summed(range(count), present)
     if present == count:
         assert sum_of_parts(parts) == tree([str(number) for number in range(count)])
@@ -53,7 +53,7 @@ def test_hosts_together_add_as_one_does(count: int, data: st.DataObject) -> None
 @given(SIZES, st.data())
 def test_each_micro_batch_is_computed_by_one_host_in_order(count: int, data: st.DataObject) -> None:
     hosts = data.draw(st.integers(1, count))
-    found = shares(count, hosts)
+    found = shares(range(count), hosts)
     assert len(found) == hosts
     assert [number for share in found for number in share] == list(range(count))
     for share in found:
@@ -81,4 +81,4 @@ def test_sums_of_floats_are_equal_to_the_bit(seed: int, count: int) -> None:
 
     whole = part(range(count))
     for hosts in range(2, count + 1):
-        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(count, hosts)]), whole)
+        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(range(count), hosts)]), whole)

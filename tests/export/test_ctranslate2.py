@@ -13,11 +13,9 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
-from nmt.export.vocabulary import unique_pieces
 from nmt.runs.directory import Run
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
-from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty!", "", "im five five zz six!", "two im!"]
 Variant = tuple[str, dict[str, Any]]
@@ -164,13 +162,6 @@ def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
     assert theirs.score(texts, ["<s> n1", "</s>"]) == pytest.approx(
         expected_scores(ours, texts, ["<s> n1", "</s>"]), rel=1e-4
     )
-
-
-def test_pieces_of_a_side_are_different() -> None:
-    source = CharacterTokenizer([" ", "\u2581", "a"], "none")
-    target = WordTokenizer(["<unk>", "<unk>_", "</s>"], "none")
-    for pieces, tokenizer in zip(unique_pieces(source, target), (source, target), strict=True):
-        assert len(set(pieces)) == len(pieces) == tokenizer.size
 
 
 def test_recurrent_models_are_refused(make_run: MakeRun) -> None:

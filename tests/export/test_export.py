@@ -20,7 +20,7 @@ from conftest import MakeRun, nmt
 from nmt.data.dataset import open_dataset
 from nmt.decoding.exported import choose_export, open_export
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError, NmtError
+from nmt.errors import ConflictError, DataError, NmtError
 from nmt.evaluation.scoring import bleu
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
@@ -30,6 +30,7 @@ from nmt.runs.directory import Run
 from nmt.storage.text import read_lines
 
 LICENCE = "CC BY 2.0 | FR"
+ANYTHING = Tolerance(bleu=100, agreement=0)
 
 
 @pytest.fixture(scope="module")
@@ -147,18 +148,21 @@ def test_an_export_that_differs_is_not_written(exported: Exported, tmp_path: Pat
     assert export_run(run, wrong, output=output, tolerance=Tolerance(different=1)).comparison.different == 1
 
 
-def test_a_quantized_export_may_lose_a_stated_amount_of_bleu(exported: Exported) -> None:
-    (run, _), empty = exported, Changed("int8")
-    empty.change = lambda right: [""] * len(right)
+def test_a_quantized_export_may_lose_a_stated_amount_of_bleu(exported: Exported, tmp_path: Path) -> None:
+    run, noise = exported[0], Changed("int8")
+    noise.change = lambda right: ["\u00e6\u0153"] * len(right)
     with pytest.raises(DataError, match=r"The export in int8 loses \d\.\d+ BLEU on the validation split"):
-        export_run(run, empty, tolerance=Tolerance(bleu=-0.1))  # even equal translations lose more
-    smaller = export_run(run, CTranslate2Exporter("int8"), tolerance=Tolerance(bleu=100))
-    assert smaller.folder.name == "ctranslate2-int8"
+        export_run(run, noise, output=tmp_path / "noise", tolerance=Tolerance(bleu=-0.1))  # even equal ones lose more
+    # A run that has hardly learned has no BLEU to lose.
+    with pytest.raises(DataError, match=r"The export in int8 does not translate as the run does: .* its chrF is 0\.0"):
+        export_run(run, noise, output=tmp_path / "noise")
+    assert not list(tmp_path.iterdir())
+    assert export_run(run, CTranslate2Exporter("int8"), tolerance=ANYTHING).folder.name == "ctranslate2-int8"
 
 
 def test_a_vocabulary_map_holds_what_training_aligned(exported: Exported) -> None:
     run, _ = exported
-    mapped = export_run(run, find_exporter("ctranslate2", with_map=True), tolerance=Tolerance(bleu=100)).folder
+    mapped = export_run(run, find_exporter("ctranslate2", with_map=True), tolerance=ANYTHING).folder
     assert mapped.name == "ctranslate2-float32-map"
     model = TrainedModel.of(run, None)
     frequent, *rows = (mapped / "vmap.txt").read_text().splitlines()
@@ -216,6 +220,23 @@ def test_a_killed_export_is_whole_or_absent(exported_project: Path) -> None:
         open_export(folder)
         done = nmt("translate", "--backend", "ctranslate2", "im thirsty", cwd=exported_project)
         assert done.stdout
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_export_written_meanwhile_stays(make_run: MakeRun, overwrite: bool) -> None:
+    run = make_run("word")
+    if overwrite:
+        export_run(run, CTranslate2Exporter())
+    other: dict[Path, bytes] = {}
+
+    def meanwhile(step: str) -> None:
+        if not other:
+            exported = export_run(run, CTranslate2Exporter(), overwrite=overwrite, licence="CC BY 4.0")
+            other.update({path: path.read_bytes() for path in exported.folder.rglob("*") if path.is_file()})
+
+    with pytest.raises(ConflictError, match="ctranslate2-float32 was changed by another process meanwhile"):
+        export_run(run, CTranslate2Exporter(), overwrite=overwrite, report=meanwhile)
+    assert {path: path.read_bytes() for path in (run.folder / "exports").rglob("*") if path.is_file()} == other
 
 
 @pytest.mark.parametrize(

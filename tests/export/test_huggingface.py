@@ -22,8 +22,7 @@ from nmt.config.data import DataConfig
 from nmt.config.schema import Config
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
-from nmt.export.huggingface import HuggingFaceExporter, load, translations_of
-from nmt.export.marian_tokenizer import vocabularies, write_tokenizer
+from nmt.export.huggingface import HuggingFaceExporter, load, translations_of, vocabularies, write_tokenizer
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer

@@ -19,9 +19,10 @@ from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
+from nmt.export import saved_model
 from nmt.export.base import TrainedModel
 from nmt.export.export import export_run
-from nmt.export.saved_model import SavedModelExporter, beams_of
+from nmt.export.saved_model import SavedModelExporter, TranslationModule, beams_of
 from nmt.models.build import build_model
 from nmt.models.weights import weights_of
 from nmt.runs.directory import Run
@@ -235,9 +236,17 @@ def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str
 
 
 @pytest.mark.slow
-def test_a_run_is_exported_and_compared(make_run: MakeRun) -> None:
-    comparison = export_run(make_run("word"), EXPORTER).comparison
+def test_a_run_is_exported_and_compared_with_both_searches(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("word")
+    comparison = export_run(run, EXPORTER).comparison
     assert comparison.sentences > 10 and not comparison.different
+    monkeypatch.setattr(saved_model, "beams_of", lambda config: 2)
+    monkeypatch.setattr(TranslationModule, "beam", lambda module, ids: module._search(tf.reverse(ids, [0]), 2))
+    with pytest.raises(DataError, match="The export is not equal to the run"):
+        export_run(run, EXPORTER, output=tmp_path / "wrong")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -2,8 +2,11 @@
 
 import contextlib
 import errno
+import functools
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +15,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from nmt.config.loading import find_config
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
-from nmt.storage.atomic import atomic_file, atomic_folder, write_text
+from nmt.storage.atomic import atomic_file, atomic_folder, remove_abandoned, write_text
 from nmt.storage.json_file import read_json, write_json
 from nmt.storage.names import check_name, find_file
-from nmt.storage.text import read_lines
+from nmt.storage.text import as_cell, read_lines
 
 QUICK = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SCALARS = st.none() | st.booleans() | st.integers() | st.text()
@@ -99,26 +103,20 @@ def test_data_reaches_the_disk_before_the_name_and_the_name_before_the_end(
 # --- atomic_folder
 
 
-def test_a_whole_folder_appears_with_all_its_files_at_the_end(folder: Path) -> None:
-    path = folder / "data" / "set"
-    with atomic_folder(path) as aside:
-        (aside / "a").write_text("1")
-        (aside / "sub").mkdir()
-        (aside / "sub" / "b").write_text("2")
-        assert not path.exists()
-    assert content(folder) == {"data/set/a": b"1", "data/set/sub/b": b"2"}
-    assert [entry.name for entry in path.parent.iterdir()] == ["set"]
-
-
-def test_a_whole_folder_has_the_permissions_of_any_new_folder(folder: Path) -> None:
-    before = os.umask(0o027)
+def test_a_whole_folder_appears_at_the_end_with_the_permissions_of_any_new_folder(folder: Path) -> None:
+    path, before = folder / "data" / "set", os.umask(0o027)
     try:
-        with atomic_folder(folder / "set"):
-            pass
+        with atomic_folder(path) as aside:
+            (aside / "a").write_text("1")
+            (aside / "sub").mkdir()
+            (aside / "sub" / "b").write_text("2")
+            assert not path.exists()
         assert os.umask(0o027) == 0o027  # left as it was found
     finally:
         os.umask(before)
-    assert (folder / "set").stat().st_mode & 0o777 == 0o750
+    assert content(folder) == {"data/set/a": b"1", "data/set/sub/b": b"2"}
+    assert [entry.name for entry in path.parent.iterdir()] == ["set"]
+    assert path.stat().st_mode & 0o777 == 0o750
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -167,6 +165,28 @@ def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
     assert [entry.name for entry in folder.iterdir()] == ["set"]
 
 
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(folder: Path) -> None:
+    """Each writer is a process of its own; the killed one is killed amid writing, in a folder and in a file."""
+    code = (
+        "import sys; from pathlib import Path; from nmt.storage.atomic import atomic_file, atomic_folder\n"
+        "with atomic_folder(Path('run/exports') / sys.argv[1]) as aside, atomic_file(aside / 'a.txt') as file:\n"
+        "    file.write_text('half'); print('writing', flush=True); sys.stdin.read()\n"
+    )
+    killed, writing = (
+        subprocess.Popen([sys.executable, "-c", code, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for name in ("killed", "writing")
+    )
+    for process in (killed, writing):
+        assert process.stdout and process.stdout.readline() == b"writing\n"
+    killed.kill()
+    killed.communicate()
+    remove_abandoned(folder / "run")
+    assert [path.name[:17] for path in folder.glob("run/exports/.*")] == [".writing-writing-"]
+    writing.communicate()
+    assert writing.returncode == 0
+    assert content(folder) == {"run/exports/writing/a.txt": b"half"}
+
+
 # --- JSON and checksums
 
 
@@ -175,9 +195,6 @@ def test_a_disk_that_refuses_to_replace_a_folder_leaves_the_old_one(
 def test_json_is_read_back_as_written(folder: Path, value: Any) -> None:
     write_json(folder / "a.json", value)
     assert read_json(folder / "a.json", "A list") == value
-
-
-def test_json_is_readable_by_people(folder: Path) -> None:
     write_json(folder / "a.json", {"word": "größer"})
     assert (folder / "a.json").read_text(encoding="utf-8") == '{\n  "word": "größer"\n}\n'
 
@@ -225,6 +242,14 @@ def test_what_is_no_text_file_is_refused_with_its_line(folder: Path) -> None:
         read_lines(folder / "a.txt")
 
 
+@given(st.lists(st.text() | st.sampled_from(list("\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"))).map("".join))
+def test_a_cell_is_one_line_without_tabs(text: str) -> None:
+    cell = as_cell(text)
+    assert len(cell.splitlines()) <= 1 and "\t" not in cell
+    assert "".join(cell.split()) == "".join(text.split())
+    assert as_cell("  ich bin  durstig ") == "  ich bin  durstig "
+
+
 # --- find_file
 
 
@@ -252,6 +277,23 @@ def test_a_name_with_a_folder_is_looked_for_there_alone(folder: Path) -> None:
         find_file("deep/a.txt", [Path("first")], "file")
     assert find_file("first/deep/a.txt", [], "file") == Path("first/deep/a.txt")
     assert find_file(str(folder / "first/deep/a.txt"), [], "file") == folder / "first/deep/a.txt"
+
+
+@pytest.mark.parametrize(("name", "suggested"), [
+    ("sutskever.yaml", "sutskewer.yml"), ("loung.yaml", "luong.yaml"), ("bas.yaml", "base.yaml"),
+    ("sutskever.lgo", "sutskever.log"),
+])  # fmt: skip
+def test_a_missing_file_is_taken_for_one_of_its_kind_nearby(folder: Path, name: str, suggested: str) -> None:
+    (folder / "configs").mkdir()
+    for file in ("sutskever.log", "sutskewer.yml", "configs/luong.yaml"):
+        (folder / file).touch()
+    find = find_config if name.endswith("yaml") else functools.partial(find_file, folders=[], what="file")
+    with pytest.raises(NotFoundError, match=rf"\(did you mean '{suggested}'\?\)"):
+        find(name)
+    (folder / "sutskewer.yml").unlink()
+    with pytest.raises(NotFoundError) as refused:
+        find_config("sutskever.yaml")
+    assert "sutskever.log" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 300, "a\0b", "~no-such-user/a.txt"])

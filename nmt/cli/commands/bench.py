@@ -10,8 +10,6 @@ from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
     from nmt.benchmark import BenchmarkReport, Speed
-    from nmt.config.schema import Config
-    from nmt.data.token_arrays import Split
 
 GENERATED_PAIRS = 20_000
 GENERATED_VOCABULARY = 8000
@@ -25,28 +23,16 @@ def bench(
         bool, typer.Option("--generated", help="Measure on random ids with realistic lengths.")
     ] = False,
     vocabulary: Annotated[
-        int | None,
-        typer.Option(
-            min=5, help=f"Number of such ids of each side; implies --generated. Default: {GENERATED_VOCABULARY}."
-        ),
+        int | None, typer.Option(min=5, help="Number of such ids of each side; implies --generated. Default: 8000.")
     ] = None,
     seconds: Annotated[
-        float,
-        typer.Option(
-            min=0, max=86_400, help="Measuring time in total. Building the model and warming up are not included."
-        ),
+        float, typer.Option(min=0, max=86_400, help="Measuring time, without building the model and warming up.")
     ] = 40,
     run: Annotated[
         str | None,
         typer.Option(
             metavar="RUN",
             help="Measure translation of the test split of a run instead, with TensorFlow and its exports in turns.",
-        ),
-    ] = None,
-    backend: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --run: tensorflow or ctranslate2. Repeatable. Default: both, where the run has exports."
         ),
     ] = None,
     turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each engine with --run.")] = 3,
@@ -61,7 +47,7 @@ def bench(
         nmt bench --generated
         nmt bench --config base.yaml --dataset english-german-both
         nmt bench --generated --set training.precision=bfloat16 --json
-        nmt bench --run base --backend tensorflow --backend ctranslate2
+        nmt bench --run base --turns 5
     """
 
     def report(step: str) -> None:
@@ -70,14 +56,12 @@ def bench(
     if run is not None:
         from nmt.benchmark import measure_run
 
-        speeds = measure_run(run, backend or [], turns, report)
+        speeds = measure_run(run, turns, report)
         if as_json:
             typer.echo(json.dumps([speed.model_dump(exclude_none=True) for speed in speeds], indent=2))
             return
         typer.echo(f"The test split of run {run}, median of {turns} turns\n\n{table(speeds)}")
         return
-    if backend:
-        raise NmtError(f"--backend {backend[0]} is for translation with --run; received it without. Add --run RUN.")
 
     from nmt.config.loading import find_config, load_config
 
@@ -89,7 +73,17 @@ def bench(
             "--vocabulary. Leave one of them out."
         )
     if generated:
-        origin, sizes, train, test = _generated(settings, vocabulary or GENERATED_VOCABULARY)
+        from nmt.data.synthetic import LONGEST, generate_split
+
+        most = min((limit for limit in settings.model.limits if limit is not None), default=LONGEST + 2)
+        if most < LONGEST + 2:
+            raise ConfigError(
+                f"This model reads at most {most} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, "
+                f"bos and eos. Set {settings.model.settings_for_length(LONGEST + 2)}."
+            )
+        size = vocabulary or GENERATED_VOCABULARY
+        origin, sizes = "generated ids", {"source": size, "target": size}
+        train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
     else:
         from nmt.data.dataset import find_dataset
         from nmt.training.input_pipeline import check_lengths
@@ -103,20 +97,6 @@ def bench(
 
     measured = measure_model(settings, sizes, train, test, seconds, report)
     typer.echo(measured.model_dump_json(indent=2, exclude_none=True) if as_json else describe(measured, origin))
-
-
-def _generated(config: "Config", size: int) -> "tuple[str, dict[str, int], Split, Split]":
-    """Return a description, the vocabulary sizes by side, the training split and the test split of generated ids."""
-    from nmt.data.synthetic import LONGEST, generate_split
-
-    limit = min((most for most in config.model.limits if most is not None), default=None)
-    if limit is not None and limit < LONGEST + 2:
-        raise ConfigError(
-            f"This model reads at most {limit} tokens. Generated sentences need {LONGEST + 2}: {LONGEST} tokens, bos "
-            f"and eos. Set {config.model.settings_for_length(LONGEST + 2)}."
-        )
-    train, test = (generate_split(GENERATED_PAIRS, size, seed=seed) for seed in (1, 2))
-    return "generated ids", {"source": size, "target": size}, train, test
 
 
 def describe(report: "BenchmarkReport", origin: str) -> str:

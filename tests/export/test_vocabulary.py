@@ -1,4 +1,4 @@
-"""Normalization inside sentencepiece models: the same ids as of the tokenizer, from raw text."""
+"""Pieces that are different strings; sentencepiece models with normalization: the tokenizer's ids from raw text."""
 
 import unicodedata
 
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.errors import NmtError
-from nmt.export.normalizing_sentencepiece import check_normalization, with_normalization
+from nmt.export.vocabulary import check_normalization, unique_pieces, with_normalization
 from nmt.tokenizers.subword import SubwordTokenizer
-from nmt.tokenizers.word import WordTokenizer
+from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 TEXTS = ["Ein Mädchen läuft.", "zwei Hunde", "drei schöne Straßen", "im thirsty, you too"] * 5
 
@@ -72,3 +72,10 @@ def test_words_and_normalization_by_words_are_refused() -> None:
         check_normalization(words, "Argos")
     with pytest.raises(NmtError, match="drops whole words with digits"):
         check_normalization(fitted("ascii-words"), "Argos")
+
+
+def test_pieces_of_a_side_are_different() -> None:
+    source = CharacterTokenizer([" ", "\u2581", "a"], "none")
+    target = WordTokenizer(["<unk>", "<unk>_", "</s>"], "none")
+    for pieces, tokenizer in zip(unique_pieces(source, target), (source, target), strict=True):
+        assert len(set(pieces)) == len(pieces) == tokenizer.size
