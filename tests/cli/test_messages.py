@@ -33,8 +33,12 @@ TEXTS = Path(__file__).with_name("messages.txt")
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
 $ nmt traim  => No such command 'traim'. Did you mean 'train'
-$ nmt --verbos  => No such option: --verbos (Possible options: --version)
-$ nmt translate --bem 3 'im thirsty'  => No such option: --bem (Possible options: --beam
+$ nmt --verbos  => No such option: --verbos. Did you mean --version?
+$ nmt translate --bem 3 'im thirsty'  => No such option: --bem. Did you mean --beam or --n-best?
+$ nmt train --name x  => No such option: --name. Did you mean --run?
+$ nmt evaluate --beam-size 3  => No such option: --beam-size. Did you mean --beam?
+$ nmt train --learning-rate-scale 3  => Did you mean --set training.learning_rate_scale=...?
+$ nmt download  => No such command 'download'. Did you mean nmt fetch?
 $ nmt translate --beam  => Option '--beam' requires an argument
 $ nmt translate --sample=yes 'im thirsty'  => Option '--sample' does not take a value
 $ nmt evaluate --resamples many  => Invalid value for '--resamples': Input should be a valid integer; received 'many'
@@ -509,7 +513,7 @@ $ echo 'open("scores.json", "w").write(found.record.model_dump_json())' >> made.
 $ python -c "exec(open('made.py').read(), {})"
 $ nmt plot by-length scores.json  => scores.json has no scores by source length, for it was made
 # Attention
-$ nmt plot alignment 'im thirsty'  => No such command 'alignment'
+$ nmt plot alignment 'im thirsty'  => Did you mean nmt plot attention --head mean?
 $ nmt plot attention  => Missing argument 'SENTENCE'
 $ nmt plot losses 'im thirsty'  => Got unexpected extra argument(s) (im thirsty)
 $ nmt plot losses --head 1  => No such option: --head

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import typer
 
-from nmt.cli.help import HelpCommand, HelpGroup
+
 from nmt.cli.options import RunOption
 from nmt.cli.plot import data, lesson
 from nmt.cli.plot.attention import attention
 from nmt.cli.plot.drawing import OutputOption, drawing
+from nmt.cli.usage import HelpCommand, HelpGroup
 from nmt.plotting.registry import FIGURES
 
 
