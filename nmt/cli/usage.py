@@ -54,7 +54,9 @@ def usage_message(error: Any) -> str:
     if hasattr(error.__cause__, "errors"):  # pydantic's, which has the value
         received = repr(error.__cause__.errors()[0]["input"])
         message += "" if received in message else f"; received {received}"
-    path, command = (error.ctx.command_path, error.ctx.command) if error.ctx else ("nmt", None)
+    if error.ctx is None:
+        return f"{message}. See nmt --help"
+    path, command = error.ctx.command_path, error.ctx.command
     word = getattr(error, "option_name", "") or message.partition("No such command '")[2].partition("'")[0]
     known = {*getattr(command, "commands", ()), *(name for part in command.params for name in part.opts)}
     if (meant := MEANT.get(word, "")).partition(" ")[0] in known:
@@ -65,7 +67,7 @@ def usage_message(error: Any) -> str:
 
 
 def _nearest_option(word: str, known: set[str], similar: list[str]) -> str:
-    """Return ". Did you mean ...?" for an option that does not exist: a key of the configuration, or similar options."""
+    """Return ". Did you mean ...?": the option that sets a key of the configuration, else similar options."""
     if "--set" in known:
         from nmt.config.loading import known_keys
         from nmt.config.schema import Config

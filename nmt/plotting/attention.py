@@ -107,7 +107,7 @@ def draw_attention(
         label_rows(axes, rows.tokens, size, every)
         axes.set_ylabel(rows.name, fontsize=SMALL, color=INK)
     for axes in grid[0]:
-        label_columns(axes, columns.tokens, size, every, upright=not alone)
+        label_columns(axes, columns.tokens, size, every, 45 if alone else 90)
     grid[0, 0].set_title(columns.name, fontsize=SMALL, color=INK, loc="left")
     for axes in grid.flat[len(panels) :]:
         axes.remove()

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, style_curves
+from nmt.plotting.style import INK, SMALL, add_legend, add_title, count, curve, style_curves
 
 QUANTILES = (0.5, 0.9, 0.99)
 SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
@@ -56,23 +56,19 @@ def padding_of(
 
 
 def draw_lengths(
-    figure: Figure,
-    title: str,
-    lengths: Mapping[str, np.ndarray],
-    unit: str,
-    plans: Sequence[BatchPadding],
+    figure: Figure, details: str, lengths: Mapping[str, np.ndarray], unit: str, plans: Sequence[BatchPadding]
 ) -> None:
     """Draw the distribution of lengths of each side, and the share of padding of batches.
 
     Args:
         figure: empty figure. It becomes higher.
-        title: dataset, split, date.
+        details: dataset, split, date.
         lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
         unit: what a token stands for, such as "words".
         plans: padding of the batches by each way to put pairs into batches.
     """
     figure.set_figheight(HEIGHT)
-    add_title(figure, f"Sentence lengths in {unit}, and padding of batches", title)
+    add_title(figure, f"Sentence lengths in {unit}, and padding of batches", details)
     panels = figure.subplot_mosaic(
         [["histogram", "cumulative"], ["padding", "padding"]], height_ratios=[3, 0.55 + 0.3 * len(plans)]
     )
@@ -93,15 +89,12 @@ def draw_lengths(
         names.append(
             f"{side}: median {middle:,}, 90% up to {most:,}, 99% up to {nearly_all:,}, longest {int(counts.max()):,}"
         )
-    for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
-        axes = panels[name]
-        axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(f"length in {unit}", fontsize=SMALL, color=INK)
-        axes.set_title(label, loc="left", fontsize=TEXT, color=INK)
-        axes.yaxis.set_major_formatter(PERCENT)
-        count(axes.xaxis, 6)
-        style_curves(axes)
+    for name, title in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
+        style_curves(panels[name], f"length in {unit}", title=title)
+        panels[name].set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
+        panels[name].yaxis.set_major_formatter(PERCENT)
+        count(panels[name].xaxis, 6)
+    panels["histogram"].set_ylim(bottom=0)
     panels["cumulative"].set_ylim(0, 1.03)
     _draw_padding(panels["padding"], plans)
     add_legend(figure, panels["cumulative"].get_lines(), names)
@@ -125,6 +118,5 @@ def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, max(0.02, 1.2 * ends))
     axes.xaxis.set_major_formatter(PERCENT)
-    axes.set_title("share of padding in the batches of an epoch", loc="left", fontsize=TEXT, color=INK)
-    style_curves(axes)
+    style_curves(axes, title="share of padding in the batches of an epoch")
     axes.grid(visible=False, axis="y")

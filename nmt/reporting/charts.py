@@ -15,9 +15,8 @@ from nmt.errors import NotFoundError
 from nmt.evaluation.scoring import LengthBucket
 from nmt.plotting.attention import Panel, Tokens, draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
-from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule
+from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.speed import draw_speed
 from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
