@@ -1,7 +1,7 @@
 """Curves of a run: loss, accuracy, BLEU and chrF over training, the learning-rate schedule, the speed of training."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -173,17 +173,6 @@ def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
 # --- speed
 
 
-class Interval(NamedTuple):
-    """Steps whose training was timed together."""
-
-    last: int
-    """Number of the last of them."""
-    tokens_per_second: float
-    """Target tokens trained on in a second."""
-    step_seconds: float
-    """Mean duration of a step."""
-
-
 def draw_speed(figure: Figure, run: Run) -> None:
     """Draw target tokens a second above, the mean time of a step below, both with their medians.
 
@@ -202,13 +191,11 @@ def draw_speed(figure: Figure, run: Run) -> None:
     by_step = any(isinstance(record, StepMetrics) and record.seconds is not None for record in records)
     unit = "" if by_step else " · means of epochs: its records of steps have no times"
     add_title(figure, "Speed of training", f"{run_title(run)}{unit}")
-    above, below = figure.subplots(2, 1, sharex=True)
-    steps = [part.last for part in timed]
+    steps, speeds, times = zip(*timed, strict=True)
     bounds = [record.step for record in records if isinstance(record, EpochMetrics)]
-    for number, (axes, values, label) in enumerate((
-        (above, [part.tokens_per_second for part in timed], "target tokens a second"),
-        (below, [1000 * part.step_seconds for part in timed], "milliseconds a step"),
-    )):  # fmt: skip
+    panels = figure.subplots(2, 1, sharex=True)
+    series = ((speeds, "target tokens a second"), (times, "milliseconds a step"))
+    for number, (axes, (values, label)) in enumerate(zip(panels, series, strict=True)):
         median = float(np.median(values))
         highest = min(max(values), SLOWEST * median)
         axes.plot(steps, values, **curve(number, len(steps)) | {"linestyle": "-"})
@@ -225,17 +212,17 @@ def draw_speed(figure: Figure, run: Run) -> None:
         for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
             _mark_step(axes, bound, linewidth=0.7)
     shown = 0 < len(bounds) <= MOST_BOUNDS
-    below.set_xlabel("step (dotted: ends of epochs)" if shown else "step", color=INK)
-    below.set_xlim(0, 1.02 * steps[-1])
-    count(below.xaxis)
+    axes.set_xlabel("step (dotted: ends of epochs)" if shown else "step", color=INK)
+    axes.set_xlim(0, 1.02 * steps[-1])
+    count(axes.xaxis)
 
 
-def intervals(records: Sequence[Metrics]) -> list[Interval]:
-    """Return the intervals between the records of steps, none across the end of an epoch.
+def intervals(records: Sequence[Metrics]) -> list[tuple[int, float, float]]:
+    """Return the last step of each interval between records, target tokens a second, and milliseconds a step.
 
     A record holds the tokens and seconds of its epoch so far. Steps at the end of an epoch come from its own record.
     """
-    found = list[Interval]()
+    found = []
     step, epoch, tokens, seconds = 0, 0, 0, 0.0  # of the record before
     for record in records:
         if not isinstance(record, StepMetrics | EpochMetrics):
@@ -246,6 +233,6 @@ def intervals(records: Sequence[Metrics]) -> list[Interval]:
             epoch, tokens, seconds = record.epoch, 0, 0.0
         steps, trained, time = record.step - step, record.target_tokens - tokens, record.seconds - seconds
         if steps > 0 and trained > 0 and time > 0:
-            found.append(Interval(record.step, trained / time, time / steps))
+            found.append((record.step, trained / time, 1000 * time / steps))
         step, tokens, seconds = record.step, record.target_tokens, record.seconds
     return found

@@ -25,14 +25,8 @@ class BatchPadding(NamedTuple):
 
     name: str
     batches: int
-    real: dict[str, int]
-    """Number of tokens, eos and bos included, by side."""
-    padded: dict[str, int]
-    """Number of places in the padded arrays, by side."""
-
-    def share(self, side: str) -> float:
-        """Return the share of places that hold padding."""
-        return 1 - self.real[side] / self.padded[side]
+    share: dict[str, float]
+    """Share of the places in the padded arrays that hold padding, by side."""
 
 
 def padding_of(
@@ -46,13 +40,12 @@ def padding_of(
         lengths: tokens of each sentence without bos and eos, int64 [N], by side.
         marks: number of bos and eos of a row, by side.
     """
-    real, padded = {}, {}
+    share = {}
     for side, counts in lengths.items():
-        rows = np.asarray(counts) + marks[side]
-        real[side] = int(sum(rows[batch].sum() for batch in plan))
-        widths = [rows[batch].max() for batch in plan]
-        padded[side] = int(sum(width * len(batch) for width, batch in zip(widths, plan, strict=True)))
-    return BatchPadding(name, len(plan), real, padded)
+        batches = [np.asarray(counts)[batch] + marks[side] for batch in plan]
+        places = sum(int(rows.max()) * len(rows) for rows in batches)
+        share[side] = 1 - sum(int(rows.sum()) for rows in batches) / places
+    return BatchPadding(name, len(plan), share)
 
 
 def draw_lengths(
@@ -102,12 +95,12 @@ def draw_lengths(
 
 def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
     """Draw a bar of padding for each plan and side, the share written beside it."""
-    sides = list(plans[0].real)
+    sides = list(plans[0].share)
     height = 0.8 / len(sides)
-    ends = max(plan.share(side) for plan in plans for side in sides)
+    ends = max(plan.share[side] for plan in plans for side in sides)
     for number, side in enumerate(sides):
         places = np.arange(len(plans)) + (number - (len(sides) - 1) / 2) * height
-        shares = [plan.share(side) for plan in plans]
+        shares = [plan.share[side] for plan in plans]
         style = curve(number)
         bars = axes.barh(
             places, shares, 0.86 * height, color=style["color"], hatch=("", "////")[number % 2], edgecolor="white",

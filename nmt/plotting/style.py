@@ -159,10 +159,9 @@ def add_title(figure: Figure, heading: str, details: str) -> None:
         above = ScaledTranslation(MARGIN, -top, figure.dpi_scale_trans)
         written = figure.text(
             0, 1, shortened(" ".join(words), LONGEST_TITLE), transform=figure.transFigure + above, fontsize=size,
-            fontweight=weight, color=color, verticalalignment="top", linespacing=1.25, wrap=True,
+            fontweight=weight, color=color, verticalalignment="top", linespacing=1.25, wrap=True, in_layout=False,
         )  # fmt: skip
         as_written(written)
-        written.set_in_layout(False)
         with missing_characters_as_boxes():
             top += written.get_window_extent().height / figure.dpi + 0.06
     engine = figure.get_layout_engine()
@@ -223,8 +222,8 @@ def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], s
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
             color = "black" if colors[row, column, :3].mean() > LIGHT else "white"
-            written = axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color)
-            written.set_in_layout(False)  # it is inside the axes; the layout would measure it several times
+            # The layout would measure each text several times, and it is inside the axes.
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color, in_layout=False)
 
 
 def add_bar(figure: Figure, colors: ScalarMappable, axes: Any, label: str, **options: Any) -> None:

@@ -31,7 +31,7 @@ from nmt.plotting.style import (
 )
 from nmt.plotting.trained import Vocabulary
 from nmt.storage.names import did_you_mean
-from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, UNK
 
 FEWEST = 3  # words of a map
 COLUMN_WIDTH, COLUMN_LINES = 1.75, 36  # of the list: inches, lines
@@ -84,19 +84,15 @@ def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[
     found = []
     for word in words:
         ids = vocabulary.tokenizer.encode(word)
-        name = f"{word[:60]!r} is no token of the {side} vocabulary"
         if len(ids) == 1 and ids[0] >= FIRST_WORD:
             found.append(ids[0])
         elif word in vocabulary.pieces[FIRST_WORD:]:
             found.append(vocabulary.pieces.index(word, FIRST_WORD))
-        elif len(ids) > 1 and min(ids) >= FIRST_WORD:
-            pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
-            raise NotFoundError(
-                f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
-            )
         else:
             known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
-            raise NotFoundError(f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word.")
+            name, similar = f"{word[:60]!r} is no token of the {side} vocabulary", did_you_mean(word, known)
+            pieces = "" if UNK in ids else f". Its pieces are: {' '.join(vocabulary.tokenizer.pieces(ids)[:12])}"
+            raise NotFoundError(f"{name}{pieces or similar}. Only tokens have an embedding of their own. Give another.")
     return list(dict.fromkeys(found))
 
 

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nmt.decoding.translation import AttentionMaps
-    from nmt.evaluation.result import EvaluationRecord
     from nmt.runs.directory import Run
 
 Metric = Literal["loss", "accuracy", "bleu", "chrf", "train-loss", "train-accuracy", "learning-rate"]
-AGAIN = "Make it with: nmt evaluate --by-length --json > scores.json"
+SCORES = "nmt evaluate --by-length --json > scores.json"
 SOURCE, READ, WRITTEN = "source", "target, as read", "target, as written"
 KINDS = {
     "encoder": ("Self-attention of the encoder", SOURCE, SOURCE),
@@ -84,51 +83,35 @@ def by_length(
     """
     from nmt.cli.commands.evaluate import TerminalProgress
     from nmt.evaluation.evaluate import evaluate
+    from nmt.evaluation.result import EvaluationRecord
     from nmt.plotting.comparison import draw_by_length
 
-    if file is not None and run:
-        raise NmtError(
-            f"--run has no effect: {file} holds the scores, so nothing is translated. Leave out --run or the file."
-        )
     if file is None:
         settings: dict[str, Any] = {"resamples": 0, "examples": 0, "metrics": ["bleu"], "by_length": True}
         with contextlib.closing(TerminalProgress(None)) as progress:
             record, when = evaluate(run or [], progress=progress, **settings).record, datetime.now()
+    elif run:
+        raise NmtError(
+            f"--run has no effect: {file} holds the scores, so nothing is translated. Leave out --run or the file."
+        )
     else:
-        record, when = _read_evaluation(file), datetime.fromtimestamp(file.stat().st_mtime)
+        try:
+            record = EvaluationRecord.model_validate_json(file.read_bytes())
+        except ValueError as error:
+            problem = str(error).replace("\n", " ")[:100]
+            raise DataError(f"{file} is no evaluation: {problem}. Make one with: {SCORES}") from None
+        if not record.by_length:
+            raise DataError(f"{file} has no scores by source length. Make it with: {SCORES}")
+        when = datetime.fromtimestamp(file.stat().st_mtime)
     test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
     name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
     scores = {
-        metric: {system: [bucket.systems[system][metric].score for bucket in buckets] for system in buckets[0].systems}
+        metric: {name: [bucket.systems[name][metric].score for bucket in buckets] for name in buckets[0].systems}
         for metric in buckets[0].signatures
     }
     title = f"{name} · {test_set.sentences:,} sentences · {when.date()}"
     lengths = [bucket.lengths for bucket in record.by_length]
     draw_by_length(figure, title, lengths, [bucket.sentences for bucket in buckets], scores)
-
-
-def _read_evaluation(path: Path) -> "EvaluationRecord":
-    """Return the evaluation that ``nmt evaluate --json`` printed into a file.
-
-    Raises:
-        NotFoundError: if there is no such file.
-        DataError: if it is none, or has no scores by length.
-    """
-    from pydantic import ValidationError
-
-    from nmt.evaluation.result import EvaluationRecord
-
-    try:
-        record = EvaluationRecord.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise NotFoundError(f"{path} cannot be read: {error.strerror}. {AGAIN}") from None
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))[:100] or "file"
-        raise DataError(f"{path} is no evaluation: {place}: {problem['msg'][:100]}. {AGAIN}") from None
-    if not record.by_length:
-        raise DataError(f"{path} has no scores by source length, for it was made without --by-length. {AGAIN}")
-    return record
 
 
 def lengths(
@@ -205,7 +188,9 @@ def attention(
         nmt plot attention --kind decoder --layer all -o heads.pdf "im thirsty"
         nmt plot attention --target "ich habe durst" "im thirsty"
     """
-    from nmt.plotting.attention import Panel, Tokens, above_diagonal_blank, draw_attention
+    import numpy as np
+
+    from nmt.plotting.attention import draw_attention
     from nmt.runs.directory import find_run
 
     chosen = find_run(run)
@@ -217,7 +202,7 @@ def attention(
             f"attention of the decoder to the source alone. Leave --kind {kind} out."
         )
     if kind == "decoder":
-        weights = above_diagonal_blank(weights)
+        weights = np.where(np.tri(weights.shape[-1]) > 0, weights, np.nan)  # blank where the causal mask forbids it
     count, heads = weights.shape[:2]
     layers = _numbers("layer", layer or str(count), count, chosen.name)
     part = f"all {count} layers" if len(layers) > 1 else f"layer {layers[0]} of {count}"
@@ -231,9 +216,9 @@ def attention(
     for number in layers:
         for one in shown:  # a caption says what differs between the matrices
             caption = [f"layer {number}"] * (len(layers) > 1) + [f"head {one}"] * (len(shown) > 1)
-            panels.append(Panel(", ".join(caption), weights[number - 1, one - 1]))
+            panels.append((", ".join(caption), weights[number - 1, one - 1]))
     name, *sides = KINDS[kind]
-    rows, columns = (Tokens(side, tokens[side]) for side in sides)
+    rows, columns = ((side, tokens[side]) for side in sides)
     across = len(shown) if len(layers) > 1 and len(shown) > 1 else None
     draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, across=across)
     return chosen
