@@ -97,9 +97,10 @@ def by_length(
     else:
         try:
             record = EvaluationRecord.model_validate_json(file.read_bytes())
-        except ValueError as error:
-            problem = str(error).replace("\n", " ")[:100]
-            raise DataError(f"{file} is no evaluation: {problem}. Make one with: {SCORES}") from None
+        except ValueError:
+            raise DataError(
+                f"{file} is no evaluation that nmt evaluate --json printed. Make one with: {SCORES}"
+            ) from None
         if not record.by_length:
             raise DataError(f"{file} has no scores by source length. Make it with: {SCORES}")
         when = datetime.fromtimestamp(file.stat().st_mtime)
@@ -268,7 +269,6 @@ def _attend(
     details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
     if target is None:
         [translation] = translator.find_best([sentence], names=[name])
-        warn([translation], [name])
     else:
         translation = translator.given_translation(target)
         details += f"{SEPARATOR}translation given"
@@ -278,6 +278,8 @@ def _attend(
             if words:
                 typer.echo(f"nmt: {text[:60]!r}: unknown to the model: {', '.join(words)}", err=True)
     maps = translator.attention_maps(sentence, translation)
+    if target is None:
+        warn([translation], [name])
     written = translator.target.pieces(translation.ids)
     read = [*translator.target.pieces([BOS]), *written[:-1]]
     return maps, {SOURCE: translator.source.pieces(maps.source), READ: read, WRITTEN: written}, details
