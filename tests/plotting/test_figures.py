@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -293,15 +292,6 @@ def test_an_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(NmtError):
         plots.save(empty_figure(), tmp_path / name)
     assert not (tmp_path / name).exists()
-
-
-def test_a_figure_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "losses.png"
-    path.write_bytes(b"old")
-    monkeypatch.setattr(Figure, "savefig", Mock(side_effect=OSError(28, "No space left on device")))
-    with pytest.raises(NmtError, match="No space left on device"):
-        plots.save(empty_figure(), path)
-    assert path.read_bytes() == b"old"
 
 
 def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration() -> None:
