@@ -6,6 +6,7 @@ text names.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from conftest import ROOT, small_pairs, write_pickle
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
 from nmt.export.export import export_run
-from nmt.plotting import figures
+from nmt.plotting import curves, figures
 from nmt.runs.directory import Run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.arrays import read_arrays
@@ -55,11 +56,14 @@ class Copy:
         assert count == 1, f"{module} has {count} places like {pattern!r}: does the recipe still hold?"
         (self.package / module).write_text(text)
 
-    def run(self, *arguments: str, code: str = "from nmt.cli.app import main; main()") -> str:
-        done = subprocess.run(
+    def start(self, *arguments: str, code: str = "from nmt.cli.app import main; main()") -> Any:
+        return subprocess.run(
             [sys.executable, "-c", code, *arguments], cwd=self.folder, capture_output=True, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            env={**os.environ, "PYTHONPATH": str(self.folder), "COLUMNS": "160"},
         )  # fmt: skip
+
+    def run(self, *arguments: str, **options: str) -> str:
+        done = self.start(*arguments, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -114,19 +118,36 @@ def test_a_schedule(copy: Copy) -> None:
 def test_a_figure(copy: Copy, project: Path) -> None:
     function, entry = blocks("A figure")
     copy.append("plotting/curves.py", function)
-    copy.append("plotting/registry.py", entry)
+    place, _, line = entry.partition("\n")
+    assert place == "# nmt/cli/plot/app.py: OF_A_RUN"
+    copy.edit("cli/plot/app.py", "^OF_A_RUN = {\n", rf"\g<0>{line}")
     shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
-    assert copy.run("plot", "gap") == "checkpoints/base/plots/gap.png\n"
-    assert (copy.folder / "checkpoints/base/plots/gap.png").read_bytes().startswith(b"\x89PNG")
+    assert copy.run("plot", "gap", "--output", "gap.svg") == "gap.svg\n"
+    assert "Gap between validation and training" in (copy.folder / "gap.svg").read_text()
     assert "Draw validation loss minus training loss by epoch." in copy.run("plot", "--help")
-
-    names: dict[str, Any] = {"Figure": figures.Figure, "Run": Run}
+    names, figure, run = vars(curves).copy(), figures.empty_figure(), Run(project / "checkpoints" / "base")
     exec(function, names)
-    run = Run(project / "checkpoints" / "base")
-    figure = figures.empty_figure()
     names["draw_gap"](figure, run)
     (line,) = figure.axes[0].lines
     assert line.get_ydata().tolist() == [epoch.validation_loss - epoch.train_loss for epoch in run.epochs()]
+
+
+def test_an_option_and_a_message(copy: Copy, project: Path) -> None:
+    (parameter, statement), (refusal,) = blocks("An option"), blocks("A message")
+    module = "cli/inspection/tokens.py"
+    for block, pattern in (
+        (parameter, r"^    as_json: JsonOption"), (statement, r"^    if as_json:$"),
+        (refusal, r"^    if run is not None and dataset is not None:$"),
+    ):  # fmt: skip
+        place, _, lines = block.partition("\n")
+        assert place == f"# nmt/{module}: tokens"
+        copy.edit(module, pattern, lines.replace("\\", r"\\") + r"\g<0>")
+    shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
+    assert copy.run("tokens", "--first", "2", "im thirsty").startswith("<s> im\t2 ")
+    assert "Show the first N tokens of each sentence." in copy.run("tokens", "--help")
+    command, _, phrase = RECIPES.split("```text\n$ ")[1].split("\n")[0].partition("  => ")
+    done = copy.start(*shlex.split(command)[1:])
+    assert (done.returncode, done.stdout) == (2, "") and phrase in done.stderr
 
 
 def test_an_export(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 Importing this module loads neither TensorFlow nor NumPy. Each command imports what it needs when it runs.
 """
 
+import contextlib
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
@@ -19,23 +20,20 @@ from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
-from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.inspection.info import info
 from nmt.cli.inspection.report import report
 from nmt.cli.inspection.runs import runs
 from nmt.cli.inspection.samples import samples
 from nmt.cli.inspection.tokens import tokens
 from nmt.cli.plot.app import plot
-from nmt.cli.usage import BAD_INPUT, INTERRUPTED, UsageError, usage_message
+from nmt.cli.usage import BAD_INPUT, INTERRUPTED, HelpCommand, HelpGroup, Terminal, UsageError, usage_message
 from nmt.errors import NmtError
 
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality": [evaluate, report, samples, average],
-    "Use elsewhere": [export, serve],
-    "Run and machine": [runs, info, tokens, bench],
-    "Corpora": [fetch, demo],
+    "Quality, use elsewhere": [evaluate, report, samples, average, export, serve],
+    "Runs, machine, corpora": [runs, info, tokens, bench, fetch, demo],
 }
 OUT_OF_MEMORY = (
     "Memory ran out. A batch of sentences is translated at once and must fit. Take smaller batches, with --batch-size "
@@ -60,16 +58,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""Train a Transformer on sentence pairs, and translate with it.
-
-    Datasets are written to data/, training runs to checkpoints/.
+    help="""Train a Transformer on sentence pairs, and translate with it. Datasets are in data/, runs in checkpoints/.
 
     Examples:
         nmt prepare english-german-both.pkl
         nmt train --config base.yaml
         nmt plot losses
         nmt translate "im thirsty"
-
         nmt demo                   all of this on a bundled corpus, in minutes
         nmt translate --help       options and examples of a command
     """,
@@ -101,7 +96,17 @@ def options(
 
 
 def main() -> NoReturn:
-    """Run the command line. Bad input ends in one message and exit code 2."""
+    """Run the command line. Bad input ends in one message and exit code 2.
+
+    A terminal shows what it would obey in a text; a file or a pipe gets the text as it is.
+    """
+    out: Any = Terminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+    err: Any = Terminal(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        _run()
+
+
+def _run() -> NoReturn:
     try:
         sys.exit(app(prog_name="nmt", standalone_mode=False))
     except UsageError as error:

@@ -1,9 +1,12 @@
-"""Exit codes, and messages for errors in the command line itself."""
+"""Help pages, messages about wrong command lines, exit codes, and what a terminal may obey."""
 
+import inspect
+import re
 import signal
-from typing import Any
+from typing import Any, TextIO
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 BAD_INPUT = 2
 SIGNAL = 128
@@ -12,12 +15,101 @@ INTERRUPTED = SIGNAL + signal.SIGINT
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 
+MEANT = {
+    "--name": "--run", "--model": "--run", "--checkpoint": "--epoch", "--weights": "--epoch", "--beam-size": "--beam",
+    "--file": "--input", "--out": "--output", "--figure": "--by-length", "alignment": "attention --head mean",
+    "decode": "translate", "score": "evaluate", "list": "runs", "download": "fetch",
+}  # fmt: skip
+"""Options and commands of earlier versions and of other programs, with those that mean the same here."""
+
+# Control characters but line break and tab, marks that turn the direction of text, halves of surrogate pairs. A bar of
+# tqdm begins and ends with a carriage return.
+OBEYED = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|(?!\A)\r(?!\Z)")
+
+
+class Terminal:
+    """Standard output or standard error; what a terminal would obey is written as an escape, such as ``\\x1b``.
+
+    Texts, file names and words of a vocabulary are shown in many places, and may hold anything. What rich draws goes
+    past this stream.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return self.rich_proxied_file.write(OBEYED.sub(lambda found: ascii(found[0])[1:-1], text))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the stream has."""
+        return getattr(self.rich_proxied_file, name)
+
 
 def usage_message(error: Any) -> str:
-    """Return typer's usage error as one message, with the value that was received where typer leaves it out."""
-    message = str(error.format_message()).rstrip(".").partition(", unable to parse")[0].replace("Value error, ", "")
+    """Return typer's usage error as one message, with what was meant, and the value received where typer omits it."""
+    message = str(error.message if hasattr(error, "possibilities") else error.format_message())
+    message = message.rstrip(".").partition(", unable to parse")[0].replace("Value error, ", "")
     if hasattr(error.__cause__, "errors"):  # pydantic's, which has the value
         received = repr(error.__cause__.errors()[0]["input"])
         message += "" if received in message else f"; received {received}"
-    end = "" if message.endswith("?") else "."
-    return f"{message}{end} See {error.ctx.command_path if error.ctx else 'nmt'} --help"
+    if error.ctx is None:
+        return f"{message}. See nmt --help"
+    path, command = error.ctx.command_path, error.ctx.command
+    word = getattr(error, "option_name", "") or message.partition("No such command '")[2].partition("'")[0]
+    known = {*getattr(command, "commands", ()), *(name for part in command.params for name in part.opts)}
+    if (meant := MEANT.get(word, "")).partition(" ")[0] in known:
+        message = f"{message.partition('. ')[0]}. Did you mean {meant if meant[0] == '-' else f'{path} {meant}'}?"
+    elif hasattr(error, "possibilities"):
+        message += _nearest_option(word, known, error.possibilities)
+    return f"{message}{'' if message.endswith('?') else '.'} See {path} --help"
+
+
+def _nearest_option(word: str, known: set[str], similar: list[str]) -> str:
+    """Return ". Did you mean ...?": the option that sets a key of the configuration, else similar options."""
+    if "--set" in known:
+        from nmt.config.loading import known_keys
+        from nmt.config.schema import Config
+
+        key = word.removeprefix("--").replace("-", "_")
+        similar = [f"--set {name}.{key}=..." for name in Config.model_fields if key in known_keys(name)] or similar
+    return f". Did you mean {' or '.join(sorted(similar))}?" if similar else ""
+
+
+class _Page:
+    """A command with a help page. Its help is the docstring, with examples after ``Examples:``."""
+
+    def __init__(self, *args: Any, help: str | None = None, **settings: Any) -> None:
+        text, colon, examples = inspect.cleandoc(help or "").partition("Examples:\n")
+        paragraphs = [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]  # the terminal wraps
+        super().__init__(*args, **{**settings, "help": "\n\n".join(paragraphs), "epilog": colon + examples or None})
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments and options as lines of the page that are as short as they can be.
+
+        An option has a placeholder by its type, and a flag has none. Ranges are told by messages. A default is the
+        last sentence of the help. --help, which has just been typed, is left out.
+        """
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            parameter._get_number_range_help_str = lambda: None
+            if parameter.param_type_name == "argument":
+                parameter.metavar = (parameter.metavar or parameter.name).strip("[].").upper()
+                parameter.display_type_rich = lambda ctx: None  # <list[str]>
+            elif parameter.metavar is None:
+                kind = parameter.display_type(ctx).removeprefix("<list[").strip("<]>")
+                known = {"bool": "", "int": "N", "float": "X", "path": "FILE"}
+                parameter.metavar = next((known[word] for word in known if kind.startswith(word)), "TEXT")
+            if parameter.default not in (None, False, "") and parameter.show_default:
+                parameter.help, parameter.show_default = f"{parameter.help} Default: {parameter.default}.", False
+            parameter.hidden = parameter.hidden or parameter.name == "help"
+        return parameters
+
+
+class HelpCommand(_Page, TyperCommand):
+    """A command with a help page of this module."""
+
+
+class HelpGroup(_Page, TyperGroup):
+    """A program or a group of commands with a help page of this module: the commands in their help sections."""

@@ -7,7 +7,6 @@ Cells that a causal mask forbids are blank. Lengths are in inches.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
@@ -32,33 +31,11 @@ LEAST_WIDTH = 5.5  # of the figure, so that its title has room
 GAP, TITLE, NAME, BAR = 0.12, 0.6, 0.3, 0.95  # between matrices; heights of title and of a matrix' name; bar's width
 
 
-class Tokens(NamedTuple):
-    """Tokens along a side of a matrix."""
-
-    name: str
-    """What they are, such as "source"."""
-    tokens: Sequence[str]
-
-
-class Panel(NamedTuple):
-    """A matrix of a sheet."""
-
-    name: str
-    """Caption, such as "head 1"."""
-    weights: np.ndarray
-    """Attention of each row's token to each column's token, float [rows, columns]; NaN where a mask forbids it."""
-
-
-def above_diagonal_blank(weights: np.ndarray) -> np.ndarray:
-    """Return weights [..., T, T] with NaN above the diagonal, where the causal mask forbids attention."""
-    return np.where(np.tri(weights.shape[-1]) > 0, weights, np.nan)
-
-
 def draw_attention(
     figure: Figure,
-    panels: Sequence[Panel],
-    rows: Tokens,
-    columns: Tokens,
+    panels: Sequence[tuple[str, np.ndarray]],
+    rows: tuple[str, Sequence[str]],
+    columns: tuple[str, Sequence[str]],
     heading: str,
     details: str,
     *,
@@ -68,14 +45,16 @@ def draw_attention(
 
     Args:
         figure: empty figure. Its size and layout change.
-        panels: matrices of the same tokens, row by row.
-        rows: tokens that attend, from top to bottom.
-        columns: tokens attended to.
+        panels: captions, such as "head 1", and matrices of the same tokens, row by row: attention of each row's token
+            to each column's token, float [rows, columns]; NaN where a mask forbids it.
+        rows: name, such as "target", and tokens that attend, from top to bottom.
+        columns: name and tokens attended to.
         heading: content of the figure in a line.
         details: run, data and date.
         across: number of matrices in a row; None: a number that makes the sheet about as wide as a page.
     """
-    height, width = shape = len(rows.tokens), len(columns.tokens)
+    (row_name, row_tokens), (column_name, column_tokens) = rows, columns
+    height, width = shape = len(row_tokens), len(column_tokens)
     across = across or best_across(len(panels), shape)
     down = math.ceil(len(panels) / across)
     alone = len(panels) == 1
@@ -86,7 +65,9 @@ def draw_attention(
     size, every = float(np.clip(room, SMALLEST_FONT, LARGEST_FONT)), math.ceil(SMALLEST_FONT / max(room, 1e-3))
 
     # The sizes of labels are estimates. What they are wrong by becomes larger or smaller cells.
-    left, top = (LETTER * size * max(len(token_label(token)) for token in side.tokens) for side in (rows, columns))
+    left, top = (
+        LETTER * size * max(len(token_label(token)) for token in tokens) for tokens in (row_tokens, column_tokens)
+    )
     beside, above = (left + 0.75 * top, 0.75 * top) if alone else (left, top)
     is_low = down * height * cell < LEAST_BAR
     figure.set_size_inches(
@@ -96,19 +77,19 @@ def draw_attention(
     figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=GAP / 2, h_pad=GAP / 2, wspace=0, hspace=0, compress=True))
     add_title(figure, heading, details)
     grid = figure.subplots(down, across, squeeze=False)
-    largest = top_of_scale([panel.weights for panel in panels])
+    largest = top_of_scale([weights for _, weights in panels])
     colors = COLORS.with_extremes(bad="white")
-    for axes, panel in zip(grid.flat, panels, strict=False):
-        axes.imshow(np.ma.masked_invalid(panel.weights), cmap=colors, vmin=0, vmax=largest, interpolation="nearest")
+    for axes, (caption, weights) in zip(grid.flat, panels, strict=False):
+        axes.imshow(np.ma.masked_invalid(weights), cmap=colors, vmin=0, vmax=largest, interpolation="nearest")
         axes.spines[:].set(color=FRAME, linewidth=0.6)
         axes.set(xticks=[], yticks=[])
-        axes.set_xlabel(panel.name, fontsize=SMALL, color=INK, labelpad=2.5)
+        axes.set_xlabel(caption, fontsize=SMALL, color=INK, labelpad=2.5)
     for axes in grid[:, 0]:
-        label_rows(axes, rows.tokens, size, every)
-        axes.set_ylabel(rows.name, fontsize=SMALL, color=INK)
+        label_rows(axes, row_tokens, size, every)
+        axes.set_ylabel(row_name, fontsize=SMALL, color=INK)
     for axes in grid[0]:
-        label_columns(axes, columns.tokens, size, every, upright=not alone)
-    grid[0, 0].set_title(columns.name, fontsize=SMALL, color=INK, loc="left")
+        label_columns(axes, column_tokens, size, every, 45 if alone else 90)
+    grid[0, 0].set_title(column_name, fontsize=SMALL, color=INK, loc="left")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
     shown, mapping = [*grid.flat[: len(panels)]], ScalarMappable(Normalize(0, largest), COLORS)

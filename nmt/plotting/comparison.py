@@ -1,19 +1,16 @@
 """Several runs in a figure: a metric over training, scores of an evaluation by source length."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nmt.errors import NmtError, NotFoundError
+from nmt.errors import NotFoundError
 from nmt.plotting.style import (
-    DIFFERENT_CURVES,
-    INK,
     LONGEST_NAME,
     SMALL,
-    TEXT,
     add_axes,
     add_legend,
     add_title,
@@ -25,15 +22,9 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, Validation
-from nmt.storage.json_file import read_json
+from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation
 
-AXES = {
-    "steps": "step",
-    "epochs": "epoch",
-    "tokens": "target tokens trained on",
-    "minutes": "minutes of training",
-}
+AXES = {"steps": "step", "epochs": "epoch", "tokens": "target tokens trained on", "minutes": "minutes of training"}
 
 
 class Metric(NamedTuple):
@@ -62,36 +53,19 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def check_choice(option: str, value: str, choices: Iterable[str]) -> str:
-    """Return the value of an option if it is one of its choices.
-
-    Raises:
-        NmtError: if not; lists the choices.
-    """
-    if value not in choices:
-        raise NmtError(f"{option} must be one of {', '.join(choices)}; received {value[:60]!r}. Choose one of these.")
-    return value
-
-
 def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", by: str = "epochs") -> None:
     """Draw a curve for each run.
 
     Args:
         figure: empty figure. It becomes higher for a long legend.
-        runs: R runs, R <= ``DIFFERENT_CURVES``.
+        runs: R runs, R > 0.
         metric: name in ``METRICS``.
         by: name in ``AXES``.
 
     Raises:
-        NmtError: for an unknown metric or axis, and for more runs than there are curves.
         NotFoundError: if a run has no such values.
     """
-    chosen, label = METRICS[check_choice("--metric", metric, METRICS)], AXES[check_choice("--by", by, AXES)]
-    if len(runs) > DIFFERENT_CURVES:
-        raise NmtError(
-            f"{len(runs)} runs were given. A comparison has at most {DIFFERENT_CURVES}, whose curves differ without "
-            "colour. Give fewer runs."
-        )
+    chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
     names = _names(runs)
     if chosen.best is not None:
@@ -117,17 +91,11 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
         NotFoundError: if N is 0.
     """
     records = run.metrics()
-    in_steps = metric.of_steps if axis != "epochs" or metric.of_epochs is None else None
-    measured = []
-    for record in records:
-        value = None
-        if isinstance(record, StepMetrics) and in_steps:
-            value = getattr(record, in_steps)
-        elif isinstance(record, EpochMetrics | StepValidation) and metric.of_epochs and not in_steps:
-            value = getattr(record, metric.of_epochs, None)  # a validation within an epoch has no mean of the training
-        if isinstance(record, StepMetrics | Validation) and value is not None:
-            measured.append((record.step, float(value)))
-    measured.sort()
+    in_steps = metric.of_steps is not None and (axis != "epochs" or metric.of_epochs is None)
+    field = str(metric.of_steps if in_steps else metric.of_epochs)
+    kinds = (StepMetrics,) if in_steps else (EpochMetrics, StepValidation)
+    found = [(record.step, getattr(record, field, None)) for record in records if isinstance(record, kinds)]
+    measured = sorted((step, float(value)) for step, value in found if value is not None)
     places = steps_to(axis, records)([step for step, _ in measured])
     points = [(float(place), value) for place, (_, value) in zip(places, measured, strict=True) if np.isfinite(place)]
     if not points:
@@ -166,29 +134,18 @@ def steps_to(axis: str, records: Sequence[Metrics]) -> Callable[[Sequence[int]],
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Return the names of runs, with their datasets if these differ, and when they were prepared if that differs."""
-    datasets = [dataset_of(run) or "unknown data" for run in runs]
-    contents = [_content(run) for run in runs]
-    if len(set(zip(datasets, contents, strict=True))) == 1:
+    """Return the names of runs; if their datasets differ, with these, and when each was prepared."""
+    datasets = [dataset_of(run) for run in runs]
+    if len(set(datasets)) == 1:
         return [run.name for run in runs]
-    if len(set(contents)) > len(set(datasets)):
-        datasets = [f"{dataset}, prepared {when}" for dataset, (when, _) in zip(datasets, contents, strict=True)]
-    return [f"{run.name} ({dataset})" for run, dataset in zip(runs, datasets, strict=True)]
-
-
-def _content(run: Run) -> tuple[str, str]:
-    """Return when the dataset of a run was prepared, and the checksums of its files."""
-    if run.dataset_path.exists():
-        match read_json(run.dataset_path, "A dataset's manifest"):
-            case {"prepared_at": str(when), "files": dict(files)}:
-                return when[:16].replace("T", " "), repr(sorted(files.items()))
-    return "", ""
+    when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
+    return [f"{run.name} ({name}{date})" for run, (name, _), date in zip(runs, datasets, when, strict=True)]
 
 
 def _origin(runs: Sequence[Run]) -> str:
     """Return number, dataset and dates of runs for a title."""
     dates = sorted({last_training(run) for run in runs})
-    datasets = {dataset_of(run) or "unknown" for run in runs}
+    datasets = {dataset_of(run)[0] for run in runs}
     names = f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
     data = f"data {datasets.pop()}" if len(datasets) == 1 else f"{len(datasets)} datasets"
     return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
@@ -215,12 +172,11 @@ def draw_by_length(
     for axes, (metric, by_system) in zip(panels, scores.items(), strict=True):
         for number, values in enumerate(by_system.values()):
             axes.plot(range(len(ticks)), values, **curve(number, len(ticks)))
-        axes.set_title(metric, loc="left", fontsize=TEXT, color=INK)
-        axes.set_xlabel("source length in words (number of sentences)", fontsize=SMALL, color=INK)
+        style_curves(axes, "source length in words (number of sentences)", title=metric)
+        axes.xaxis.label.set_fontsize(SMALL)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.margins(x=0.08)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        style_curves(axes)
     names = [shortened(name, LONGEST_NAME) for name in next(iter(scores.values()))]
     add_legend(figure, panels[0].get_lines(), names)
     add_title(figure, "Scores by source length", title)

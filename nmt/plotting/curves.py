@@ -1,19 +1,19 @@
-"""Curves of the metrics file, loss, accuracy, BLEU and chrF over training; the learning-rate schedule."""
+"""Curves of a run: loss, accuracy, BLEU and chrF over training, the learning-rate schedule, the speed of training."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from nmt.errors import NotFoundError
 from nmt.plotting.style import (
     FAINT_INK,
     INK,
     ORANGE,
+    SMALL,
     VERMILLION,
     add_axes,
     add_legend,
@@ -21,9 +21,10 @@ from nmt.plotting.style import (
     count,
     curve,
     run_title,
+    style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, best_of, in_ranges
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, StepMetrics, best_of, in_ranges
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
 RING: dict[str, Any] = {
@@ -35,6 +36,8 @@ STAR: dict[str, Any] = {
     "linestyle": "none", "clip_on": False, "zorder": 3,
 }  # fmt: skip
 SCHEDULE_POINTS = 1000
+SLOWEST = 4  # times of a step beyond this multiple of the median are at the edge: the first steps, a pause
+MOST_BOUNDS = 30  # of epochs; more lines would be a grey area
 
 
 def draw_losses(figure: Figure, run: Run) -> None:
@@ -56,26 +59,25 @@ def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
     epochs = _finished_epochs(run)
     axes = add_axes(figure, "epoch", label)
     numbers = [epoch.epoch for epoch in epochs]
-    marks: dict[str, Artist] = {}
     for style, (split, name) in enumerate((("validation", "validation"), ("train", "training (with dropout)"))):
         values = [getattr(epoch, f"{split}_{metric}") for epoch in epochs]
-        (marks[name],) = axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
-    best = best_of(epochs, run.config().training.best_by) or epochs[-1]
+        axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
+    best, average = best_of(epochs, run.config().training.best_by) or epochs[-1], run.average()
     _mark_step(axes, best.epoch)
-    name = f"best epoch: {best.epoch} (accuracy {best.validation_accuracy:.3f}, loss {best.validation_loss:.3f})"
-    (marks[name],) = axes.plot(best.epoch, getattr(best, f"validation_{metric}"), **RING)
-    average = run.average()
+    key = f"validation_{metric}"
+    axes.plot(best.epoch, getattr(best, key), label=f"best epoch: {best.epoch} ({_scores(best)})", **RING)
     if average and average.validation_loss is not None:
-        name = (
-            f"average of epochs {in_ranges(average.epochs)} (accuracy {average.validation_accuracy:.3f}, "
-            f"loss {average.validation_loss:.3f})"
-        )
-        (marks[name],) = axes.plot(average.epochs[-1], getattr(average, f"validation_{metric}"), **STAR)
+        name = f"average of epochs {in_ranges(average.epochs)} ({_scores(average)})"
+        axes.plot(average.epochs[-1], getattr(average, key), label=name, **STAR)
     count(axes.xaxis)
     if len(epochs) == 1:
         axes.set_xlim(0, 2)
-    add_legend(figure, [*marks.values()], [*marks])
+    add_legend(figure, *axes.get_legend_handles_labels())
     add_title(figure, f"{metric.capitalize()} of training and validation", run_title(run))
+
+
+def _scores(validation: EpochMetrics | AverageMetrics) -> str:
+    return f"accuracy {validation.validation_accuracy:.3f}, loss {validation.validation_loss:.3f}"
 
 
 def draw_bleu(figure: Figure, run: Run) -> None:
@@ -93,26 +95,23 @@ def draw_bleu(figure: Figure, run: Run) -> None:
             "with --set training.decode_validation=500, or score the run with nmt evaluate."
         )
     axes = add_axes(figure, "minutes of training", "score")
-    times = [time for time, _ in scored]
-    average = run.average()
-    marks: dict[str, Artist] = {}
+    times, average = [time for time, _ in scored], run.average()
     for number, metric in enumerate(("BLEU", "chrF")):
         key = f"validation_{metric.lower()}"
         # chrF may be missing where BLEU is not: a run of an earlier version.
         scores = [np.nan if (score := getattr(epoch, key)) is None else score for _, epoch in scored]
         if np.isnan(scores).all():
             continue
-        (marks[metric],) = axes.plot(times, scores, label=metric, **curve(number, len(times)))
+        axes.plot(times, scores, label=metric, **curve(number, len(times)))
         best = int(np.nanargmax(scores))
         name = f"best {metric}: {scores[best]:.1f}, epoch {scored[best][1].epoch}"
-        (marks[name],) = axes.plot(times[best], scores[best], **RING)
-        average_score = getattr(average, key) if average else None
-        if average and average_score is not None:
-            name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {average_score:.1f}"
-            (marks[name],) = axes.plot(times[-1], average_score, **STAR)
+        axes.plot(times[best], scores[best], label=name, **RING)
+        if average and (score := getattr(average, key)) is not None:
+            name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {score:.1f}"
+            axes.plot(times[-1], score, label=name, **STAR)
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
-    add_legend(figure, [*marks.values()], [*marks])
+    add_legend(figure, *axes.get_legend_handles_labels())
     add_title(figure, "BLEU and chrF of validation translations", run_title(run))
 
 
@@ -134,27 +133,26 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     steps = np.unique(np.linspace(1, last, SCHEDULE_POINTS).astype(int))
     axes = add_axes(figure, "step", "learning rate")
     axes.plot(steps, [rate(int(step)) for step in steps], **curve(0) | {"marker": "none"})
-    marks: dict[str, Artist] = {}
     if warmup <= last:
-        marks[f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}"] = _mark_step(axes, warmup)
+        _mark_step(axes, warmup, label=f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}")
     if epochs:
         reached = epochs[-1].step
-        name = f"trained so far: {reached:,} steps, rate {rate(reached):.3g}"
-        (marks[name],) = axes.plot(
-            reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False
-        )
-        marks[f"the run's last epoch ends: step {end:,}"] = _mark_step(axes, end, "--")
+        axes.plot(
+            reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False,
+            label=f"trained so far: {reached:,} steps, rate {rate(reached):.3g}",
+        )  # fmt: skip
+        _mark_step(axes, end, "--", label=f"the run's last epoch ends: step {end:,}")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
     count(axes.xaxis)
-    add_legend(figure, [*marks.values()], [*marks])
+    add_legend(figure, *axes.get_legend_handles_labels())
     add_title(figure, f"Learning rate by step ({training.schedule} schedule)", run_title(run))
 
 
-def _mark_step(axes: Axes, place: int, line: str = ":") -> Artist:
+def _mark_step(axes: Axes, place: int, line: str = ":", **settings: Any) -> None:
     """Draw a vertical line."""
-    return axes.axvline(place, color=FAINT_INK, linewidth=1.1, linestyle=line, zorder=1)
+    axes.axvline(place, linestyle=line, **{"color": FAINT_INK, "linewidth": 1.1, "zorder": 1, **settings})
 
 
 def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
@@ -170,3 +168,71 @@ def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
             f"Continue with: nmt train --run {run.name}"
         )
     return epochs
+
+
+# --- speed
+
+
+def draw_speed(figure: Figure, run: Run) -> None:
+    """Draw target tokens a second above, the mean time of a step below, both with their medians.
+
+    The points are the records of steps. Runs of earlier versions have no times there; their points are epochs.
+
+    Raises:
+        NotFoundError: if the run has no record with a time yet.
+    """
+    records = run.metrics()
+    timed = intervals(records)
+    if not timed:
+        raise NotFoundError(
+            f"Run {run.name!r} has no times to draw. Training records them every training.log_every steps, and at the "
+            f"end of an epoch. Continue with: nmt train --run {run.name}"
+        )
+    by_step = any(isinstance(record, StepMetrics) and record.seconds is not None for record in records)
+    unit = "" if by_step else " · means of epochs: its records of steps have no times"
+    add_title(figure, "Speed of training", f"{run_title(run)}{unit}")
+    steps, speeds, times = zip(*timed, strict=True)
+    bounds = [record.step for record in records if isinstance(record, EpochMetrics)]
+    panels = figure.subplots(2, 1, sharex=True)
+    series = ((speeds, "target tokens a second"), (times, "milliseconds a step"))
+    for number, (axes, (values, label)) in enumerate(zip(panels, series, strict=True)):
+        median = float(np.median(values))
+        highest = min(max(values), SLOWEST * median)
+        axes.plot(steps, values, **curve(number, len(steps)) | {"linestyle": "-"})
+        axes.axhline(median, color=INK, linewidth=1.2, linestyle="--")
+        title = f"{label}, median {median:,.{1 if median < 100 else 0}f} (broken line)"
+        beyond = [step for step, value in zip(steps, values, strict=True) if value > highest]
+        if beyond:
+            axes.plot(beyond, [1.08 * highest] * len(beyond), "^", color=INK, markersize=7, clip_on=False)
+            title += f", beyond the axis up to {max(values):,.0f} (triangles)"
+        style_curves(axes, title=title, size=SMALL)
+        axes.set_ylim(0, 1.08 * highest)
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
+            _mark_step(axes, bound, linewidth=0.7)
+    shown = 0 < len(bounds) <= MOST_BOUNDS
+    axes.set_xlabel("step (dotted: ends of epochs)" if shown else "step", color=INK)
+    axes.set_xlim(0, 1.02 * steps[-1])
+    count(axes.xaxis)
+
+
+def intervals(records: Sequence[Metrics]) -> list[tuple[int, float, float]]:
+    """Return the last step of each interval between records, target tokens a second, and milliseconds a step.
+
+    A record holds the tokens and seconds of its epoch so far. Steps at the end of an epoch come from its own record.
+    """
+    found = []
+    step, epoch, tokens, seconds = 0, 0, 0, 0.0  # of the record before
+    for record in records:
+        if not isinstance(record, StepMetrics | EpochMetrics):
+            continue
+        if record.target_tokens is None or record.seconds is None:
+            continue
+        if record.epoch != epoch:
+            epoch, tokens, seconds = record.epoch, 0, 0.0
+        steps, trained, time = record.step - step, record.target_tokens - tokens, record.seconds - seconds
+        if steps > 0 and trained > 0 and time > 0:
+            found.append((record.step, trained / time, 1000 * time / steps))
+        step, tokens, seconds = record.step, record.target_tokens, record.seconds
+    return found

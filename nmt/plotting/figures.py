@@ -1,10 +1,7 @@
-"""Figures drawn by name, saved to a file. No TensorFlow, so a figure appears at once.
-
-To add a figure of a run, write a function of (Figure, Run) and give it a line in ``nmt.plotting.registry``.
-"""
+"""Figures before and after they are drawn: empty, and saved to a file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.backend_bases import FigureCanvasBase
@@ -12,12 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from nmt.errors import NmtError
-from nmt.plotting.registry import FIGURES
 from nmt.plotting.style import DPI, HEIGHT, WIDTH, missing_characters_as_boxes
 from nmt.storage.atomic import atomic_file
-
-if TYPE_CHECKING:
-    from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports
 
 PADDING = 0.1  # inches around axes
 # What a file says of itself. Dates are left out, so that equal figures are equal files.
@@ -33,17 +26,6 @@ def empty_figure() -> Figure:
     """Return a figure without axes, 960 by 600 pixels."""
     layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
     return Figure(figsize=(WIDTH, HEIGHT), layout=layout, dpi=DPI)
-
-
-def draw(name: str, run: "Run") -> Figure:
-    """Return the figure of a run that ``FIGURES`` names.
-
-    Raises:
-        NotFoundError: if the run has nothing to draw yet.
-    """
-    figure = empty_figure()
-    FIGURES[name].load()(figure, run)
-    return figure
 
 
 def check_format(path: Path) -> None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from nmt.plotting.style import INK, SMALL, TEXT, add_legend, add_title, count, curve, style_curves
+from nmt.plotting.style import INK, SMALL, add_legend, add_title, count, curve, style_curves
 
 QUANTILES = (0.5, 0.9, 0.99)
 SHOWN = 0.998  # share of the sentences that the axis of lengths holds at least
@@ -25,14 +25,8 @@ class BatchPadding(NamedTuple):
 
     name: str
     batches: int
-    real: dict[str, int]
-    """Number of tokens, eos and bos included, by side."""
-    padded: dict[str, int]
-    """Number of places in the padded arrays, by side."""
-
-    def share(self, side: str) -> float:
-        """Return the share of places that hold padding."""
-        return 1 - self.real[side] / self.padded[side]
+    share: dict[str, float]
+    """Share of the places in the padded arrays that hold padding, by side."""
 
 
 def padding_of(
@@ -46,33 +40,28 @@ def padding_of(
         lengths: tokens of each sentence without bos and eos, int64 [N], by side.
         marks: number of bos and eos of a row, by side.
     """
-    real, padded = {}, {}
+    share = {}
     for side, counts in lengths.items():
-        rows = np.asarray(counts) + marks[side]
-        real[side] = int(sum(rows[batch].sum() for batch in plan))
-        widths = [rows[batch].max() for batch in plan]
-        padded[side] = int(sum(width * len(batch) for width, batch in zip(widths, plan, strict=True)))
-    return BatchPadding(name, len(plan), real, padded)
+        batches = [np.asarray(counts)[batch] + marks[side] for batch in plan]
+        places = sum(int(rows.max()) * len(rows) for rows in batches)
+        share[side] = 1 - sum(int(rows.sum()) for rows in batches) / places
+    return BatchPadding(name, len(plan), share)
 
 
 def draw_lengths(
-    figure: Figure,
-    title: str,
-    lengths: Mapping[str, np.ndarray],
-    unit: str,
-    plans: Sequence[BatchPadding],
+    figure: Figure, details: str, lengths: Mapping[str, np.ndarray], unit: str, plans: Sequence[BatchPadding]
 ) -> None:
     """Draw the distribution of lengths of each side, and the share of padding of batches.
 
     Args:
         figure: empty figure. It becomes higher.
-        title: dataset, split, date.
+        details: dataset, split, date.
         lengths: tokens of each sentence, int64 [N], by name of the side. At least a pair.
         unit: what a token stands for, such as "words".
         plans: padding of the batches by each way to put pairs into batches.
     """
     figure.set_figheight(HEIGHT)
-    add_title(figure, f"Sentence lengths in {unit}, and padding of batches", title)
+    add_title(figure, f"Sentence lengths in {unit}, and padding of batches", details)
     panels = figure.subplot_mosaic(
         [["histogram", "cumulative"], ["padding", "padding"]], height_ratios=[3, 0.55 + 0.3 * len(plans)]
     )
@@ -93,15 +82,12 @@ def draw_lengths(
         names.append(
             f"{side}: median {middle:,}, 90% up to {most:,}, 99% up to {nearly_all:,}, longest {int(counts.max()):,}"
         )
-    for name, label in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
-        axes = panels[name]
-        axes.set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(f"length in {unit}", fontsize=SMALL, color=INK)
-        axes.set_title(label, loc="left", fontsize=TEXT, color=INK)
-        axes.yaxis.set_major_formatter(PERCENT)
-        count(axes.xaxis, 6)
-        style_curves(axes)
+    for name, title in (("histogram", "share of sentences"), ("cumulative", "share of sentences up to a length")):
+        style_curves(panels[name], f"length in {unit}", title=title)
+        panels[name].set_xlim(-0.5 if name == "histogram" else 0, shown + 0.6)
+        panels[name].yaxis.set_major_formatter(PERCENT)
+        count(panels[name].xaxis, 6)
+    panels["histogram"].set_ylim(bottom=0)
     panels["cumulative"].set_ylim(0, 1.03)
     _draw_padding(panels["padding"], plans)
     add_legend(figure, panels["cumulative"].get_lines(), names)
@@ -109,12 +95,12 @@ def draw_lengths(
 
 def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
     """Draw a bar of padding for each plan and side, the share written beside it."""
-    sides = list(plans[0].real)
+    sides = list(plans[0].share)
     height = 0.8 / len(sides)
-    ends = max(plan.share(side) for plan in plans for side in sides)
+    ends = max(plan.share[side] for plan in plans for side in sides)
     for number, side in enumerate(sides):
         places = np.arange(len(plans)) + (number - (len(sides) - 1) / 2) * height
-        shares = [plan.share(side) for plan in plans]
+        shares = [plan.share[side] for plan in plans]
         style = curve(number)
         bars = axes.barh(
             places, shares, 0.86 * height, color=style["color"], hatch=("", "////")[number % 2], edgecolor="white",
@@ -125,6 +111,5 @@ def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
     axes.invert_yaxis()
     axes.set_xlim(0, max(0.02, 1.2 * ends))
     axes.xaxis.set_major_formatter(PERCENT)
-    axes.set_title("share of padding in the batches of an epoch", loc="left", fontsize=TEXT, color=INK)
-    style_curves(axes)
+    style_curves(axes, title="share of padding in the batches of an epoch")
     axes.grid(visible=False, axis="y")

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
@@ -33,10 +35,9 @@ BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE = (
     "#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00",
 )  # fmt: skip
 COLORS = (BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE)  # without yellow, which is faint on white
-# The numbers of markers and lines have no common factor, so all pairs of them occur.
+# The numbers of markers and lines have no common factor, so all 36 pairs of them occur.
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">")
 LINES = ("-", "--", ":", "-.")
-DIFFERENT_CURVES = len(MARKERS) * len(LINES)
 INK, FAINT_INK = "#222222", "#555555"
 MANY = 60  # points of a curve, which is drawn finer then
 MOST_MARKERS = 24  # of a curve; more would hide its line
@@ -49,8 +50,12 @@ MARGIN = 0.12  # inches around the title
 LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 300, 50, 24  # characters of a line of a title, of a name, of a token
 USUAL_ROWS, LEGEND_ROW = 3, 1.75 * SMALL / POINTS  # rows of a legend; height of a row in inches
 
-FONT = "DejaVu Sans"  # comes with matplotlib
-EAST_ASIAN_FONTS = {
+VALUES, SIMILARITIES = "cividis", "gray"  # maps from dark to light, which can be read in grey
+DENSE = 300  # rows or columns from which on cells may be narrower than pixels
+FEW_TICKS = 8  # of a matrix
+LIGHT = 0.47  # mean of red, green and blue, from which black text is easier to read than white
+
+FONTS = {  # with East Asian characters, beside the font that comes with matplotlib
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Zen Hei",
     "WenQuanYi Micro Hei", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Hiragino Sans", "PingFang SC",
     "Arial Unicode MS",
@@ -80,21 +85,28 @@ def curve(number: int, points: int = 1) -> dict[str, Any]:
 
 
 def add_axes(figure: Figure, x_label: str, y_label: str) -> Axes:
-    """Add axes with labels, a faint grid, and no frame above or to the right."""
+    """Add axes for curves, with labels."""
     axes = figure.add_subplot()
-    axes.set_xlabel(x_label, fontsize=TEXT, color=INK)
-    axes.set_ylabel(y_label, fontsize=TEXT, color=INK)
-    style_curves(axes)
+    style_curves(axes, x_label, y_label)
     return axes
 
 
-def style_curves(axes: Axes) -> None:
-    """Give axes a faint grid, and remove the frame above and to the right."""
+def style_curves(axes: Axes, x_label: str = "", y_label: str = "", title: str = "", size: float = TEXT) -> None:
+    """Give axes labels, a title at the left, a faint grid, and no frame above and to the right."""
+    label(axes, x_label, y_label, title, size)
     axes.grid(alpha=0.25)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=SMALL, labelcolor=INK, color=FAINT_INK)
     axes.spines[["left", "bottom"]].set_color(FAINT_INK)
+    axes.tick_params(color=FAINT_INK)
+
+
+def label(axes: Axes, x_label: str = "", y_label: str = "", title: str = "", size: float = TEXT) -> None:
+    """Give axes labels, and a title at the left above them. The text may be of a user."""
+    axes.set_xlabel(x_label, fontsize=TEXT, color=INK)
+    axes.set_ylabel(y_label, fontsize=TEXT, color=INK)
+    as_written(axes.set_title(title, loc="left", fontsize=size, color=INK))
+    axes.tick_params(labelsize=SMALL, labelcolor=INK)
 
 
 def count(axis: Axis, most: int = 10) -> None:
@@ -108,8 +120,7 @@ def count(axis: Axis, most: int = 10) -> None:
 
 def run_title(run: "Run") -> str:
     """Return what a title says of a run: its name, its dataset, and the date of its last training."""
-    dataset = dataset_of(run)
-    return " · ".join([f"run {run.name}", *([f"data {dataset}"] if dataset else []), last_training(run)])
+    return f"run {run.name} · data {dataset_of(run)[0]} · {last_training(run)}"
 
 
 def last_training(run: "Run") -> str:
@@ -118,17 +129,17 @@ def last_training(run: "Run") -> str:
     return datetime.fromtimestamp(path.stat().st_mtime).date().isoformat()
 
 
-def dataset_of(run: "Run") -> str | None:
-    """Return the name of the dataset that a run was trained on; None if the run does not say.
+def dataset_of(run: "Run") -> tuple[str, str]:
+    """Return the name of the dataset that a run was trained on, and when that was prepared, as far as the run says.
 
     Raises:
         DataError: if its copy of the dataset's manifest is damaged.
     """
     if run.dataset_path.exists():
         match read_json(run.dataset_path, "A dataset's manifest"):
-            case {"settings": {"dataset": str(name)}}:
-                return name
-    return run.config().data.dataset
+            case {"settings": {"dataset": str(name)}, **manifest}:
+                return name, str(manifest.get("prepared_at") or "")
+    return run.config().data.dataset or "unknown", ""
 
 
 def add_title(figure: Figure, heading: str, details: str) -> None:
@@ -148,10 +159,9 @@ def add_title(figure: Figure, heading: str, details: str) -> None:
         above = ScaledTranslation(MARGIN, -top, figure.dpi_scale_trans)
         written = figure.text(
             0, 1, shortened(" ".join(words), LONGEST_TITLE), transform=figure.transFigure + above, fontsize=size,
-            fontweight=weight, color=color, verticalalignment="top", linespacing=1.25, wrap=True,
+            fontweight=weight, color=color, verticalalignment="top", linespacing=1.25, wrap=True, in_layout=False,
         )  # fmt: skip
         as_written(written)
-        written.set_in_layout(False)
         with missing_characters_as_boxes():
             top += written.get_window_extent().height / figure.dpi + 0.06
     engine = figure.get_layout_engine()
@@ -182,10 +192,43 @@ def add_legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) 
 # --- matrices and text
 
 
+def show_matrix(axes: Axes, matrix: np.ndarray, limits: tuple[float, float], colors: Any = VALUES) -> AxesImage:
+    """Draw a matrix as an image with integer ticks, row 0 at the top; its cells are not square.
+
+    Args:
+        axes: empty axes.
+        matrix: float [R, C].
+        limits: values of the darkest and of the lightest colour.
+        colors: colour map.
+    """
+    rows, columns = matrix.shape
+    is_dense = max(rows, columns) >= DENSE
+    if is_dense:
+        # Cells narrower than a pixel are averaged; otherwise waves appear that the matrix does not have. The average
+        # goes over the cells of both axes, so those of the other axis are drawn as several equal ones.
+        matrix = np.repeat(np.repeat(matrix, math.ceil(DENSE / rows), axis=0), math.ceil(DENSE / columns), axis=1)
+    image = axes.imshow(
+        matrix, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="auto" if is_dense else "nearest",
+        aspect="auto", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
+    )  # fmt: skip
+    count(axes.xaxis, FEW_TICKS)
+    count(axes.yaxis, FEW_TICKS)
+    return image
+
+
+def write_values(axes: Axes, image: AxesImage, texts: Sequence[Sequence[str]], size: float) -> None:
+    """Write a text into each cell of an image, in white on dark cells and in black on light ones."""
+    colors = image.to_rgba(np.asarray(image.get_array()))
+    for row, cells in enumerate(texts):
+        for column, text in enumerate(cells):
+            color = "black" if colors[row, column, :3].mean() > LIGHT else "white"
+            # The layout would measure each text several times, and it is inside the axes.
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=color, in_layout=False)
+
+
 def add_bar(figure: Figure, colors: ScalarMappable, axes: Any, label: str, **options: Any) -> None:
     """Add the colour bar of an image beside its axes; ``options`` are those of ``Figure.colorbar``."""
-    ticks = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])
-    bar = figure.colorbar(colors, ax=axes, **{"ticks": ticks} | options)
+    bar = figure.colorbar(colors, ax=axes, **{"ticks": MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10])} | options)
     bar.set_label(label, fontsize=TEXT, color=INK)
     bar.ax.tick_params(labelsize=SMALL, labelcolor=INK)
 
@@ -213,15 +256,11 @@ def label_rows(axes: Axes, tokens: Sequence[str], size: float = SMALL, every: in
     as_written(*axes.get_yticklabels())
 
 
-def label_columns(
-    axes: Axes, tokens: Sequence[str], size: float = SMALL, every: int = 1, *, upright: bool = False
-) -> None:
-    """Label every n-th column of a matrix with its token, above it, at 45 degrees or upright."""
+def label_columns(axes: Axes, tokens: Sequence[str], size: float = SMALL, every: int = 1, turn: int = 45) -> None:
+    """Label every n-th column of a matrix with its token, above it, turned by some degrees."""
     shown = range(0, len(tokens), every)
-    turned: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "horizontalalignment": "left"}
-    axes.set_xticks(
-        shown, [token_label(tokens[place]) for place in shown], fontsize=size, **{"rotation": 90} if upright else turned
-    )
+    slanted: dict[str, Any] = {"rotation_mode": "anchor", "horizontalalignment": "left"} if turn == 45 else {}
+    axes.set_xticks(shown, [token_label(tokens[place]) for place in shown], fontsize=size, rotation=turn, **slanted)
     axes.tick_params(axis="x", length=2, top=True, labeltop=True, bottom=False, labelbottom=False)
     as_written(*axes.get_xticklabels())
 
@@ -230,7 +269,7 @@ def as_written(*texts: Text) -> None:
     """Show texts as a user wrote them: "$" begins no formula, and East Asian characters have a font if there is one."""
     for text in texts:
         text.set_parse_math(False)
-        text.set_fontfamily([FONT, *sorted(EAST_ASIAN_FONTS.intersection(font_manager.get_font_names()))])
+        text.set_fontfamily(["DejaVu Sans", *sorted(FONTS.intersection(font_manager.get_font_names()))])
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NotFoundError
 from nmt.evaluation.scoring import LengthBucket
-from nmt.plotting.attention import Panel, Tokens, draw_attention
+from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
-from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule
+from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.speed import draw_speed
 from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
@@ -81,7 +80,7 @@ def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequenc
     if not weights.size:
         return Markup("")
     figure = empty_figure()
-    draw_attention(figure, [Panel("", weights)], Tokens("target", target), Tokens("source", source), "", "")
+    draw_attention(figure, [("", weights)], ("target", target), ("source", source), "", "")
     return as_svg(figure, f"Attention of {' '.join(target)} to {' '.join(source)}")
 
 

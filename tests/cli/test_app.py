@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -10,7 +11,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SMALLEST, nmt, nmt_process, run_nmt, small_pairs, write_pickle
+from conftest import ROOT, SMALLEST, MakeRun, nmt, nmt_process, run_nmt, small_pairs, write_pickle
+
+from nmt.config.schema import Config
+from nmt.runs.directory import create_run
+from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -243,6 +248,30 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
     assert list(tmp_path.iterdir()) == []
+
+
+SCORES = dict.fromkeys(("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"), 0.5)
+HOSTILE = "a\x1b[2J\rb\x9b1A\x08\u202e\tü\u200d"
+
+
+def test_no_text_moves_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = create_run("first", Config(), [])
+    sample = Sample(source=HOSTILE, reference="", translation=HOSTILE)
+    run.append_metrics(EpochMetrics.model_validate({"epoch": 1, "step": 1, "target_tokens": 1, "seconds": 1} | SCORES))
+    run.append_metrics(SampleMetrics(epoch=1, step=1, samples=[sample]))
+    assert "\x9b1A\x08\u202e\tü" in nmt("samples", cwd=tmp_path).stdout, "a file gets the text as it is"
+    terminal, end = pty.openpty()
+    subprocess.run([sys.executable, "-m", "nmt", "samples"], stdout=end, check=True)
+    os.close(end)
+    shown = os.read(terminal, 10_000).decode()
+    assert shown.count(r"a\x1b[2J\rb\x9b1A\x08\u202e" + "\tü\u200d") == 2
+    assert not set(shown.replace("\r\n", "")) & set("\x1b\r\x9b\x08\u202e")
+
+
+def test_unknown_words_of_a_warning_do_not_move_the_terminal(make_run: MakeRun) -> None:
+    run = make_run("joint-words")
+    assert r"unknown to the model: \x9b2Jxylophone" in run_nmt("translate", "--run", run.name, "\x9b2Jxylophone").err
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:

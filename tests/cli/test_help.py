@@ -60,11 +60,18 @@ def test_every_parameter_stands_on_the_page_with_its_default(command: str, page:
     assert all(len(line) <= columns for columns in (60, 80, 120) for line in page(command, columns).splitlines())
     text = page(command, 300)
     for parameter in command_of(command.split())[0].params:
+        if parameter.name == "help":
+            continue  # it has just been typed
         assert parameter.help and parameter.help[-1] == "." and parameter.help in text
         assert len(parameter.metavar) <= 13, parameter.name
         assert parameter.param_type_name == "argument" or parameter.opts[0] in text
         if parameter.default not in (None, False, ""):
-            assert f"[default: {parameter.default}]" in text
+            assert f"Default: {parameter.default}." in text
+
+
+@pytest.mark.parametrize("command", sorted({*PAGES} - {"train", "translate", "evaluate", "serve"}))
+def test_a_page_fits_a_screen(command: str, page: Any) -> None:
+    assert len(page(command, 100).splitlines()) <= 40
 
 
 def test_commands_are_in_the_order_of_use(page: Any) -> None:

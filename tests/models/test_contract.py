@@ -24,7 +24,8 @@ from nmt.models.layers.basic import Linear, TokenEmbedding
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.registry import Architecture
-from nmt.plotting import figures
+from nmt.plotting.figures import empty_figure
+from nmt.plotting.trained import draw_positions
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, PAD
 from nmt.training.input_pipeline import InputPipeline
@@ -180,7 +181,7 @@ def test_what_it_cannot_do_is_refused_in_words(toy: Path) -> None:
     run = nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
     assert "has no attention" in run_nmt("translate", "--run", "toy", "--alignment", SENTENCE).err
     with pytest.raises(NotFoundError, match="no position embedding"):
-        figures.draw("positions", run)
+        draw_positions(empty_figure(), run)
     with pytest.raises(ConfigError, match="known in model: architecture, width"):
         nmt.train("toy.yaml", run="other", set={"model.heads": 4})
 

@@ -12,8 +12,6 @@ from nmt.plotting import figures
 from nmt.plotting.attention import (
     LARGEST_SIDE,
     SMALLEST_FONT,
-    Panel,
-    Tokens,
     best_across,
     draw_attention,
     top_of_scale,
@@ -32,9 +30,9 @@ def draw(heads: int, target: list[str], source: list[str]) -> tuple[Figure, list
     """Return the figure of random weights, and the weights."""
     random = np.random.default_rng(7)
     weights = [random.dirichlet(np.full(len(source), 0.3), size=len(target)) for _ in range(heads)]
-    panels = [Panel(f"head {n}", part) for n, part in enumerate(weights, start=1)]
+    panels = [(f"head {n}", part) for n, part in enumerate(weights, start=1)]
     figure = figures.empty_figure()
-    draw_attention(figure, panels, Tokens("target", target), Tokens("source", source), *TITLE)
+    draw_attention(figure, panels, ("target", target), ("source", source), *TITLE)
     return figure, weights
 
 

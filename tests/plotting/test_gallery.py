@@ -40,6 +40,7 @@ GALLERY = [
     f"attention --run scored --head mean {SENTENCE}",
     f"attention --run scored --kind decoder --layer all {SENTENCE}",
     f"attention --run scored --kind encoder --head 2 {SENTENCE}",
+    "words --run scored",
     "position-matrix",
     "sinusoids",
     "position-columns",
@@ -50,7 +51,6 @@ GALLERY = [
     'masks --pad 4 "you too robot"',
     'embeddings "I am a robot" "you too robot"',
     'embeddings --run scored "he wants to drink" "she drinks water"',
-    "words --run scored",
 ]
 TRANSFORMER = """
 model: {encoder_layers: 2, decoder_layers: 2, d_model: 32, d_ff: 64, heads: 4}

@@ -30,9 +30,10 @@ def test_the_padding_is_that_of_the_padded_arrays(pairs: list[tuple[int, int]], 
     assert found.batches == len(plan)
     for side, sequences, bos in (("source", split.source, True), ("target", split.target, False)):
         rows = [pad_rows(sequences, batch, bos=bos) for batch in plan]
-        assert found.padded[side] == sum(array.size for array in rows)
-        assert found.real[side] == sum(int((array != PAD).sum()) for array in rows)
-        assert found.share(side) == 1 - found.real[side] / found.padded[side]
+        padded, real = (
+            sum(int(part(array)) for array in rows) for part in (np.size, lambda array: (array != PAD).sum())
+        )
+        assert found.share[side] == 1 - real / padded
 
 
 @pytest.mark.parametrize("longest", [1, 900])
@@ -56,6 +57,6 @@ def test_histogram_and_cumulative_share_are_those_of_the_lengths(longest: int) -
         for quantile, length in zip((0.5, 0.9, 0.99), chosen, strict=True):
             assert (counts <= length).mean() >= quantile > (counts <= length - 1).mean()
     assert [text.get_text() for text in bars.texts if "source" in text.get_text()] == [
-        f"source (en) {plan.share('source (en)'):.1%}" for plan in padding
+        f"source (en) {plan.share['source (en)']:.1%}" for plan in padding
     ]
     assert problems(figure) == []

@@ -17,10 +17,8 @@ from nmt.models.build import build_model
 from nmt.models.layers.attention import causal_mask, padding_mask
 from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
-from nmt.plotting import figures as plots
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.lesson.panels import MAX_VALUES, Encoding
-from nmt.plotting.lesson.sentences import (
+from nmt.plotting.sentences import (
     draw_embeddings,
     draw_masks,
     draw_table,
@@ -29,7 +27,9 @@ from nmt.plotting.lesson.sentences import (
     word_ids,
     words_of,
 )
-from nmt.plotting.lesson.sinusoids import (
+from nmt.plotting.sinusoids import (
+    MAX_VALUES,
+    Encoding,
     column_choice,
     draw_binary_code,
     draw_columns,
@@ -38,8 +38,8 @@ from nmt.plotting.lesson.sinusoids import (
     draw_sinusoids,
     spread,
 )
-from nmt.plotting.lesson.trained import Vocabulary, learned_embeddings, read_vocabulary, read_weights
-from nmt.plotting.lesson.word_map import (
+from nmt.plotting.trained import Vocabulary, draw_positions, learned_embeddings, read_vocabulary, read_weights
+from nmt.plotting.word_map import (
     draw_frequent,
     draw_given,
     find_words,
@@ -180,7 +180,6 @@ def test_the_table_has_the_values_and_how_to_compute_them() -> None:
         lambda: Encoding(10, 8, 1),
         lambda: Encoding(10, 8, math.inf),
         lambda: Encoding(MAX_VALUES // 8 + 1, 8, 100),
-        lambda: draw_sinusoids(empty_figure(), 8, 100, range(17)),
         lambda: draw_masks(empty_figure(), ["word"] * 41, 0),
     ],
 )
@@ -210,8 +209,9 @@ def make_run(**section: object) -> tuple[Run, Transformer]:
 
 
 def images(run: Run) -> list[np.ndarray]:
-    axes = plots.draw("positions", run).axes
-    return [np.asarray(panel.get_images()[0].get_array()) for panel in axes if panel.get_images()]
+    figure = empty_figure()
+    draw_positions(figure, run)
+    return [np.asarray(panel.get_images()[0].get_array()) for panel in figure.axes if panel.get_images()]
 
 
 @pytest.mark.parametrize(

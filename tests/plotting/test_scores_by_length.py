@@ -6,7 +6,6 @@ from appearance import problems
 
 from nmt.plotting.comparison import draw_by_length
 from nmt.plotting.figures import empty_figure
-from nmt.plotting.style import DIFFERENT_CURVES
 
 LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
 
@@ -16,7 +15,7 @@ LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
     [
         ["base:best", "_out.de", "$x$/\\frac/$y$", "a/" * 20 + "long.de", "W" * 200 + ".de"],
         ["n" * 29 + str(number) for number in range(9)],
-        [f"run-{number}" for number in range(DIFFERENT_CURVES)],
+        [f"run-{number}" for number in range(36)],
     ],
 )
 def test_each_panel_has_the_scores_of_a_metric_over_the_buckets_with_names_as_they_are(systems: list[str]) -> None:

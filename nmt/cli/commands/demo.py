@@ -97,7 +97,9 @@ def _repeat_lesson() -> None:
 
 def _draw_losses(run: "Run") -> None:
     from nmt.plotting import figures
+    from nmt.plotting.curves import draw_losses
 
-    curves = run.plots_path / "losses.png"
-    figures.save(figures.draw("losses", run), curves)
-    typer.echo(f"Loss curves: {curves}")
+    figure, path = figures.empty_figure(), run.plots_path / "losses.png"
+    draw_losses(figure, run)
+    figures.save(figure, path)
+    typer.echo(f"Loss curves: {path}")

@@ -1,5 +1,6 @@
 """``nmt info``: description of a run, or of the model of a configuration."""
 
+import contextlib
 import json
 import math
 import re
@@ -34,99 +35,86 @@ def info(
         nmt info --run base --json
         nmt info --config book.yaml --set model.encoder_layers=2
     """
-    if config is None:
-        if overrides:
-            raise NmtError(
-                "--set is for the model of a configuration; received it without --config. Add --config FILE, or leave "
-                "it out."
-            )
-        _describe_run(run, as_json=as_json)
-        return
-    if run is not None:
+    if config is None and overrides:
+        raise NmtError(
+            "--set is for the model of a configuration; received it without --config. Add --config FILE, or leave "
+            "it out."
+        )
+    if config is not None and run is not None:
         raise NmtError(
             f"A description is that of a run or of a configuration; received --run {run} and --config {config}. Leave "
             "one of them out."
         )
+    from nmt.cli.commands.prepare import describe
     from nmt.config.loading import find_config, load_config
     from nmt.data.dataset import find_dataset
-    from nmt.models.build import weight_shapes
-
-    settings = load_config(find_config(config), overrides)
-    prepared = find_dataset(settings.data.dataset)
-    vocabulary = prepared.manifest.vocabulary
-    shapes = weight_shapes(settings.model, vocabulary["source"], vocabulary["target"])
-    if as_json:
-        _print(_model(settings, shapes, prepared.name, vocabulary))
-        return
-    typer.echo(f"Model of {config}, for the vocabularies of dataset {prepared.name}")
-    typer.echo(f"Model: {settings.model.description}\n")
-    typer.echo(table(shapes))
-
-
-def _describe_run(name: str | None, *, as_json: bool) -> None:
-    from nmt.cli.commands.prepare import describe
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
 
-    chosen = find_run(name)
-    config, manifest = chosen.config(), read_manifest(chosen.dataset_path)
-    shapes = _shapes_of(chosen, config, manifest.vocabulary)
-    if as_json:
-        model = _model(config, shapes, manifest.settings.dataset, manifest.vocabulary)
-        _print({"run": chosen.name, "folder": str(chosen.folder), **model, **_progress(chosen, config)})
-        return
-    typer.echo(f"Run {chosen.name} in {chosen.folder}, trained on dataset {manifest.settings.dataset}")
-    typer.echo(f"Model: {config.model.description}\n")
-    typer.echo(table(shapes))
-    typer.echo("\n" + describe(manifest) + "\n")
-    _print_progress(chosen, config)
-    typer.echo("\nConfiguration:\n" + config.to_yaml().rstrip())
-
-
-def _print_progress(run: "Run", config: "Config") -> None:
-    from nmt.runs.metrics import best_of, in_ranges, weights_id
-
-    typer.echo(f"Epochs trained: {len(run.epochs())} of {config.training.epochs}")
-    best = best_of(run.validations(), config.training.best_by)
-    if best:
-        typer.echo(
-            f"Best epoch: {weights_id(best)}, validation accuracy {best.validation_accuracy:.3f}, "
-            f"loss {best.validation_loss:.3f}"
-        )
-    mean = run.average()
-    if mean:
-        scores = (
-            "not validated"
-            if mean.validation_loss is None
-            else f"validation accuracy {mean.validation_accuracy:.3f}, loss {mean.validation_loss:.3f}"
-        )
-        typer.echo(f"Average of epochs {in_ranges(mean.epochs)}: {scores}; nmt translate uses it")
+    chosen = find_run(run) if config is None else None
+    if chosen is not None:
+        settings, manifest = chosen.config(), read_manifest(chosen.dataset_path)
+        dataset = manifest.settings.dataset
+        heading = f"Run {chosen.name} in {chosen.folder}, trained on dataset {dataset}"
+    else:
+        settings = load_config(find_config(str(config)), overrides)
+        prepared = find_dataset(settings.data.dataset)
+        manifest, dataset = prepared.manifest, prepared.name
+        heading = f"Model of {config}, for the vocabularies of dataset {dataset}"
+    shapes = _shapes_of(chosen, settings, manifest.vocabulary)
+    described = {
+        "dataset": dataset, "vocabulary": manifest.vocabulary, "weights": _count(shapes), "shapes": shapes,
+        "configuration": settings.model_dump(mode="json"),
+    }  # fmt: skip
+    lines = [heading, f"Model: {settings.model.description}", "", table(shapes)]
+    if chosen is not None:
+        progress = _progress(chosen, settings)
+        described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
+        lines += ["", describe(manifest), "", *_progress_lines(progress, settings.training.epochs), ""]
+        lines += ["Configuration:", settings.to_yaml().rstrip()]
+    typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
 
 def _progress(run: "Run", config: "Config") -> dict[str, Any]:
-    """Return the epochs, the best validation and the average of a run as what JSON holds."""
+    """Return the number of epochs, the best validation and the average of a run, None without one."""
     from nmt.runs.metrics import best_of, weights_id
+
+    def scores(found: Any) -> dict[str, Any]:
+        return {"loss": found.validation_loss, "accuracy": found.validation_accuracy}
 
     best, mean = best_of(run.validations(), config.training.best_by), run.average()
     return {
         "epochs": len(run.epochs()),
-        "best": best
-        and {"weights": weights_id(best), "loss": best.validation_loss, "accuracy": best.validation_accuracy},
-        "average": mean and {"epochs": mean.epochs, "loss": mean.validation_loss, "accuracy": mean.validation_accuracy},
+        "best": best and {"weights": weights_id(best), **scores(best)},
+        "average": mean and {"epochs": mean.epochs, **scores(mean)},
     }
 
 
-def _shapes_of(run: "Run", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
-    """Return the shapes of the weights of a run by name, from their file; before the first epoch from the model."""
+def _progress_lines(progress: dict[str, Any], epochs: int) -> list[str]:
+    from nmt.runs.metrics import in_ranges
+
+    def scores(loss: float | None, accuracy: float | None, **_: Any) -> str:
+        return "not validated" if loss is None else f"validation accuracy {accuracy:.3f}, loss {loss:.3f}"
+
+    best, mean = progress["best"], progress["average"]
+    lines = [f"Epochs trained: {progress['epochs']} of {epochs}"]
+    lines += [f"Best epoch: {best['weights']}, {scores(**best)}"] if best else []
+    if mean:
+        lines.append(f"Average of epochs {in_ranges(mean['epochs'])}: {scores(**mean)}; nmt translate uses it")
+    return lines
+
+
+def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:
+    """Return the shapes of weights by name: from the file of a run's weights; without such a file from the model."""
     from nmt.runs.weights import choose_epoch
     from nmt.storage.arrays import read_shapes
 
-    try:
-        return read_shapes(run.weights_path(choose_epoch(run, None)))
-    except NotFoundError:
-        from nmt.models.build import weight_shapes
+    if run is not None:
+        with contextlib.suppress(NotFoundError):  # before the first epoch
+            return read_shapes(run.weights_path(choose_epoch(run, None)))
+    from nmt.models.build import weight_shapes
 
-        return weight_shapes(config.model, vocabulary["source"], vocabulary["target"])
+    return weight_shapes(config.model, vocabulary["source"], vocabulary["target"])
 
 
 def _place(name: str) -> tuple[int, list[int | str]]:
@@ -168,19 +156,3 @@ def _matrices(shapes: dict[str, list[int]]) -> str:
     """Return the matrices of a part by name; its vectors if it has none."""
     matrices = {name: shape for name, shape in shapes.items() if len(shape) > 1} or shapes
     return ", ".join(f"{name.removesuffix('/kernel')} {shape}" for name, shape in matrices.items())
-
-
-def _model(
-    config: "Config", shapes: dict[str, list[int]], dataset: str | None, vocabulary: dict[str, int]
-) -> dict[str, Any]:
-    return {
-        "dataset": dataset,
-        "vocabulary": vocabulary,
-        "weights": _count(shapes),
-        "shapes": shapes,
-        "configuration": config.model_dump(mode="json"),
-    }
-
-
-def _print(description: dict[str, Any]) -> None:
-    typer.echo(json.dumps(description, indent=2, ensure_ascii=False))

@@ -1,48 +1,99 @@
-"""``nmt plot``: the figures by help section."""
+"""``nmt plot``: the figures by help section, and what their commands have in common."""
 
+import inspect
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.help import HelpCommand, HelpGroup
 from nmt.cli.options import RunOption
-from nmt.cli.plot import data, lesson
-from nmt.cli.plot.attention import attention
-from nmt.cli.plot.drawing import OutputOption, drawing
-from nmt.plotting.registry import FIGURES
+from nmt.cli.plot import lesson, runs
+from nmt.cli.usage import HelpCommand, HelpGroup
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmt.runs.directory import Run
+
+Draw = Callable[..., "Run | None"]
+"""Function of an empty figure and options that draws, and returns the run in whose folder the figure belongs."""
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Figure file, in the format of its suffix: .png, .svg, .pdf and others. Default: FIGURE.png, in plots/ of "
+        "the run or, without a run or with several, in the current folder.",
+    ),
+]
+# Figures that a run alone determines: function of (figure, run) in nmt.plotting, and what it draws.
+OF_A_RUN = {
+    "losses": ("curves.draw_losses", "training and validation loss by epoch"),
+    "accuracy": ("curves.draw_accuracy", "training and validation accuracy by epoch"),
+    "bleu": ("curves.draw_bleu", "BLEU and chrF of the validation translations by time"),
+    "schedule": ("curves.draw_schedule", "the learning rate by step"),
+    "speed": ("curves.draw_speed", "target tokens a second and the time of a step"),
+    "positions": ("trained.draw_positions", "the position embedding, sinusoidal, learned or rotary"),
+}
 
 
-def run_figure(name: str) -> Callable[..., None]:
-    """Return the command of a figure that a run alone determines."""
+def of_a_run(name: str) -> Draw:
+    """Return the function that draws a figure of ``OF_A_RUN``, whose module is loaded when it is drawn."""
+    place, content = OF_A_RUN[name]
 
-    def command(run: RunOption = None, output: OutputOption = None) -> None:
+    def draw(figure: "Figure", run: RunOption = None) -> "Run":
         from nmt.runs.directory import find_run
 
         chosen = find_run(run)
-        with drawing(name, output, chosen) as figure:
-            FIGURES[name].load()(figure, chosen)
+        module, function = place.split(".")
+        getattr(import_module(f"nmt.plotting.{module}"), function)(figure, chosen)
+        return chosen
 
-    command.__name__ = name
-    command.__doc__ = f"""{FIGURES[name].summary}
+    draw.__name__ = name
+    draw.__doc__ = f"""Draw {content}.
 
     Examples:
         nmt plot {name}
         nmt plot {name} --run base --output {name}.svg
     """
-    return command
+    return draw
 
 
 # Help sections, with their figures in the order of the page; the names of figures are those of the functions.
-SECTIONS: dict[str, list[Callable[..., None]]] = {
-    "Training of a run": [*map(run_figure, FIGURES), data.compare],
-    "Data and scores": [data.lengths, data.by_length],
-    "Attention of a run": [attention],
+SECTIONS: dict[str, list[Draw]] = {
+    "Training of a run": [*map(of_a_run, OF_A_RUN), runs.compare],
+    "Data, scores, attention, words": [runs.lengths, runs.by_length, runs.attention, lesson.words],
     "Lesson, without a run": [
         lesson.position_matrix, lesson.sinusoids, lesson.position_columns, lesson.binary_code,
         lesson.position_similarity, lesson.position_table, lesson.masks, lesson.embeddings,
     ],
-    "Words of a run": [lesson.words],
 }  # fmt: skip
+
+
+def command(draw: Draw) -> Callable[..., None]:
+    """Return the command of a figure: the options of the function that draws it, and --output. It prints the path."""
+    name = draw.__name__.replace("_", "-")
+
+    def plot_figure(output: Path | None, **options: Any) -> None:
+        from nmt.plotting import figures
+
+        if output:
+            figures.check_format(output)
+        figure = figures.empty_figure()
+        run = draw(figure, **options)
+        path = output or (run.plots_path if run else Path()) / f"{name}.png"
+        figures.save(figure, path)
+        typer.echo(path)
+
+    of_output = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)
+    _, *parameters = inspect.signature(draw).parameters.values()
+    plot_figure.__signature__ = inspect.Signature([*parameters, of_output])  # type: ignore[attr-defined]
+    plot_figure.__name__, plot_figure.__doc__ = name, draw.__doc__
+    return plot_figure
+
 
 plot = typer.Typer(
     name="plot",
@@ -61,4 +112,4 @@ plot = typer.Typer(
 )
 for _section, _figures in SECTIONS.items():
     for _figure in _figures:
-        plot.command(cls=HelpCommand, rich_help_panel=_section)(_figure)
+        plot.command(cls=HelpCommand, rich_help_panel=_section)(command(_figure))

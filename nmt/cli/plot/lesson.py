@@ -1,31 +1,29 @@
 """``nmt plot`` for figures of the lesson: position encodings, masks, embeddings, maps of words."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nmt.cli.options import EpochOption, RunOption
-from nmt.cli.plot.drawing import OutputOption, drawing
 
-LengthOption = Annotated[int, typer.Option("--length", min=1, max=100_000, metavar="L", help="Number of positions.")]
-WidthOption = Annotated[
-    int, typer.Option("--width", min=2, max=65_536, metavar="D", help="Dimensions of an encoding, an even number.")
-]
-BaseOption = Annotated[
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmt.runs.directory import Run
+
+Length = Annotated[int, typer.Option(min=1, max=100_000, metavar="L", help="Number of positions.")]
+Width = Annotated[int, typer.Option(min=2, max=65_536, metavar="D", help="Dimensions of an encoding, an even number.")]
+Base = Annotated[
     float,
-    typer.Option(
-        "--base", metavar="BASE", help="Base of the wavelengths, which rise from 2 pi to nearly base x 2 pi positions."
-    ),
+    typer.Option(metavar="BASE", help="Base of the wavelengths, which rise from 2 pi to nearly base x 2 pi positions."),
 ]
-PositionsOption = Annotated[
+Positions = Annotated[
     list[int] | None,
-    typer.Option("--position", min=0, metavar="K", help="Position. Repeatable. Default: four of all positions."),
+    typer.Option(min=0, metavar="K", help="Position. Repeatable. Default: four of all positions."),
 ]
 
 
-def position_matrix(
-    length: LengthOption = 100, width: WidthOption = 512, base: BaseOption = 10_000, output: OutputOption = None
-) -> None:
+def position_matrix(figure: "Figure", length: Length = 100, width: Width = 512, base: Base = 10_000) -> None:
     """Draw the sinusoidal position encoding as an image.
 
     Each row is the encoding of a position (Vaswani et al. 2017, section 3.5). Needs no run.
@@ -34,16 +32,12 @@ def position_matrix(
         nmt plot position-matrix
         nmt plot position-matrix --length 50 --width 128 --base 100
     """
-    with drawing("position-matrix", output) as figure:
-        from nmt.plotting.lesson.panels import Encoding
-        from nmt.plotting.lesson.sinusoids import draw_matrix
+    from nmt.plotting.sinusoids import Encoding, draw_matrix
 
-        draw_matrix(figure, Encoding(length, width, base))
+    draw_matrix(figure, Encoding(length, width, base))
 
 
-def sinusoids(
-    position: PositionsOption = None, width: WidthOption = 512, base: BaseOption = 10_000, output: OutputOption = None
-) -> None:
+def sinusoids(figure: "Figure", position: Positions = None, width: Width = 512, base: Base = 10_000) -> None:
     """Draw the sinusoid of each of some positions.
 
     The curve of position k is sin(k / base^(2i/d)) over i, the number of the pair of dimensions; by default of the
@@ -53,22 +47,21 @@ def sinusoids(
         nmt plot sinusoids
         nmt plot sinusoids --position 1 --position 50 --width 128
     """
-    with drawing("sinusoids", output) as figure:
-        from nmt.plotting.lesson.sinusoids import draw_sinusoids
+    from nmt.plotting.sinusoids import draw_sinusoids
 
-        draw_sinusoids(figure, width, base, position or [0, 4, 8, 12])
+    draw_sinusoids(figure, width, base, position or [0, 4, 8, 12])
 
 
 def position_columns(
+    figure: "Figure",
     column: Annotated[
         list[int] | None,
-        typer.Option("--column", min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four wavelengths."),
+        typer.Option(min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four wavelengths."),
     ] = None,
-    position: PositionsOption = None,
-    length: LengthOption = 100,
-    width: WidthOption = 512,
-    base: BaseOption = 10_000,
-    output: OutputOption = None,
+    position: Positions = None,
+    length: Length = 100,
+    width: Width = 512,
+    base: Base = 10_000,
 ) -> None:
     """Draw columns of the position encoding over the positions.
 
@@ -79,17 +72,13 @@ def position_columns(
         nmt plot position-columns
         nmt plot position-columns --column 0 --column 64 --position 10 --position 20
     """
-    with drawing("position-columns", output) as figure:
-        from nmt.plotting.lesson.panels import Encoding
-        from nmt.plotting.lesson.sinusoids import column_choice, draw_columns, spread
+    from nmt.plotting.sinusoids import Encoding, column_choice, draw_columns, spread
 
-        encoding = Encoding(length, width, base)
-        draw_columns(figure, encoding, column or column_choice(width, 4), position or spread(length, 6)[1:-1])
+    encoding = Encoding(length, width, base)
+    draw_columns(figure, encoding, column or column_choice(width, 4), position or spread(length, 6)[1:-1])
 
 
-def binary_code(
-    length: LengthOption = 16, width: WidthOption = 8, base: BaseOption = 16, output: OutputOption = None
-) -> None:
+def binary_code(figure: "Figure", length: Length = 16, width: Width = 8, base: Base = 16) -> None:
     """Draw the binary code of positions beside their sinusoids.
 
     Each bit flips half as often as the bit before it. With base 16 and width 8, the wavelength of each sinusoid is
@@ -99,19 +88,17 @@ def binary_code(
         nmt plot binary-code
         nmt plot binary-code --length 64 --width 32 --base 10000
     """
-    with drawing("binary-code", output) as figure:
-        from nmt.plotting.lesson.panels import Encoding
-        from nmt.plotting.lesson.sinusoids import draw_binary_code
+    from nmt.plotting.sinusoids import Encoding, draw_binary_code
 
-        draw_binary_code(figure, Encoding(length, width, base))
+    draw_binary_code(figure, Encoding(length, width, base))
 
 
 def position_similarity(
-    position: PositionsOption = None,
-    length: LengthOption = 100,
-    width: WidthOption = 512,
-    base: BaseOption = 10_000,
-    output: OutputOption = None,
+    figure: "Figure",
+    position: Positions = None,
+    length: Length = 100,
+    width: Width = 512,
+    base: Base = 10_000,
 ) -> None:
     """Draw the similarity of the encodings of any two positions.
 
@@ -121,20 +108,18 @@ def position_similarity(
         nmt plot position-similarity
         nmt plot position-similarity --length 50 --width 128 --position 25
     """
-    with drawing("position-similarity", output) as figure:
-        from nmt.plotting.lesson.panels import Encoding
-        from nmt.plotting.lesson.sinusoids import draw_similarity, spread
+    from nmt.plotting.sinusoids import Encoding, draw_similarity, spread
 
-        draw_similarity(figure, Encoding(length, width, base), position or spread(length, 4))
+    draw_similarity(figure, Encoding(length, width, base), position or spread(length, 4))
 
 
 def position_table(
+    figure: "Figure",
     sentence: Annotated[
         str, typer.Argument(metavar="[SENTENCE]", help="Words with white space between them. Default: I am a robot.")
     ] = "I am a robot",
-    width: WidthOption = 4,
-    base: BaseOption = 100,
-    output: OutputOption = None,
+    width: Width = 4,
+    base: Base = 100,
 ) -> None:
     """Write out the position encoding of a sentence as a table.
 
@@ -144,18 +129,15 @@ def position_table(
         nmt plot position-table
         nmt plot position-table --width 6 --base 10000 "you too robot"
     """
-    with drawing("position-table", output) as figure:
-        from nmt.plotting.lesson.sentences import draw_table
+    from nmt.plotting.sentences import draw_table
 
-        draw_table(figure, sentence.split(), width, base)
+    draw_table(figure, sentence.split(), width, base)
 
 
 def masks(
-    sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="Words with white space between them.")],
-    pad: Annotated[
-        int, typer.Option("--pad", min=0, max=39, metavar="N", help="Tokens of padding after the sentence.")
-    ] = 2,
-    output: OutputOption = None,
+    figure: "Figure",
+    sentence: Annotated[str, typer.Argument(help="Words with white space between them.")],
+    pad: Annotated[int, typer.Option(min=0, max=39, metavar="N", help="Tokens of padding after the sentence.")] = 2,
 ) -> None:
     """Draw padding mask, look-ahead mask and both together.
 
@@ -165,31 +147,28 @@ def masks(
         nmt plot masks "I am a robot"
         nmt plot masks --pad 4 "you too robot"
     """
-    with drawing("masks", output) as figure:
-        from nmt.plotting.lesson.sentences import draw_masks
+    from nmt.plotting.sentences import draw_masks
 
-        draw_masks(figure, sentence.split(), pad)
+    draw_masks(figure, sentence.split(), pad)
 
 
 def embeddings(
+    figure: "Figure",
     phrases: Annotated[
-        list[str], typer.Argument(metavar="PHRASE...", help="Phrases: words with white space between them.")
+        list[str], typer.Argument(metavar="PHRASE", help="Phrases: words with white space between them.")
     ],
     length: Annotated[
         int | None,
-        typer.Option(
-            "--length", min=1, max=256, metavar="L", help="Rows of a phrase, with padding. Default: the longest phrase."
-        ),
+        typer.Option(min=1, max=256, metavar="L", help="Rows of a phrase, with padding. Default: the longest phrase."),
     ] = None,
-    width: WidthOption = 50,
-    base: BaseOption = 10_000,
+    width: Width = 50,
+    base: Base = 10_000,
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", help="Run in checkpoints/ whose learned embeddings stand below."),
+        typer.Option(metavar="RUN", help="Run in checkpoints/ whose learned embeddings stand below."),
     ] = None,
     epoch: EpochOption = None,
-    output: OutputOption = None,
-) -> None:
+) -> "Run | None":
     """Draw word plus position embeddings of phrases side by side.
 
     Fixed embeddings need no run: the vector of a token is the sinusoidal encoding of its id plus that of its position.
@@ -200,28 +179,24 @@ def embeddings(
         nmt plot embeddings --width 6 --length 5 "I am a robot" "you too robot"
         nmt plot embeddings --run base "im thirsty" "i am hungry"
     """
-    chosen = None
-    if run is not None:
-        from nmt.runs.directory import find_run
+    from nmt.plotting.sentences import draw_embeddings, fixed_embeddings
 
-        chosen = find_run(run)
-    with drawing("embeddings", output, chosen) as figure:
-        from nmt.plotting.lesson.panels import number
-        from nmt.plotting.lesson.sentences import draw_embeddings, fixed_embeddings
-
-        rows = [("fixed", fixed_embeddings(phrases, length, width, base))]
-        details = f"fixed: width {width:,} · base {number(base)}"
-        if chosen is not None:
-            from nmt.plotting.lesson.trained import learned_embeddings, read_vocabulary, read_weights
-            from nmt.plotting.style import run_title
-
-            weights = read_weights(chosen, epoch)
-            rows.append(("learned", learned_embeddings(phrases, weights, read_vocabulary(weights, "source"))))
-            details = f"{details} · learned: {run_title(chosen)} · {weights.epoch}"
+    rows = [("fixed", fixed_embeddings(phrases, length, width, base))]
+    details = f"fixed: width {width:,} · base {base:,.12g}"
+    if run is None:
         draw_embeddings(figure, rows, details)
+        return None
+    from nmt.plotting.trained import learned_embeddings, read_vocabulary, read_weights
+    from nmt.runs.directory import find_run
+
+    weights = read_weights(find_run(run), epoch)
+    rows.append(("learned", learned_embeddings(phrases, weights, read_vocabulary(weights, "source"))))
+    draw_embeddings(figure, rows, f"{details} · learned: {weights.title}")
+    return weights.run
 
 
 def words(
+    figure: "Figure",
     word: Annotated[
         list[str] | None,
         typer.Argument(metavar="[WORD]...", help="Words, each with its neighbours. Default: the most frequent tokens."),
@@ -229,16 +204,13 @@ def words(
     run: RunOption = None,
     epoch: EpochOption = None,
     side: Annotated[
-        Literal["source", "target"], typer.Option("--side", metavar="SIDE", help="Vocabulary: source or target.")
+        Literal["source", "target"], typer.Option(metavar="SIDE", help="Vocabulary: source or target.")
     ] = "source",
-    count: Annotated[
-        int, typer.Option("--count", min=3, max=500, metavar="K", help="Tokens of the map without words.")
-    ] = 150,
+    count: Annotated[int, typer.Option(min=3, max=500, metavar="K", help="Tokens of the map without words.")] = 150,
     neighbors: Annotated[
-        int, typer.Option("--neighbors", min=1, max=20, metavar="N", help="Nearest neighbours of each given word.")
+        int, typer.Option(min=1, max=20, metavar="N", help="Nearest neighbours of each given word.")
     ] = 6,
-    output: OutputOption = None,
-) -> None:
+) -> "Run":
     """Draw a two-dimensional map of word embeddings.
 
     Without words, the map shows the most frequent tokens. With words, it shows each with its nearest neighbours by
@@ -249,18 +221,14 @@ def words(
         nmt plot words --side target --count 300
         nmt plot words --neighbors 10 hungry thirsty
     """
+    from nmt.plotting.trained import read_vocabulary, read_weights
+    from nmt.plotting.word_map import draw_frequent, draw_given, find_words
     from nmt.runs.directory import find_run
 
-    chosen = find_run(run)
-    with drawing("words", output, chosen) as figure:
-        from nmt.plotting.lesson.trained import read_vocabulary, read_weights
-        from nmt.plotting.lesson.word_map import draw_frequent, draw_given, find_words
-        from nmt.plotting.style import run_title
-
-        weights = read_weights(chosen, epoch)
-        known = read_vocabulary(weights, side)
-        details = f"{run_title(chosen)} · {weights.epoch} · {side} side"
-        if word:
-            draw_given(figure, known, find_words(known, word, side), neighbors, details)
-        else:
-            draw_frequent(figure, known, count, details)
+    weights = read_weights(find_run(run), epoch)
+    known, details = read_vocabulary(weights, side), f"{weights.title} · {side} side"
+    if word:
+        draw_given(figure, known, find_words(known, word, side), neighbors, details)
+    else:
+        draw_frequent(figure, known, count, details)
+    return weights.run

@@ -4,7 +4,6 @@ Shapes: L tokens, padding included, D width. True is masked, as in the lesson; t
 ``nmt.models.layers.attention`` are True where attention is allowed.
 """
 
-import re
 import string
 from collections import Counter
 from collections.abc import Sequence
@@ -15,38 +14,31 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError
 from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.plotting.lesson.panels import FORMULA, Encoding, number, show_matrix, write_values
+from nmt.plotting.sinusoids import FORMULA, Encoding
 from nmt.plotting.style import (
-    INK,
     POINTS,
-    SMALL,
-    TEXT,
     add_bar,
     add_legend,
     add_title,
-    as_written,
+    label,
     label_columns,
     label_rows,
     shortened,
+    show_matrix,
     token_label,
+    write_values,
 )
 
 PADDING = "(pad)"
 MOST_WORDS, MOST_COLUMNS = 32, 16  # of a table
-CELL_WIDTH, CELL_HEIGHT = 1.15, 0.5  # inches
-MARGINS = (2.6, 1.5)
-LEAST_WIDTH = 6.5  # of the title in a line
-
 MASKED, READ = "#3b3b3b", "#f2e8c9"
 MOST_MASKED, MOST_WRITTEN = 40, 16  # tokens of a mask; of a mask with numbers
-
 MOST_TOKENS = 256  # of a phrase
 MOST_LABELS = 60  # rows with space for a label
 FIRST_ID = 2  # of a word, as in the TextVectorization layer of Keras: 0 is padding, 1 unknown
 LONGEST = 48  # characters of a phrase above its panel
-PUNCTUATION = re.compile(f"[{re.escape(string.punctuation)}]")
 
 
 # --- table
@@ -56,37 +48,29 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
     """Draw a table with a row for each word: position, then the formula and the value of each of D dimensions.
 
     Raises:
-        DataError: without words, or with more than the table has room for.
-        NmtError: for more dimensions than the table has room for.
+        DataError: without words, or with more words or dimensions than the table has room for.
     """
     encoding = Encoding(max(1, len(words)), width, base)
-    if not 1 <= len(words) <= MOST_WORDS:
+    if not 1 <= len(words) <= MOST_WORDS or width > MOST_COLUMNS:
         raise DataError(
-            f"The sentence has {len(words)} words. A table has from 1 to {MOST_WORDS} rows, one a word. Give another "
-            "sentence."
-        )
-    if width > MOST_COLUMNS:
-        raise NmtError(
-            f"--width must be at most {MOST_COLUMNS} in a table; received {width}. nmt plot position-matrix draws "
-            "wider encodings."
+            f"A table has from 1 to {MOST_WORDS} rows, one a word, and at most {MOST_COLUMNS} columns; received "
+            f"{len(words)} words and --width {width}. Give another sentence or width. nmt plot position-matrix draws "
+            "larger encodings."
         )
     matrix = encoding.matrix()
-    figure.set_size_inches(max(LEAST_WIDTH, MARGINS[0] + CELL_WIDTH * width), MARGINS[1] + CELL_HEIGHT * len(words))
-    add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {number(base)} · {FORMULA}")
+    figure.set_size_inches(max(6.5, 2.6 + 1.15 * width), 1.5 + 0.5 * len(words))
+    add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {base:,.12g} · {FORMULA}")
     axes = figure.add_subplot()
     image = show_matrix(axes, matrix, (-1, 1))
-    divisors = [base ** (column // 2 * 2 / width) for column in range(width)]
+    names = [encoding.function(column) for column in range(width)]
+    divisors = [f"{round(base ** (column // 2 * 2 / width), 2):,.12g}" for column in range(width)]
     cells = [
-        [
-            f"{encoding.function(column)}({position} / {number(round(divisors[column], 2))})\n{value:.6f}"
-            for column, value in enumerate(row)
-        ]
+        [f"{names[column]}({position} / {divisors[column]})\n{value:.6f}" for column, value in enumerate(row)]
         for position, row in enumerate(matrix)
     ]
     write_values(axes, image, cells, size=8)
     label_rows(axes, [f"{word}   k = {position}" for position, word in enumerate(words)])
-    axes.set_xticks(range(width), [f"{encoding.function(column)}, i = {column // 2}" for column in range(width)])
-    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, length=0, labelsize=SMALL)
+    label_columns(axes, [f"{name}, i = {column // 2}" for column, name in enumerate(names)], turn=0)
 
 
 # --- masks
@@ -120,26 +104,25 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     found = masks(len(words), padding)
     side = float(np.clip(0.42 * length, 2.6, 8.0))
     size = float(np.clip(0.42 * side * POINTS / length, 3, 10))
-    label = max(len(token_label(token)) for token in tokens) * size / POINTS  # width, at 0.6 an em
-    figure.set_size_inches(3 * side + 1.2 + 0.6 * label, side + 1.7 + 0.45 * label)
+    longest = max(len(token_label(token)) for token in tokens) * size / POINTS  # in inches, at 0.6 an em
+    figure.set_size_inches(3 * side + 1.2 + 0.6 * longest, side + 1.7 + 0.45 * longest)
     add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
-    for place, (axes, (name, mask)) in enumerate(zip(figure.subplots(1, 3, sharey=True), found.items(), strict=True)):
+    panels = figure.subplots(1, 3, sharey=True)
+    for axes, (name, mask) in zip(panels, found.items(), strict=True):
         image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:
             write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
-        axes.set_xticks(np.arange(length + 1) - 0.5, minor=True)
-        axes.set_yticks(np.arange(length + 1) - 0.5, minor=True)
+        label(axes, name, "query: the token that attends" if axes is panels[0] else "")
+        lines = np.arange(length + 1) - 0.5
+        axes.set_xticks(lines, minor=True)
+        axes.set_yticks(lines, minor=True)
         axes.grid(which="minor", color="white", linewidth=0.6)
         axes.tick_params(which="minor", length=0)
         label_columns(axes, tokens, size)
-        if place == 0:
-            label_rows(axes, tokens, size)
-            axes.set_ylabel("query: the token that attends", fontsize=TEXT, color=INK)
-        else:
-            axes.tick_params(axis="y", labelleft=False, left=False)
-        axes.set_xlabel(name, fontsize=TEXT, color=INK)
-    handles = [Patch(color=MASKED), Patch(color=READ)]
-    add_legend(figure, handles, ["1: masked, gets no attention", "0: attended to"])
+        label_rows(axes, tokens, size)
+        axes.label_outer()
+        axes.tick_params(axis="x", labeltop=True)
+    add_legend(figure, [Patch(color=MASKED), Patch(color=READ)], ["1: masked, gets no attention", "0: attended to"])
 
 
 # --- embeddings
@@ -157,7 +140,7 @@ class Embedded(NamedTuple):
 
 def words_of(phrase: str) -> list[str]:
     """Return the words of a phrase in lower case without punctuation, as the lesson's text layer cuts it."""
-    return PUNCTUATION.sub("", phrase.lower()).split()
+    return phrase.lower().translate(dict.fromkeys(map(ord, string.punctuation))).split()
 
 
 def word_ids(phrases: Sequence[Sequence[str]]) -> dict[str, int]:
@@ -190,12 +173,9 @@ def fixed_embeddings(phrases: Sequence[str], length: int | None, width: int, bas
     rows = length or max(map(len, cut))
     positions = Encoding(rows, width, base).matrix()
     table = sinusoidal_encoding(FIRST_ID + len(ids), width, base)
-    found = []
-    for phrase, words in zip(phrases, cut, strict=True):
-        padding = rows - len(words)
-        row_ids = [ids[word] for word in words] + [0] * padding
-        found.append(Embedded(phrase, [*words, *[PADDING] * padding], table[row_ids] + positions))
-    return found
+    padded = [words + [PADDING] * (rows - len(words)) for words in cut]
+    values = [table[[ids.get(word, 0) for word in words]] + positions for words in padded]
+    return [Embedded(*parts) for parts in zip(phrases, padded, values, strict=True)]
 
 
 def check_length(phrase: str, tokens: int, length: int | None) -> None:
@@ -228,10 +208,9 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
         bound = max(float(np.abs(embedded.values).max()) for embedded in row)
         for axes, embedded in zip(line, row, strict=True):
             image = show_matrix(axes, embedded.values, (-bound, bound))
-            as_written(axes.set_title(f"{kind}: {shortened(embedded.phrase, LONGEST)}", loc="left", fontsize=TEXT))
-            axes.set_xlabel("dimension", fontsize=TEXT)
+            label(axes, "dimension", title=f"{kind}: {shortened(embedded.phrase, LONGEST)}")
             if len(embedded.tokens) <= MOST_LABELS:
                 label_rows(axes, embedded.tokens, size=float(np.clip(420 / len(embedded.tokens), 5, 9)))
             else:
-                axes.set_ylabel("position", fontsize=TEXT)
+                axes.set_ylabel("position")
         add_bar(figure, image, line[-1], "value")

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from nmt.config.schema import Config, TransformerConfig
 from nmt.errors import DataError, NotFoundError
 from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.plotting.lesson.panels import MAX_SIMILAR, SIMILARITIES, Encoding, cosines, number, show_matrix
-from nmt.plotting.lesson.sentences import Embedded, check_length
-from nmt.plotting.style import TEXT, add_bar, add_title, run_title
+from nmt.plotting.sentences import Embedded, check_length
+from nmt.plotting.sinusoids import MAX_SIMILAR, Encoding, cosines
+from nmt.plotting.style import SIMILARITIES, add_bar, add_title, label, run_title, show_matrix
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
@@ -25,7 +25,6 @@ from nmt.tokenizers.registry import load_tokenizer
 
 BYTE = re.compile("<0x[0-9A-F]{2}>")  # piece that stands for a byte rather than for text
 SINUSOIDAL_POSITIONS = 100  # positions drawn of the formula, which has no last one
-HEAD, ROW = 0.7, 4.3  # inches
 
 Side = Literal["source", "target"]
 
@@ -39,9 +38,9 @@ class Weights(NamedTuple):
     arrays: Arrays
 
     @property
-    def epoch(self) -> str:
-        """Epoch for a title."""
-        return f"epoch {self.weights_id}" if isinstance(self.weights_id, int) else str(self.weights_id)
+    def title(self) -> str:
+        """Run and epoch for a title."""
+        return f"{run_title(self.run)} · {'epoch ' if isinstance(self.weights_id, int) else ''}{self.weights_id}"
 
     def array(self, *names: str) -> np.ndarray:
         """Return the first array that the file holds under one of these names.
@@ -161,28 +160,25 @@ def draw_positions(figure: Figure, run: Run) -> None:
     matrices: dict[str, np.ndarray]
     if model.positions == "learned":
         weights = read_weights(run)
-        details = f"{run_title(run)} · {weights.epoch}"
+        details = weights.title
         sides = {"encoder": "source", "decoder": "target"}
         matrices = {name: weights.array(f"{side}_positions/matrix")[:MAX_SIMILAR] for name, side in sides.items()}
     else:
-        details = f"{run_title(run)} · base {number(model.position_base)}"
+        details = f"{run_title(run)} · base {model.position_base:,.12g}"
         rotary = model.positions == "rotary"
         width = model.size_per_head if rotary else model.d_model
         encoding = Encoding(SINUSOIDAL_POSITIONS, width, model.position_base)
         matrices = {"each head of self-attention" if rotary else "encoder and decoder": encoding.matrix()}
-    figure.set_figheight(HEAD + ROW * len(matrices))
+    figure.set_figheight(0.7 + 4.3 * len(matrices))
     add_title(figure, f"{model.positions.capitalize()} position embedding", details)
     panels = figure.subplots(len(matrices), 2, squeeze=False, width_ratios=[1.25, 1])
     for (name, matrix), (left, right) in zip(matrices.items(), panels, strict=True):
-        bound = float(np.abs(matrix).max())
-        image = show_matrix(left, matrix, (-bound, bound))
-        left.set_title(name, loc="left", fontsize=TEXT)
-        left.set_xlabel("dimension", fontsize=TEXT)
-        left.set_ylabel("position", fontsize=TEXT)
-        add_bar(figure, image, left, "value", location="bottom", aspect=30, pad=0.02)
-        similarity = cosines(matrix)
-        image = show_matrix(right, similarity, (min(0.0, float(similarity.min())), 1), SIMILARITIES)
-        right.set_title("cosine of any two positions", loc="left", fontsize=TEXT)
-        right.set_xlabel("position", fontsize=TEXT)
-        right.set_ylabel("position", fontsize=TEXT)
-        add_bar(figure, image, right, "cosine", location="bottom", aspect=30, pad=0.02)
+        bound, similarity = float(np.abs(matrix).max()), cosines(matrix)
+        limits = min(0.0, float(similarity.min())), 1
+        for axes, image, value in (
+            (left, show_matrix(left, matrix, (-bound, bound)), "value"),
+            (right, show_matrix(right, similarity, limits, SIMILARITIES), "cosine"),
+        ):
+            add_bar(figure, image, axes, value, location="bottom", aspect=30, pad=0.02)
+        label(left, "dimension", "position", name)
+        label(right, "position", "position", "cosine of any two positions")

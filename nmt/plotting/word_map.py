@@ -12,39 +12,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
-from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from nmt.errors import DataError, NotFoundError
-from nmt.plotting.lesson.panels import cosines, unit_rows
-from nmt.plotting.lesson.trained import Vocabulary
+from nmt.plotting.sinusoids import cosines, unit_rows
 from nmt.plotting.style import (
     BLUE,
     COLORS,
-    FAINT_INK,
     INK,
     MARKERS,
     SMALL,
     TEXT,
     add_title,
     as_written,
+    label,
     missing_characters_as_boxes,
     token_label,
 )
+from nmt.plotting.trained import Vocabulary
 from nmt.storage.names import did_you_mean
-from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, UNK
 
-MOST_GIVEN = 12  # words with neighbours in a figure
 FEWEST = 3  # words of a map
-MAP_FONT = 8.0
-MAP_SIZE = (8.4, 7.6)  # inches
 COLUMN_WIDTH, COLUMN_LINES = 1.75, 36  # of the list: inches, lines
-NEAR = 4  # points between a point and its label
-DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-PLACES = [(distance, *direction) for distance in (NEAR, 10, 18) for direction in DIRECTIONS]
-"""Places of a label around its point, best first: distance in points, to the right or left, above or below."""
+PLACES = [(across, up) for up in (0, 1, -1) for across in (1, -1)] + [(0, 1), (0, -1)]
+"""Places of a label around its point, best first: to the right or left, above or below."""
 HORIZONTAL, VERTICAL = {1: "left", 0: "center", -1: "right"}, {1: "bottom", 0: "center", -1: "top"}
-LEADER = {"arrowstyle": "-", "color": FAINT_INK, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 0}  # to its point
 HALO = withStroke(linewidth=1.8, foreground="white", alpha=0.8)  # between a label and the lines that it crosses
 
 
@@ -87,27 +80,19 @@ def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[
 
     Raises:
         NotFoundError: for a word that is no token of the vocabulary; says what it consists of, or a similar token.
-        DataError: for more words than a figure shows.
     """
-    if len(words) > MOST_GIVEN:
-        raise DataError(f"A map shows the neighbours of {MOST_GIVEN} words at most; received {len(words)}. Give fewer.")
     found = []
     for word in words:
         ids = vocabulary.tokenizer.encode(word)
         if len(ids) == 1 and ids[0] >= FIRST_WORD:
             found.append(ids[0])
-            continue
-        if word in vocabulary.pieces[FIRST_WORD:]:
+        elif word in vocabulary.pieces[FIRST_WORD:]:
             found.append(vocabulary.pieces.index(word, FIRST_WORD))
-            continue
-        name = f"{word[:60]!r} is no token of the {side} vocabulary"
-        if len(ids) > 1 and min(ids) >= FIRST_WORD:
-            pieces = " ".join(vocabulary.tokenizer.pieces(ids)[:12])
-            raise NotFoundError(
-                f"{name}. Its pieces are: {pieces}. Only tokens have an embedding of their own. Give one of these."
-            )
-        known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
-        raise NotFoundError(f"{name}{did_you_mean(word, known)}. Training has not seen it. Give another word.")
+        else:
+            known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
+            name, similar = f"{word[:60]!r} is no token of the {side} vocabulary", did_you_mean(word, known)
+            pieces = "" if UNK in ids else f". Its pieces are: {' '.join(vocabulary.tokenizer.pieces(ids)[:12])}"
+            raise NotFoundError(f"{name}{pieces or similar}. Only tokens have an embedding of their own. Give another.")
     return list(dict.fromkeys(found))
 
 
@@ -127,8 +112,8 @@ def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: s
     """
     ids = vocabulary.words()[:count]
     figure.set_size_inches(10, 8)
-    heading = f"Word embeddings: the {len(ids):,} most frequent tokens"
-    add_title(figure, heading, f"{details} · thick lines join tokens that are nearest to each other by cosine")
+    details += " · thick lines join tokens that are nearest to each other by cosine"
+    add_title(figure, f"Word embeddings: the {len(ids):,} most frequent tokens", details)
     axes, points = _add_map(figure, vocabulary, ids)
     axes.plot(*points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0)
     for pair in mutual_neighbors(vocabulary.vectors[ids]):
@@ -154,18 +139,17 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
     near = {id_: neighbors(vocabulary.vectors, id_, among, count) for id_ in given}
     ids = list(dict.fromkeys([*given, *(id_ for found in near.values() for id_ in found)]))
     columns = math.ceil(len(near) * (count + 2) / COLUMN_LINES)
-    figure.set_size_inches(MAP_SIZE[0] + COLUMN_WIDTH * columns, MAP_SIZE[1])
+    figure.set_size_inches(8.4 + COLUMN_WIDTH * columns, 7.6)
     add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
     axes, points = _add_map(figure, vocabulary, ids)
     place = dict(zip(ids, points, strict=True))
     markers = {}
     for number, (id_, found) in enumerate(near.items()):
-        style: dict[str, Any] = {
-            "color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)], "linestyle": "none",
-        }  # fmt: skip
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        style: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
         for neighbor in found:
             ends = np.array([place[id_], place[neighbor]])
-            axes.plot(*ends.T, color=style["color"], linewidth=0.8, alpha=0.6, zorder=0.9)
+            axes.plot(*ends.T, color=color, linewidth=0.8, alpha=0.6, zorder=0.9)
             if neighbor not in near:
                 axes.plot(*ends[1:].T, **style, markersize=4, markeredgewidth=0)
         (markers[id_],) = axes.plot(*place[id_], **style, markersize=9, markeredgecolor=INK, zorder=3)
@@ -183,10 +167,8 @@ def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tupl
         raise DataError(f"A map needs {FEWEST} words at least; received {len(ids)}. Give more words or --neighbors.")
     points, shares = project(vocabulary.vectors[ids])
     axes = figure.add_subplot(xticks=[], yticks=[])
-    for name, share, set_label in (
-        ("first", shares[0], axes.set_xlabel), ("second", shares[1], axes.set_ylabel),
-    ):  # fmt: skip
-        set_label(f"{name} principal component ({share:.0%} of variance)", fontsize=SMALL, color=FAINT_INK)
+    first, second = (f"principal component ({share:.0%} of variance)" for share in shares)
+    label(axes, f"first {first}", f"second {second}")
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.08)
     axes.spines[:].set_color("0.8")
@@ -196,44 +178,31 @@ def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tupl
 def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str], bold: int = 0) -> None:
     """Write labels beside points where no label covers another, and few cover points; others are left out.
 
-    The first ``bold`` labels are bold and larger. A thin line leads from a point to a label at some distance. Lays the
-    figure out: the places of labels depend on its final form.
+    The first ``bold`` labels are bold, as their points are large. Lays the figure out: the places of labels depend on
+    its final form.
     """
     with missing_characters_as_boxes():
         figure.draw_without_rendering()
-        pixels, inside = axes.transData.transform(points), axes.get_window_extent()
-        taken: list[Bbox] = []
+        pixels, inside, taken = axes.transData.transform(points), axes.get_window_extent(), list[Bbox]()
         for number, (name, point) in enumerate(zip(names, points, strict=True)):
-            is_bold = number < bold
+            size, weight, distance = (TEXT, "bold", 8) if number < bold else (8.0, "normal", 4)
             text = axes.annotate(
-                name, tuple(point), xytext=(0, 0), textcoords="offset points", color=INK,
-                fontsize=TEXT if is_bold else MAP_FONT, fontweight="bold" if is_bold else "normal",
-                path_effects=[HALO],
+                name, tuple(point), (0, 0), textcoords="offset points", color=INK, fontsize=size, fontweight=weight,
+                path_effects=[HALO], in_layout=False,
             )  # fmt: skip
             as_written(text)
-            text.set_in_layout(False)
-            found: list[tuple[float, tuple[int, int, int], Bbox]] = []
-            for place in PLACES:
-                _move(text, *place, is_bold=is_bold)
+            free = dict[tuple[int, int], Bbox]()
+            for across, up in PLACES:
+                text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
                 box = text.get_window_extent()
                 if not box.count_overlaps(taken) and inside.containsx(box.x0) and inside.containsx(box.x1):
-                    found.append((box.count_contains(pixels) + place[0] / 10, place, box))
-            if not found:
+                    free[across, up] = box
+            if not free:
                 text.remove()
                 continue
-            _, place, box = min(found, key=lambda candidate: candidate[0])
-            _move(text, *place, is_bold=is_bold)
-            taken.append(box)
-            if place[0] > NEAR:
-                axes.annotate(
-                    "", tuple(point), xytext=text.xyann, textcoords="offset points", arrowprops=LEADER
-                ).set_in_layout(False)
-
-
-def _move(text: Annotation, distance: int, across: int, up: int, *, is_bold: bool) -> None:
-    """Place a label at a distance from its point. The points of bold labels are larger."""
-    far = distance + 4 * is_bold
-    text.set(position=(across * far, up * far), ha=HORIZONTAL[across], va=VERTICAL[up])
+            across, up = min(free, key=lambda place: free[place].count_contains(pixels))
+            text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
+            taken.append(free[across, up])
 
 
 def _list_neighbors(
@@ -245,14 +214,14 @@ def _list_neighbors(
 ) -> None:
     """Write each word with its neighbours and their cosines, in a legend at the right of the map."""
     blank = Line2D([], [], linestyle="none")
-    groups = []
+    # A legend fills its columns evenly: with groups of the same length, none is split.
+    longest = max(map(len, near.values()))
+    lines: list[tuple[Line2D, str]] = []
     for id_, found in near.items():
         names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
-        groups.append([(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names), (blank, "")])
-    # A legend fills its columns evenly: with groups of the same length, none is split.
-    groups += [[]] * (-len(groups) % columns)
-    longest = max(map(len, groups))
-    lines = [line for group in groups for line in [*group, *[(blank, "")] * (longest - len(group))]]
+        lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
+        lines += [(blank, "")] * (longest + 1 - len(names))
+    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
     legend = axes.legend(
         *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
         frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1, labelspacing=0.3,

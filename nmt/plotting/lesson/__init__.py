@@ -1,1 +1,0 @@
-"""Figures of the lesson: position encodings, masks, embeddings."""
