@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -33,6 +33,7 @@ from nmt.serving.protocol import (
     TranslateAnswer,
     TranslateRequest,
     read_parameters,
+    refusal,
 )
 from nmt.serving.service import Service
 from nmt.version import version
@@ -54,12 +55,9 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        service.start()
-        on_ready()
-        try:
+        async with service:
+            on_ready()
             yield
-        finally:
-            await service.stop()
 
     app = FastAPI(
         title="nmt", description="Translation service. It speaks the LibreTranslate protocol.", version=version(),
@@ -78,22 +76,22 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> Response:
-        headers = {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None
-        return JSONResponse({"error": error.message}, error.status, headers)
+        return refusal(error, {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None)
 
     @app.exception_handler(ClientDisconnect)
     async def left(_: Request, __: Exception) -> Response:
         return Response(status_code=CLIENT_LEFT)
 
     @app.exception_handler(Exception)
-    async def failed(_: Request, __: Exception) -> Response:  # the server logs the reason
-        return JSONResponse({"error": "The service failed at this request. Its log has the reason."}, 500)
+    async def failed(_: Request, __: Exception) -> Response:
+        return refusal(RequestError(500, "The service failed at this request", "Its log has the reason."))
 
     @app.exception_handler(HTTPException)
     async def not_served(request: Request, error: HTTPException) -> Response:
         path = request.url.path[:200]
-        words = {404: f"There is no {path} here.", 405: f"{path} takes another method."}
-        return JSONResponse({"error": words.get(error.status_code, error.detail)}, error.status_code, error.headers)
+        words = {404: f"There is no {path} here", 405: f"{path} takes another method"}
+        problem = words.get(error.status_code, error.detail)
+        return refusal(RequestError(error.status_code, problem, "/spec describes the service."), error.headers)
 
 
 def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
@@ -103,7 +101,8 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
         parameters = await read_parameters(request, kind)
         key = parameters.api_key
         if access.api_keys is not None and (key is None or digest(key) not in access.api_keys):
-            raise RequestError(403, f"The API key is {'missing' if key is None else 'wrong'}. Send api_key.")
+            problem = "Missing API key" if key is None else "Invalid API key"
+            raise RequestError(403, problem, "Send a key of this service as api_key.")
         with service.place():
             return await _finish(request, work(parameters), service.settings.timeout)
 
@@ -172,7 +171,8 @@ async def _finish(request: Request, work: Coroutine[Any, Any, Answer], timeout: 
             return working.result()
         if leaving.done():
             raise ClientDisconnect
-        raise RequestError(504, f"The request was not done within {timeout:g} s. Send less text, or try again later.")
+        late = f"The request was not done within {timeout:g} s"
+        raise RequestError(504, late, "Send less text, or try again later.")
     finally:
         working.cancel()
         leaving.cancel()

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Self
 
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import Found, Search, ServedModel
@@ -36,31 +37,30 @@ _Place = tuple[_Job, int]
 
 
 class Batcher:
-    """Batches for one model, computed in a thread of their own."""
+    """Batches for one model, computed in a thread of their own while the batcher, a context manager, is open."""
 
     def __init__(self, model: ServedModel, batch_size: int, metrics: Metrics) -> None:
         """Take the model, and the most sentences of a batch."""
         self.model, self._batch_size, self._metrics = model, batch_size, metrics
         self._jobs: deque[_Job] = deque()
         self._arrived = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, f"translate-{'-'.join(model.pair)}")
-        self._task: asyncio.Task[None] | None = None
 
     @property
     def waiting(self) -> int:
         """Number of sentences that are in no batch yet."""
         return sum(len(job.waiting) for job in self._jobs)
 
-    def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Begin to form batches, in the running event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._thread = ThreadPoolExecutor(1, f"translate-{'-'.join(self.model.pair)}")
+        self._task = asyncio.create_task(self._run())
+        return self
 
-    async def stop(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """End after the batch that is being computed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown()
 
     async def find(self, segments: Sequence[Segment], search: Search, *, attention: bool = False) -> list[Found]:
         """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""

@@ -1,14 +1,16 @@
 """Around the application: who may send a request, how long it may be, what every answer has, metrics."""
 
+import asyncio
+import contextlib
 import time
 
-from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.serving.access import Access
 from nmt.serving.metrics import Metrics
-from nmt.serving.protocol import RequestError
+from nmt.serving.protocol import RequestError, refusal
+from nmt.serving.settings import DRAIN_BYTES, DRAIN_SECONDS
 
 ADDED_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -20,6 +22,36 @@ ADDED_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-cache",
 }
+
+
+class _Body:
+    """Body of a request, of bounded length."""
+
+    def __init__(self, receive: Receive, headers: Headers, most: int) -> None:
+        self._receive, self._most, self._read = receive, most, 0
+        self.has_ended = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+        """Whether there is no more of it."""
+
+    async def receive(self) -> Message:
+        """Return the next message.
+
+        Raises:
+            RequestError: if the body is too long.
+        """
+        message = await self._receive()
+        self._read += len(message.get("body", b""))
+        self.has_ended = not message.get("more_body", False)
+        if self._read > self._most:
+            raise RequestError(413, f"The body has more than {self._most} bytes", "Send the text in parts.")
+        return message
+
+    async def drain(self) -> None:
+        """Read on, within bounds: a client that still sends when the connection closes cannot read its answer."""
+        self._most, self._read = DRAIN_BYTES, 0
+        with contextlib.suppress(TimeoutError, RequestError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while not self.has_ended:
+                    await self.receive()
 
 
 class Guard:
@@ -37,22 +69,29 @@ class Guard:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 0
+        begun, status, headers = time.perf_counter(), 0, Headers(scope=scope)
+        body = _Body(receive, headers, self._max_body)
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(ADDED_HEADERS)
+                if not body.has_ended:
+                    MutableHeaders(scope=message)["connection"] = "close"
+            elif not message.get("more_body") and not body.has_ended:
+                await send({**message, "more_body": True})
+                await body.drain()
+                message = {"type": "http.response.body"}
             await send(message)
 
         try:
-            self._check(Headers(scope=scope), scope["method"])
+            self._check(headers, scope["method"])
             # The server leaves out the body of an answer to HEAD.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
-            await self._application({**scope, "method": method}, self._limited(receive), answer)
+            await self._application({**scope, "method": method}, body.receive, answer)
         except RequestError as error:
-            await JSONResponse({"error": error.message}, error.status)(scope, receive, answer)
+            await refusal(error)(scope, receive, answer)
         finally:
             path = scope["path"] if scope["path"] in self._endpoints else "other"
             self._metrics.requests.labels(path, str(status)).inc()
@@ -60,32 +99,11 @@ class Guard:
 
     def _check(self, headers: Headers, method: str) -> None:
         """Refuse a request by its head."""
-        host, length = headers.get("host") or "", headers.get("content-length") or ""
+        host = headers.get("host") or ""
         if not self._access.allows_host(host):
-            raise RequestError(
-                403, f"The service has no name {host[:100]!r}. Use localhost or 127.0.0.1, or start the service with "
-                "--allow-host."
-            )  # fmt: skip
+            names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
+            raise RequestError(403, f"The service has no name {host[:100]!r}", names)
         if method not in ("GET", "HEAD") and not self._access.allows_origin(headers.get("origin"), host):
             raise RequestError(
-                403, "Pages of other sites may not use this service. Start it with --allow-origin to allow a site."
+                403, "Pages of other sites may not use this service", "Whoever runs it can allow a site."
             )
-        if length.isdigit() and int(length[:20]) > self._max_body:
-            raise self._too_long()
-
-    def _limited(self, receive: Receive) -> Receive:
-        """Return the same messages, with an end to bodies that are too long."""
-        read = 0
-
-        async def limited() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message["body"]) if message["type"] == "http.request" else 0
-            if read > self._max_body:
-                raise self._too_long()
-            return message
-
-        return limited
-
-    def _too_long(self) -> RequestError:
-        return RequestError(413, f"The body has more than {self._max_body} bytes. Send the text in parts.")

@@ -1,73 +1,144 @@
-"""HTML: text nodes are translated, tags and all else are kept.
+"""HTML: text is translated, tags and all else stay as they were written.
 
-Each text node is translated by itself. A sentence with tags inside, such as ``<b>``, so becomes several: the words that
-a tag encloses have no counterpart that a model could name.
+HTML is cut where browsers begin and end tags (https://html.spec.whatwg.org/multipage/parsing.html) and never written
+anew, so attributes arrive as they were sent. Time grows linearly with the length of the text.
+
+Each text between two tags is translated by itself. A sentence with tags inside, such as ``<b>``, so becomes several:
+the words that a tag encloses have no counterpart that a model could name.
 """
 
 import re
+from collections import deque
+from html import escape, unescape
+from typing import NamedTuple
 
-from bs4 import BeautifulSoup, NavigableString, PageElement, Tag
 
-from nmt.serving.protocol import RequestError
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
 
-KEPT = frozenset({"script", "style", "template", "code", "kbd", "samp"})
-"""Tags whose content is not translated."""
-PREFORMATTED = frozenset({"pre", "textarea"})
-MOST_DEPTH = 200
+
+RAW = _names("script style xmp iframe noembed noframes textarea title")
+"""Elements in which browsers look for nothing but their end, unless they stand in a drawing or a formula."""
+KEPT = RAW - _names("textarea title") | _names("template code kbd samp")
+"""Elements whose content is not translated."""
+PREFORMATTED = _names("pre textarea")
+VOID = _names("area base br col embed hr img input link meta source track wbr")
+BLOCKS = _names(
+    "address article aside blockquote details dialog div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 "
+    "header hgroup hr main menu nav ol p pre section summary table ul"
+)
+KINDS = [_names(names) for names in ("li", "dt dd", "td th", "tr", "tbody thead tfoot", "option")]
+ENDED = dict.fromkeys(BLOCKS, _names("p")) | {name: kind for kind in KINDS for name in kind}
+"""Elements without an end tag that end where such an element begins."""
+AROUND = _names("ul ol menu dl table select button")
+"""Elements beyond which none is ended so."""
 MOST_OPEN = 200
-"""Tags without an end. Python's parser takes time for each of them that grows with the length of the text."""
-_OPEN = re.compile(r"<[^<>]*(?=<)")
-_WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")
+"""Open elements that are remembered, the innermost."""
+
+_SPACE = " \t\n\r\f"
+_WHITE_SPACE = re.compile(f"[{_SPACE}]+")
+# Possessive, for linear time. After an equals sign there must be a value: a quote without an end is no name.
+_ATTRIBUTE = (
+    rf"""([^{_SPACE}/>][^{_SPACE}/>=]*+)"""
+    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+("[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>))|(?![{_SPACE}]*+=))"""
+)
+_ATTRIBUTES = re.compile(_ATTRIBUTE)
+_BEGIN = re.compile(r"<[a-zA-Z/!?]")
+_MARKUP = re.compile(
+    r"<!--(?:-?>|.*?--!?>)|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>"
+    rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{_SPACE}/>]*+)(?P<attributes>(?:[{_SPACE}/]++|{_ATTRIBUTE})*+)>",
+    re.DOTALL,
+)
+
+
+class _Element(NamedTuple):
+    """Open element."""
+
+    name: str
+    translated: bool
+    preformatted: bool
+
+
+PAGE = _Element("", translated=True, preformatted=False)
 
 
 class Markup:
-    """Parsed HTML."""
+    """HTML, a page or a part of it."""
 
     def __init__(self, html: str) -> None:
-        """Parse HTML, a page or a part of it.
-
-        Raises:
-            RequestError: for HTML that is nested too deeply, or damaged.
-        """
-        if sum(1 for _ in _OPEN.finditer(html)) > MOST_OPEN:
-            raise RequestError(400, f"q is no HTML: more than {MOST_OPEN} tags have no end. Send format text.")
-        try:
-            self._soup = BeautifulSoup(html, "html.parser")
-        except Exception as error:  # the parser has errors of several kinds
-            raise RequestError(400, f"q is no HTML: {error}. Send format text.") from None
-        self._nodes: list[NavigableString] = []
+        """Find the texts to translate. A tag without an end reaches to the end of the HTML, as in a browser."""
+        self._open: deque[_Element] = deque(maxlen=MOST_OPEN)
+        self._pieces: list[str] = []
+        self._places: list[int] = []
+        """Indices of the pieces that are translated."""
         self.texts: list[str] = []
-        """Text of each node that is translated."""
-        self._collect()
-
-    def _collect(self) -> None:
-        """Find the text nodes to translate, without recursion."""
-        waiting: list[tuple[PageElement, int, bool, bool]] = [(self._soup, 0, True, False)]
-        while waiting:
-            node, depth, translated, preformatted = waiting.pop()
-            if depth > MOST_DEPTH:
-                raise RequestError(400, f"q has tags within {MOST_DEPTH} others. Send HTML with fewer levels.")
-            if isinstance(node, Tag):
-                translated, preformatted = _translated(node, translated), preformatted or node.name in PREFORMATTED
-                waiting += [(child, depth + 1, translated, preformatted) for child in reversed(node.contents)]
-            elif type(node) is NavigableString and translated and node.strip():  # no comment, no script
-                self._nodes.append(node)
-                self.texts.append(str(node) if preformatted else _WHITE_SPACE.sub(" ", node))
+        """Text of each of them."""
+        place = 0
+        while begin := _BEGIN.search(html, place):
+            self._add_text(html[place : begin.start()])
+            found = _MARKUP.match(html, begin.start())
+            place = found.end() if found else len(html)
+            self._pieces.append(html[begin.start() : place])
+            if found and found["tag"]:
+                name = found["tag"].lower()
+                if found["end"]:
+                    self._end(frozenset({name}))
+                else:
+                    self._begin(name, found["attributes"])
+                    is_raw = name in RAW and not any(each.name in ("svg", "math") for each in self._open)
+                    place = self._add_raw(name, html, place) if is_raw else place
+        self._add_text(html[place:])
 
     def render(self, texts: list[str]) -> str:
         """Return the HTML with other texts in place of ``texts``, of equal number."""
-        for place, text in enumerate(texts):
-            node = NavigableString(text)
-            self._nodes[place].replace_with(node)
-            self._nodes[place] = node
-        return str(self._soup.decode(formatter="minimal"))
+        pieces = self._pieces.copy()
+        for place, before, text in zip(self._places, self.texts, texts, strict=True):
+            if text != before:
+                pieces[place] = escape(text, quote=False)
+        return "".join(pieces)
 
+    @property
+    def _around(self) -> _Element:
+        """Innermost open element."""
+        return self._open[-1] if self._open else PAGE
 
-def _translated(tag: Tag, inherited: bool) -> bool:
-    """Return whether the text of a tag is translated: by its name, attribute or class, else as that around it."""
-    if tag.name in KEPT:
-        return False
-    value = tag.get("translate")
-    if isinstance(value, str) and value.lower() in ("no", "yes", ""):
-        return value.lower() != "no"
-    return inherited and "notranslate" not in (tag.get("class") or [])
+    def _add_text(self, text: str) -> None:
+        """Add the text between two tags."""
+        element, plain = self._around, unescape(text)
+        if element.translated and plain.strip():
+            self._places.append(len(self._pieces))
+            self.texts.append(plain if element.preformatted else _WHITE_SPACE.sub(" ", plain))
+        self._pieces.append(text)
+
+    def _add_raw(self, name: str, html: str, place: int) -> int:
+        """Add the content of an element that holds no tags, and return the place of its end tag."""
+        end = re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE).search(html, place)
+        self._add_text(html[place : end.start() if end else len(html)])
+        return end.start() if end else len(html)
+
+    def _begin(self, name: str, attributes: str) -> None:
+        """Begin an element. Its text is translated by its name, attribute or class, else as that around it."""
+        if name in ENDED:
+            self._end(ENDED[name], AROUND)
+        if name in VOID:
+            return
+        values: dict[str, str] = {}
+        for key, value in _ATTRIBUTES.findall(attributes):
+            text = value[1:-1] if value[:1] in ("'", '"') else value
+            values.setdefault(key.lower(), unescape(text))  # of two equal names, the first counts
+        _, translated, preformatted = self._around
+        if "notranslate" in values.get("class", "").split():
+            translated = False
+        if (wanted := values.get("translate", "-").lower()) in ("no", "yes", ""):
+            translated = wanted != "no"
+        self._open.append(_Element(name, translated and name not in KEPT, preformatted or name in PREFORMATTED))
+
+    def _end(self, names: frozenset[str], around: frozenset[str] = frozenset()) -> None:
+        """End the innermost open element of these names, with all within it, unless another is around that."""
+        for count, element in enumerate(reversed(self._open), start=1):
+            if element.name in around:
+                return
+            if element.name in names:
+                for _ in range(count):
+                    self._open.pop()
+                return

@@ -1,21 +1,35 @@
 """Requests and answers of the LibreTranslate protocol, and of the details for the page."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
+from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 AUTO = "auto"
 
 
+class ErrorAnswer(BaseModel):
+    """Answer to a request that is refused or fails."""
+
+    error: str = Field(description="What is wrong, in the words of LibreTranslate where it has the same refusal.")
+    detail: str = Field(description="The rule, and what to do.")
+
+
 class RequestError(Exception):
     """Request that is not answered as asked for."""
 
-    def __init__(self, status: int, message: str) -> None:
-        """Take the HTTP status and the message."""
-        super().__init__(message)
-        self.status, self.message = status, message
+    def __init__(self, status: int, error: str, detail: str) -> None:
+        """Take the HTTP status, what is wrong, and the rule with the remedy."""
+        super().__init__(error)
+        self.status, self.answer = status, ErrorAnswer(error=error, detail=detail)
+
+
+def refusal(error: RequestError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the answer to a request that is refused."""
+    return JSONResponse(error.answer.model_dump(), error.status, headers)
 
 
 def _check_unicode(text: str) -> str:
@@ -45,8 +59,8 @@ class DetectRequest(_Request):
 class DetailsRequest(DetectRequest):
     """Parameters of ``POST /details``."""
 
-    source: Text = Field(description="Code of the source language, or auto.", examples=["en"])
-    target: Text = Field(description="Code of the target language.", examples=["de"])
+    source: Text = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
+    target: Text = Field(description="Code of the target language.", min_length=1, examples=["de"])
     alternatives: int = Field(0, description="Number of further translations of the text, or of each sentence.")
 
     @field_validator("alternatives", mode="before")
@@ -60,12 +74,6 @@ class TranslateRequest(DetailsRequest):
 
     q: Text | list[Text] = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
     format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
-
-
-class ErrorAnswer(BaseModel):
-    """Answer to a request that is refused or fails."""
-
-    error: str
 
 
 class DetectedLanguage(BaseModel):
@@ -130,30 +138,29 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
     Raises:
         RequestError: for a body of another kind, or with other parameters.
     """
-    content_type = (request.headers.get("content-type") or "").lower()
-    media_type = content_type.partition(";")[0].strip()
+    media_type = (request.headers.get("content-type") or "").lower().partition(";")[0].strip()
     if media_type == "application/json" or media_type.endswith("+json"):
         values = _json_object(await request.body())
     elif media_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
         values = await _form(request, kind)
     else:
         raise RequestError(
-            400, f"Content-Type is {media_type[:100] or 'missing'}. Send application/json, "
-            "application/x-www-form-urlencoded or multipart/form-data."
+            400, f"Content-Type is {media_type[:100] or 'missing'}",
+            "Send application/json, application/x-www-form-urlencoded or multipart/form-data.",
         )  # fmt: skip
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise RequestError(400, _problem(error)) from None
+        raise _problem(error) from None
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestError(400, f"The body is not JSON: {str(error)[:200]}.") from None
+        raise RequestError(400, "The body is not JSON", f"{str(error)[:200]}.") from None
     if not isinstance(values, dict):
-        raise RequestError(400, "The body is JSON but no object. Send an object with the parameters.")
+        raise RequestError(400, "The body is JSON but no object", "Send an object with the parameters.")
     return values
 
 
@@ -163,19 +170,19 @@ async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
         form = await request.form(max_files=0, max_fields=100, max_part_size=size + 1)
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
-        raise RequestError(400, f"The form is damaged: {str(detail)[:200]}.") from None
+        raise RequestError(400, "The form is damaged", f"{str(detail)[:200]}.") from None
     received = {name: form.getlist(name) for name in set(form) & set(kind.model_fields)}
     return {name: texts if name == "q" and len(texts) > 1 else texts[0] for name, texts in received.items()}
 
 
-def _problem(error: ValidationError) -> str:
-    """Return a problem in words."""
+def _problem(error: ValidationError) -> RequestError:
+    """Return the refusal of wrong parameters."""
     problem, *others = error.errors(include_url=False)
     problem = next((each for each in others if each["type"] == "value_error"), problem)  # of a list of texts
     name, received = str(problem["loc"][0]), repr(problem["input"])[:100]
-    if problem["type"] == "missing":
-        return f"The parameter {name} is missing."
+    if problem["type"] in ("missing", "string_too_short"):
+        return RequestError(400, f"Invalid request: missing {name} parameter", f"Send {name}, as JSON or in a form.")
     if problem["type"] == "value_error":
-        return f"The parameter {name} is {problem['ctx']['error']}. Text is Unicode."
+        return RequestError(400, f"The parameter {name} is {problem['ctx']['error']}", "Text is Unicode.")
     expected = {"format": "text or html", "alternatives": "a whole number"}.get(name, "text")
-    return f"The parameter {name} is {received}. It must be {expected}."
+    return RequestError(400, f"The parameter {name} is {received}", f"It must be {expected}.")

@@ -59,7 +59,10 @@ def run(application: ASGIApp, bound: socket.socket) -> None:
         timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEAD,
     )  # fmt: skip
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # uvicorn handles them, and raises them again at its end, for another exit code than 0.
-        signal.signal(number, signal.SIG_IGN)
-    uvicorn.Server(config).run([bound])
+    # uvicorn handles both, and raises them again at its end, for another exit code than 0.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        uvicorn.Server(config).run([bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

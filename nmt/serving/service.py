@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
 from nmt.decoding.translation import CrossAttention, Translation
@@ -38,11 +38,7 @@ class _Document:
     """Text to translate: sentences, and what becomes of their translations."""
 
     def __init__(self, text: str, markup: bool, pair: Pair, model: ServedModel) -> None:
-        """Split a text, or the text nodes of HTML, into sentences.
-
-        Raises:
-            RequestError: for HTML that cannot be read.
-        """
+        """Split a text, or the texts of HTML, into sentences."""
         self.pair = pair
         self._markup = Markup(text) if markup else None
         texts = self._markup.texts if self._markup else [text]
@@ -67,7 +63,7 @@ class _Document:
 
 
 class Service:
-    """Models with their queues."""
+    """Models with their queues; an asynchronous context manager, which has threads while it is open."""
 
     def __init__(self, models: Sequence[ServedModel], settings: ServiceSettings) -> None:
         """Take models.
@@ -90,8 +86,7 @@ class Service:
         }
         self._detector = Detector()
         self._under_way = 0
-        # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
-        self._preparing = ThreadPoolExecutor(PREPARING_THREADS, "prepare")
+        self._open = AsyncExitStack()
         self.metrics.watch(lambda: self._under_way, lambda: sum(batcher.waiting for batcher in self._batchers.values()))
 
     @property
@@ -99,16 +94,17 @@ class Service:
         """Language pairs in the order of the models."""
         return list(self._models)
 
-    def start(self) -> None:
+    async def __aenter__(self) -> Self:
         """Begin to form batches, in the running event loop."""
         for batcher in self._batchers.values():
-            batcher.start()
+            await self._open.enter_async_context(batcher)
+        # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
+        self._preparing = self._open.enter_context(ThreadPoolExecutor(PREPARING_THREADS, "prepare"))
+        return self
 
-    async def stop(self) -> None:
-        """End after the batches that are being computed."""
-        for batcher in self._batchers.values():
-            await batcher.stop()
-        self._preparing.shutdown(wait=True, cancel_futures=True)
+    async def __aexit__(self, *_: object) -> None:
+        """End after the batches that are being computed. No thread is left."""
+        await self._open.aclose()
 
     def languages(self) -> list[Language]:
         """Return all languages, those that are only translated to without targets."""
@@ -124,7 +120,8 @@ class Service:
             RequestError: if there is none.
         """
         if self._under_way >= self.settings.max_queue:
-            raise RequestError(503, f"The queue is full: {self.settings.max_queue} requests wait. Try again later.")
+            most = self.settings.max_queue
+            raise RequestError(503, "The queue is full", f"{most} requests wait. Try again later.")
         self._under_way += 1
         try:
             yield
@@ -186,18 +183,19 @@ class Service:
         self, texts: Sequence[str], source: str, target: str
     ) -> tuple[list[Pair], list[DetectedLanguage] | None]:
         """Return the language pair of each text, and with source "auto" what was detected."""
-        sources = [pair.source for pair in self._models if pair.target == target]
+        names = {language.code: language.name for language in self.languages()}
+        served = f"The service translates {', '.join(f'{pair.source} to {pair.target}' for pair in self._models)}."
+        for code in (target,) if source == AUTO else (source, target):
+            if code not in names:
+                raise RequestError(400, f"{code[:50]} is not supported", served)
+        sources = [pair.source for pair in self._models if pair.target == target and source in (pair.source, AUTO)]
         if not sources:
-            targets = ", ".join(dict.fromkeys(pair.target for pair in self._models))
-            raise RequestError(400, f"The target language {target[:50]!r} is not supported. There are: {targets}.")
+            origin = "" if source == AUTO else f" from {names[source]} ({source})"
+            error = f"{names[target]} ({target}) is not available as a target language{origin}"
+            raise RequestError(400, error, served)
         if source == AUTO:
             detected = await self._prepare(self._detector.detect_each, texts, sources)
             return [Pair(each.language, target) for each in detected], detected
-        if source not in sources:
-            raise RequestError(
-                400, f"The source language {source[:50]!r} is not supported for target {target!r}. There are: "
-                f"{', '.join(sources)}, auto."
-            )  # fmt: skip
         return [Pair(source, target)] * len(texts), None
 
     async def _find(
@@ -225,15 +223,11 @@ class Service:
         # An empty text counts too: a list of millions of them is work.
         characters, settings = sum(max(1, len(text)) for text in texts), self.settings
         if characters > settings.max_characters:
-            raise RequestError(
-                413, f"The text has {characters} characters. A request has at most {settings.max_characters}. "
-                "Send it in parts."
-            )  # fmt: skip
+            most = f"A request has at most {settings.max_characters}. Send it in parts."
+            raise RequestError(413, f"The text has {characters} characters", most)
         if alternatives > settings.max_alternatives:
-            raise RequestError(
-                400, f"The parameter alternatives is {alternatives}. The service gives at most "
-                f"{settings.max_alternatives}."
-            )  # fmt: skip
+            most = f"The service gives at most {settings.max_alternatives}."
+            raise RequestError(400, f"The parameter alternatives is {alternatives}", most)
         self.metrics.characters.inc(sum(map(len, texts)))
         return max(0, alternatives)
 

@@ -8,6 +8,8 @@ BODY_EXTRA = 16 * 1024
 """Bytes of a body for all that is not text."""
 MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
+DRAIN_BYTES, DRAIN_SECONDS = 64 * 1024 * 1024, 5
+"""Most of a refused body that is read on, so that its client comes to read the answer."""
 MAX_HEAD = 16 * 1024
 """Bytes of a request line with its headers."""
 IDLE_SECONDS = 5

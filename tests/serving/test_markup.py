@@ -1,78 +1,113 @@
-"""HTML: text translated, everything else kept."""
+"""HTML: text translated, everything else kept byte for byte."""
+
+import random
+from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup, Comment
+from chromium import Chromium
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.serving.markup import MOST_DEPTH, Markup
-from nmt.serving.protocol import RequestError
+from nmt.serving.markup import Markup
 
 
 def shouted(html: str) -> str:
     markup = Markup(html)
+    assert markup.render(markup.texts) == html
     return markup.render([text.upper() for text in markup.texts])
 
 
 @pytest.mark.parametrize(
     ("html", "expected"),
     [
-        ("<p>one</p>", "<p>ONE</p>"),
-        ("one &amp; <b class='x'>two</b>", 'ONE &amp; <b class="x">TWO</b>'),
-        ("<p translate=no>one<i translate=yes>two</i></p>", '<p translate="no">one<i translate="yes">TWO</i></p>'),
-        ("<p class='a notranslate'>one</p>two", '<p class="a notranslate">one</p>TWO'),
-        ("<script>if (a<b) c()</script><style>a{}</style>x", "<script>if (a<b) c()</script><style>a{}</style>X"),
-        ("<code>ls</code><!-- note -->a<br/>b", "<code>ls</code><!-- note -->A<br/>B"),
+        ("one &amp; <b class='x'>two</b>&nbsp;", "ONE &amp; <b class='x'>TWO</b>&nbsp;"),
+        ("&lt;b&gt; a < b &copy=2", "&lt;B&gt; A &lt; B ©=2"),
         ("<p>one\n   two</p><pre>one\n two</pre>", "<p>ONE TWO</p><pre>ONE\n TWO</pre>"),
-        ("<img alt='one' src=/x.png>", '<img alt="one" src="/x.png"/>'),
-        ("<!DOCTYPE html><title>a</title>", "<!DOCTYPE html><title>A</title>"),
+        ("<!DOCTYPE html>\n<title>a <b></title>", "<!DOCTYPE html>\n<title>A &lt;B&gt;</title>"),
         (" <p> a </p>\n", " <p> A </p>\n"),
-        ("&lt;b&gt;", "&lt;B&gt;"),
         ("", ""),
+        # Not translated
+        ("<p translate=no>one<i translate=yes>two</i></p>", "<p translate=no>one<i translate=yes>TWO</i></p>"),
+        ("<p class='a notranslate'>one<br>two</p>two", "<p class='a notranslate'>one<br>two</p>TWO"),
+        ("<code>ls</code><!-- > note -->a<br/>b", "<code>ls</code><!-- > note -->A<br/>B"),
+        ("<script>if (a<b) c('</p>')</script>x", "<script>if (a<b) c('</p>')</script>X"),
+        ("<svg><title><b>a</b></title></svg>", "<svg><title><b>A</b></title></svg>"),
+        # Attributes
+        ("<img alt='one' src=/x.png>", "<img alt='one' src=/x.png>"),
+        ('<a href="/" href="javascript:x()">a</a>', '<a href="/" href="javascript:x()">A</a>'),  # the first counts
+        ("<p translate=no translate=yes>a</p>", "<p translate=no translate=yes>a</p>"),
+        ('<a href="?a=1&copy=2&lt=3">a</a>', '<a href="?a=1&copy=2&lt=3">A</a>'),
+        ("<a title='>' x=\">\">a</a>", "<a title='>' x=\">\">A</a>"),
+        # Elements without an end
+        ("<ul>" + "<li>a" * 205, "<ul>" + "<li>A" * 205),
+        ("<b>" * 300 + "a" + "</b>" * 300 + "b", "<b>" * 300 + "A" + "</b>" * 300 + "B"),
+        ("<ul><li translate=no>a<ul><li>b</ul><li>c</ul>d", "<ul><li translate=no>a<ul><li>b</ul><li>C</ul>D"),
+        ("<p class=notranslate>a<div>b</div><p>c", "<p class=notranslate>a<div>B</div><p>C"),
+        ("<table><tr><td translate=no>a<td>b<tr><td>c</table>", "<table><tr><td translate=no>a<td>B<tr><td>C</table>"),
+        ("a<b c='", "A<b c='"),
+        ("a<!-- b", "A<!-- b"),
+        ("a</", "A</"),
     ],
-)
-def test_text_nodes_are_translated(html: str, expected: str) -> None:
-    assert shouted(html).replace("<!DOCTYPE html>\n", "<!DOCTYPE html>") == expected
+)  # fmt: skip
+def test_text_is_translated(html: str, expected: str) -> None:
+    assert shouted(html) == expected
 
 
-def test_a_document_is_rendered_again_and_translations_are_text_whatever_they_look_like() -> None:
+def test_translations_are_text_whatever_they_look_like() -> None:
     markup = Markup("<p>one</p><p>two</p>")
-    assert markup.render(["1", "2"]) == "<p>1</p><p>2</p>"
     assert markup.render(["<script>", "4"]) == "<p>&lt;script&gt;</p><p>4</p>"
+    assert markup.render(["1", "2"]) == "<p>1</p><p>2</p>"
 
 
-TAGS = st.sampled_from(["p", "b", "div", "span", "a", "script", "pre", "code", "table"])
-PARTS = st.one_of(
-    TAGS.map("<{}>".format),
-    TAGS.map("</{}>".format),
-    st.text(max_size=8),
-    st.sampled_from([*"<>&\"'/!-=", "<!--", "-->"]),
+@settings(max_examples=200)
+@given(st.text(st.one_of(st.sampled_from("<>&\"'/!-= abp;"), st.characters())))
+def test_any_text_is_html(html: str) -> None:
+    shouted(html)
+
+
+NAMES = ("p", "b", "div", "span", "a", "script", "style", "pre", "code", "ul", "li", "dt", "h1", "br", "img", "title",
+         "textarea", "template", "svg", "iframe", "xmp", "table", "tr", "td")  # fmt: skip
+ATTRIBUTES = ["", "", " a=b", ' href="?a=1&copy=2"', " a='1' a=2", " c = d/", ' e="<p>"', " /", " =x", ' "', " f='",
+              " g=h'i", "\n", "\v", "\u2003j=k"]  # fmt: skip
+TEXTS = ["one ", "two &amp; ", "three\n", "a &lt; b ", "x<y ", "&copy=2 ", "<!-- > -->", "<!-->", "<!--->",
+         "<!-- a --!>", "<!doctype html>", "<?x y>", "</>", "</ x>", "< b", "<![CDATA[x]]>", "<!--", "<a"]  # fmt: skip
+STRUCTURE = """
+return arguments[0].map((html) => {
+  const found = [[], ''];
+  const walk = (node) => { for (const child of node.childNodes) {
+    if (child.nodeType === 3) found[1] += child.data;
+    else found[0].push(child.nodeName, child.data ?? [...(child.attributes ?? [])].map((a) => [a.name, a.value]));
+    walk(child);
+    if (child.content) walk(child.content);
+    found[0].push('/');
+  } };
+  walk(new DOMParser().parseFromString(html, 'text/html'));
+  return found;
+});
+"""
+
+
+def test_a_browser_finds_the_same_tags_and_the_translated_text(driver: Chromium) -> None:
+    dice = random.Random(1)
+
+    def tag() -> str:
+        name, end = dice.choice(NAMES), dice.choice([">"] * 12 + ["/>", ""])
+        return f"</{name}{end}" if dice.random() < 0.4 else f"<{name}{dice.choice(ATTRIBUTES)}{end}"
+
+    def letters(text: str) -> str:
+        return "".join(text.upper().split())
+
+    pages = ["".join(tag() if dice.random() < 0.6 else dice.choice(TEXTS) for _ in range(20)) for _ in range(500)]
+    driver.get("about:blank")
+    found: list[Any] = driver.execute_script(STRUCTURE, pages + [shouted(page) for page in pages])
+    for page, (before, text), (after, translated) in zip(pages, found[:500], found[500:], strict=True):
+        assert (before, letters(text)) == (after, letters(translated)), page
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["<b>", "<a ", "<p a", "<a b='", "<", "&", "<![CDATA[", "</", "<?", "<!--", "<title>", "<li>", "</i>", "<a b=c d "],
 )
-
-
-@settings(max_examples=50)
-@given(st.lists(PARTS, max_size=30).map("".join))
-def test_tags_stay(html: str) -> None:
-    def tags(text: str) -> list[tuple[str, dict[str, object]]]:
-        return [(tag.name, tag.attrs) for tag in BeautifulSoup(text, "html.parser").find_all(True)]
-
-    try:
-        rendered = shouted(html)
-    except RequestError:
-        return
-    parsed = BeautifulSoup(html, "html.parser")
-    assert tags(rendered) == tags(str(parsed))
-    assert all(str(comment) in rendered for comment in parsed.find_all(string=lambda each: isinstance(each, Comment)))
-
-
-REFUSED = ["<b>" * (MOST_DEPTH + 2), "<a " * 5_000, "<p a" * 5_000, "<a b='" * 3_000]
-STRANGE = ["<" * 20_000, "&" * 20_000, "<![CDATA[" * 2_000, "</" * 10_000, "<?" * 9_000, "<![x"]
-
-
-@pytest.mark.parametrize("html", REFUSED + STRANGE)
-def test_hostile_html_is_read_or_refused_in_words(html: str) -> None:
-    try:
-        assert isinstance(shouted(html), str)
-        assert html not in REFUSED
-    except RequestError as refused:
-        assert refused.status == 400
+def test_hostile_html_takes_time_that_grows_with_its_length(part: str) -> None:
+    shouted(part * (300_000 // len(part)))
+    shouted(f"<ul>{'<b>' * 300}{part * (300_000 // len(part))}")

@@ -28,13 +28,10 @@ def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[
     batches = translator.batches
 
     async def main() -> Any:
-        batcher = Batcher(model, BATCH, Metrics())
-        batcher.start()
-        try:
-            return await asyncio.wait_for(work(batcher), 30)
-        finally:
-            await batcher.stop()
-            assert batcher.waiting == 0
+        async with Batcher(model, BATCH, Metrics()) as batcher:
+            found = await asyncio.wait_for(work(batcher), 30)
+        assert batcher.waiting == 0
+        return found
 
     return asyncio.run(main()), batches
 

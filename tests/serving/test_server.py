@@ -1,18 +1,30 @@
 """``nmt serve`` as a user types it, with a trained run and a public client."""
 
 import contextlib
+import json
+import os
+import signal
 import sys
+import threading
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from conftest import nmt, small_pairs
+from fake_service import fake_model
 from libretranslatepy import LibreTranslateAPI
 from running_service import SERVE, RunningService, started
 
 from nmt.api import load
 from nmt.decoding.translator import Translator
+from nmt.serving.access import Access
+from nmt.serving.app import make_application
+from nmt.serving.server import address, bind, run
+from nmt.serving.service import Service
+from nmt.serving.settings import ServiceSettings
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +48,13 @@ def test_the_public_client_works_unchanged(service: RunningService, translator: 
     assert client.translate(text, "en", "de") == expected
     assert client.translate(text, "auto", "de") == expected
     assert [each["language"] for each in client.detect("im thirsty")] == ["en"]
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        client.translate("im thirsty", "en", "xx")
-    assert refused.value.code == 400
+    for text, target, status, problem in (
+        ("im thirsty", "zz", 400, "zz is not supported"),
+        ("im thirsty " * 1_000_000, "de", 413, "The body has more than 256384 bytes"),
+    ):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            client.translate(text, "en", target)
+        assert (refused.value.code, json.load(refused.value)["error"]) == (status, problem)
 
 
 def test_alternatives_and_details_are_those_of_beam_search(service: RunningService, translator: Translator) -> None:
@@ -57,6 +73,28 @@ def test_alternatives_and_details_are_those_of_beam_search(service: RunningServi
     assert all(0 <= weight <= 1 for row in sentence["attention"] for weight in row)
     answer = service.post("/translate", **values, alternatives=2).json()
     assert answer == {"translatedText": expected[0].text, "alternatives": [each.text for each in expected[1:]]}
+
+
+def test_a_service_leaves_the_process_as_it_was() -> None:
+    answers = []
+
+    def use() -> None:
+        answers.append(httpx.get(address(bound), trust_env=False).status_code)
+        values = {"q": "<p>one</p>", "source": "auto", "target": "de", "format": "html"}
+        answers.append(httpx.post(f"{address(bound)}/translate", json=values, trust_env=False).json()["translatedText"])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def state() -> list[Any]:
+        return [signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT), set(threading.enumerate())]
+
+    before = state()
+    client = threading.Thread(target=use)
+    with bind("127.0.0.1", 0) as bound:
+        run(make_application(Service([fake_model()], ServiceSettings()), Access(), client.start), bound)
+    for thread in set(threading.enumerate()) - before[-1]:
+        thread.join(10)  # the client; and the threads that read files end at the end of their event loop
+    assert answers == [200, "<p>de:ONE</p>"]
+    assert state() == before
 
 
 @pytest.mark.slow

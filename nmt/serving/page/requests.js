@@ -36,7 +36,8 @@ export async function ask(path, { body, signal } = {}) {
   const json = parse(answer);
   if (response.ok && json !== null) return json;
   if (response.ok) throw new Failure("The service sent an answer that is not JSON.");
-  const message = typeof json?.error === "string" ? json.error : `The service failed with status ${response.status}.`;
+  const said = [json?.error, json?.detail].filter((each) => typeof each === "string").join(". ");
+  const message = said || `The service failed with status ${response.status}.`;
   if (response.status === 503 || response.status === 429) {
     throw new Failure(BUSY, { retrySeconds: secondsOf(response.headers.get("Retry-After")) });
   }
