@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import Retired, Section
+from nmt.config.record import Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
@@ -15,23 +15,7 @@ BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 class TrainingConfig(Section):
     """Training loop of ``nmt train``."""
 
-    renamed: ClassVar = {
-        "accumulate": "micro_batches", "accumulation_steps": "micro_batches", "pack": "remove_padding",
-    }  # fmt: skip
-    renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
-    retired: ClassVar = {
-        "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
-        "reduction": Retired(
-            "exact", "Gradients are added in an order that does not depend on the number of hosts", matters=False
-        ),
-        "xla": Retired(False, "The step is not compiled with XLA"),
-        "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
-        "decay_steps": Retired(None, "The learning rate falls until the last epoch"),
-        "muon_momentum": Retired(0.95, "It is 0.95"),
-        "trackers": Retired(
-            [], "nmt records for TensorBoard alone, by training.tensorboard", matters=False, becomes="tensorboard"
-        ),
-    }  # fmt: skip
+    section: ClassVar = "training"
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A larger number continues a finished run."""

@@ -8,6 +8,7 @@ from typing import Self
 from nmt import runtime
 from nmt.cluster.group import Group
 from nmt.cluster.hosts import CHIEF, Hosts
+from nmt.config.record import RETIRED
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset
 from nmt.data.manifest import read_manifest
@@ -83,7 +84,7 @@ def check_changes(run: Run, config: Config, dataset: Dataset, *, allow_changes: 
     differences += [
         f"training.{key}: {text}"
         for key, text in before.training.not_followed.items()
-        if before.training.retired[key].matters
+        if RETIRED["training"][key].matters
     ]
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(

@@ -309,7 +309,7 @@ $ nmt train --config my.yaml  => my.yaml is nested too deeply
 $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
-$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, once by its older name pack
+$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, by its older name too
 $ printf 'format: 3\n' > my.yaml
 $ nmt train --config my.yaml --set training.epochs=2  => my.yaml has format 3
 $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
@@ -330,7 +330,7 @@ $ echo 'model: {architecture: recurrent, attention: none, window: local-p}' > rn
 $ nmt train --config rnn.yaml  => window is 'local-p' and attention is 'none'
 $ echo 'model: {word_embedding: sinusoidal, tie_embeddings: none}' > fixed.yaml
 $ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence  => training.initial_embeddings
-$ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but the model
+$ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but must be 0
 $ echo 'model: {architecture: recurrent, tie_embeddings: all}' > rnn.yaml
 $ nmt train --config rnn.yaml  => The dataset has 13 ids on the source side and 14 on the target
 $ printf 'model: {architecture: recurrent, width: 8}\ntraining: {epochs: 1}\n' > rnn.yaml
