@@ -14,12 +14,12 @@ LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
 
 
 def _check_language(code: str) -> str:
-    if code != "auto" and not re.fullmatch(LANGUAGE, code):
-        raise ValueError(
-            f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
-            "such a code, or null for an unknown language"
-        )
-    return code
+    if code == "auto" or re.fullmatch(LANGUAGE, code):
+        return code
+    raise ValueError(
+        f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
+        "such a code, or null for an unknown language"
+    )
 
 
 Language = Annotated[str, AfterValidator(_check_language)]

@@ -150,28 +150,24 @@ def _read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
         loader = Loader(content.decode("utf-8-sig"))
         root = loader.get_single_node()
         _collect_places(root, (), places, path)
-        values = {} if root is None else loader.construct_document(root)
+        values = None if root is None else loader.construct_document(root)
     except UnicodeDecodeError as error:
         raise ConfigError(not_utf8(path, error)) from None
-    except RecursionError:
-        raise ConfigError(
-            f"{path} is nested too deeply. A configuration is four flat sections. {START_FROM_CONFIGS}"
-        ) from None
-    except _NOT_YAML as error:
+    except (*_NOT_YAML, RecursionError) as error:
         place, problem = "", "a value does not fit its tag"
         if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
             problem = error.problem
             place = f", line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}"
+        elif isinstance(error, RecursionError):
+            problem = "it is nested too deeply. A configuration is four flat sections"
         elif isinstance(error, yaml.YAMLError | ValueError):
             problem = " ".join(str(error).split())
         raise ConfigError(
             f"{path}{place} is not valid YAML: {problem[:MAX_VALUE]}. Correct it, or put text in quotes."
         ) from None
     if not isinstance(values, dict | None):
-        raise ConfigError(
-            f"{path} holds no sections, but a {type(values).__name__}. A configuration holds the sections "
-            f"{', '.join(Config.model_fields)}. {START_FROM_CONFIGS}"
-        )
+        sections = f"A configuration holds the sections {', '.join(Config.model_fields)}. {START_FROM_CONFIGS}"
+        raise ConfigError(f"{path} holds no sections, but a {type(values).__name__}. {sections}")
     return {key: {} if value is None and key != FORMAT else value for key, value in (values or {}).items()}, places
 
 
@@ -179,13 +175,11 @@ def _collect_places(node: yaml.Node | None, key_path: tuple[str, ...], places: P
     if not isinstance(node, yaml.MappingNode) or len(key_path) == len(("section", "key")):
         return
     for key, value in node.value:
-        inner_path, line = (*key_path, str(key.value)), f"{path}, line {key.start_mark.line + 1}"
-        if inner_path in places:
-            raise ConfigError(
-                f"{line} sets {'.'.join(inner_path)} again. A key is set once. Remove one of the two lines."
-            )
-        places[inner_path] = line
-        _collect_places(value, inner_path, places, path)
+        inner, line = (*key_path, str(key.value)), f"{path}, line {key.start_mark.line + 1}"
+        if inner in places:
+            raise ConfigError(f"{line} sets {'.'.join(inner)} again. A key is set once. Remove one of the two lines.")
+        places[inner] = line
+        _collect_places(value, inner, places, path)
 
 
 # --- problems in words

@@ -305,7 +305,7 @@ $ nmt train --config my.yaml  => it holds the byte 0xfc
 $ python -c "open('my.yaml', 'w').write('# much\n' * 30_000)"
 $ nmt train --config my.yaml  => my.yaml is too long
 $ python -c "open('my.yaml', 'w').write('model: ' + 5_000 * '[')"
-$ nmt train --config my.yaml  => my.yaml is nested too deeply
+$ nmt train --config my.yaml  => my.yaml is not valid YAML: it is nested too deeply
 $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
@@ -368,7 +368,7 @@ $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids 
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5  => this model reads at most 5
 $ nmt train --run new --from bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
-$ nmt train --config base.yaml --run new --set training.batch_size=auto  => A batch depends on the configuration alone
+$ nmt train --config base.yaml --run new --set training.batch_size=auto  => training.batch_size is 'auto', but must be
 & nmt.training.state.TrainState.step = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
