@@ -591,11 +591,11 @@ $ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.jso
 $ sed -i 's/"format": 2/"format": 3/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.json has format 3
 $ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary holds a word twice
+$ nmt translate 'im thirsty'  => its vocabulary of words holds a word twice
 $ sed -i 's/"im"/"i m"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => its vocabulary of words holds 'i m'
 $ sed -i 's/"im"/"\\ud800"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary holds half of a surrogate pair
+$ nmt translate 'im thirsty'  => its vocabulary of words holds '\ud800'
 $ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
 $ mv subword checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model is missing
