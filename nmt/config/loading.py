@@ -134,8 +134,7 @@ def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> Decodi
     except ValidationError as error:
         problem = error.errors()[0]
         option = "--" + str(problem["loc"][0]).replace("_", "-").replace("beam-size", "beam")
-        said = f"{option} is {problem['input']!r}, but must be {_rule(problem)}. Change the value."
-        raise ConfigError(said) from None
+        raise ConfigError(f"{option} is {problem['input']!r}, but {_rule(problem)}. Change the value.") from None
 
 
 # --- YAML
@@ -216,14 +215,14 @@ def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Plac
     value = repr(found[0]["input"])
     value = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}..."
     rule = ", or ".join(map(_rule, found))
-    return f"{place}: {name} is {value}, but must be {rule}. Change the value, or leave the key out."
+    return f"{place}: {name} is {value}, but {rule}. Change the value, or leave the key out."
 
 
 def _rule(problem: Any) -> str:
     if problem["type"] in {"model_type", "model_attributes_type"}:
-        return "a section of keys"
+        return "must be a section of keys"
     quotes = ", in quotes where it looks like another type" if problem["type"] == "string_type" else ""
-    return problem["msg"].removeprefix("Input should be ") + quotes
+    return problem["msg"].replace("Input should be", "must be") + quotes
 
 
 def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
