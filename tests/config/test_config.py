@@ -25,11 +25,8 @@ from nmt.errors import ConfigError, DataError
 CONFIGS = ROOT / "configs"
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SECTIONS: dict[str, type] = {
-    "data": DataConfig,
-    "model": TransformerConfig,
-    "training": TrainingConfig,
-    "decoding": DecodingConfig,
-}
+    "data": DataConfig, "model": TransformerConfig, "training": TrainingConfig, "decoding": DecodingConfig,
+}  # fmt: skip
 KEYS = [(name, key) for name, section in SECTIONS.items() for key in section.model_fields]  # type: ignore[attr-defined]
 
 
@@ -82,9 +79,6 @@ def valid(draw: st.DrawFn) -> Config:
     return Config.model_validate(values)
 
 
-LIKE_OTHER_TYPES = ["null", "yes", "5", "0x1F", "1_000", "2024-01-01", "1e5", "1e-9"]
-
-
 @settings(QUICK, max_examples=200)
 @given(valid())
 @example(Config(data=DataConfig(source_column="\x85")))
@@ -95,10 +89,10 @@ def test_a_configuration_is_written_with_every_key_and_read_back(config: Config)
     assert keys_of(text) == KEYS
 
 
-@pytest.mark.parametrize("name", LIKE_OTHER_TYPES)
-def test_a_name_that_looks_like_another_type_is_read_back_and_may_be_quoted(name: str) -> None:
-    config = Config(data=DataConfig(dataset=name))
-    assert load(config.to_yaml()) == load(f"data: {{dataset: '{name}'}}") == config
+def test_a_name_that_looks_like_another_type_is_read_back_and_may_be_quoted() -> None:
+    for name in ("null", "yes", "5", "0x1F", "1_000", "2024-01-01", "1e5", "1e-9"):
+        config = Config(data=DataConfig(dataset=name))
+        assert load(config.to_yaml()) == load(f"data: {{dataset: '{name}'}}") == config
 
 
 # --- the schema and the files that come with it
@@ -165,11 +159,6 @@ def test_base_has_none_of_the_peculiarities_of_the_book() -> None:
     for section, key in KEYS:
         is_equal = getattr(getattr(base, section), key) == getattr(getattr(book, section), key)
         assert not (key in marked and is_equal), f"{section}.{key}"
-
-
-def test_the_size_of_a_head_is_the_one_set_or_an_equal_share() -> None:
-    assert TransformerConfig(d_model=512, heads=8).size_per_head == 64
-    assert TransformerConfig(d_model=512, heads=7, head_size=5).size_per_head == 5
 
 
 @pytest.mark.parametrize(

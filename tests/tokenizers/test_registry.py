@@ -1,6 +1,5 @@
 """A tokenizer turns text into ids and back, special ids come from no text, and what is saved is what was fitted."""
 
-import contextlib
 import json
 import random
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.errors import DataError
-from nmt.storage import json_file as files
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -167,12 +165,3 @@ def test_a_file_of_format_1_is_read(tmp_path: Path) -> None:
         path.write_text(json.dumps(values))
         tokenizer = load_tokenizer(path)
         assert (tokenizer.size, tokenizer.encode(" a  b"), tokenizer.normalize(" a  b")) == (6, [4, 5], "a b")
-
-
-@pytest.mark.parametrize("spare", [0, -1])
-def test_json_too_long_to_be_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(GOOD))
-    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size + spare)
-    with pytest.raises(DataError, match="is too long") if spare else contextlib.nullcontext():
-        assert load_tokenizer(path).size == 6
