@@ -12,6 +12,11 @@ from typing import Literal
 
 from nmt.config.training import Precision
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 FIRST_GPU_WITH_BFLOAT16 = (8, 0)  # compute capability of NVIDIA's Ampere
 
 
@@ -57,15 +62,13 @@ def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
     if GPUS:
         capability = tf.config.experimental.get_device_details(GPUS[0]).get("compute_capability") or (0, 0)
         return "bfloat16" if capability >= FIRST_GPU_WITH_BFLOAT16 else "float32"
-    return "bfloat16" if _processor_has_bfloat16() else "float32"
+    return "float32" if {"avx512_bf16", "amx_bf16"}.isdisjoint(_cpuinfo().split()) else "bfloat16"
 
 
-def _processor_has_bfloat16() -> bool:
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").split()
-    except OSError:
-        return False  # not Linux: float32 is right everywhere
-    return not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags)
+def _cpuinfo() -> str:
+    """Return what Linux says about the processor; "" on another system."""
+    path = Path("/proc/cpuinfo")
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def start(seed: int) -> None:
@@ -83,18 +86,12 @@ def threads() -> int:
 @functools.cache
 def environment() -> dict[str, str]:
     """Return versions, device, processor and threads, on which the last bits of a result depend."""
+    lines = _cpuinfo().split("\n")
+    processor = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
     return {
-        "tensorflow": tf.__version__, "keras": keras.__version__, "device": device(), "processor": _processor(),
-        "threads": str(threads()),
+        "tensorflow": tf.__version__, "keras": keras.__version__, "device": device(),
+        "processor": processor if lines[0] else platform.processor(), "threads": str(threads()),
     }  # fmt: skip
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def device() -> str:
@@ -104,12 +101,9 @@ def device() -> str:
 
 def peak_memory() -> int | None:
     """Return the peak memory of this process in bytes; None where the system does not say."""
-    if sys.platform == "win32":
+    if resource is None:
         return None
-    import resource  # noqa: PLC0415 - there is none on Windows
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -128,13 +122,11 @@ def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
         used = int(tf.config.experimental.get_memory_info("GPU:0")["current"])
         return next(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU") - used
     try:
-        import resource  # noqa: PLC0415 - there is none on Windows
-
         found = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             found.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
-    except (ImportError, OSError, ValueError, KeyError):
+    except (AttributeError, OSError, ValueError, KeyError):
         return None
     return max(0, min(found))
 
@@ -149,19 +141,18 @@ def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
     """Yield what each control group with a limit, of version 1 or 2, leaves of it."""
     for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
+        if not controllers:
+            root, limit, used, cached = cgroups, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, limit, used = cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cached = "total_inactive_file"
+        else:
             continue
-        root, limit, used, cached = (
-            (cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-            if controllers
-            else (cgroups, "memory.max", "memory.current", "inactive_file")
-        )
         folder = root / path.lstrip("/")
         # In a container the group is mounted as the root, whatever its path is outside.
-        for group in dict.fromkeys([folder, *folder.parents, root]):
-            if not group.is_relative_to(root) or not (group / limit).exists():
-                continue
-            most = (group / limit).read_text().strip()
+        groups = [group for group in {folder, *folder.parents, root} if group.is_relative_to(root)]
+        for group in groups:
+            most = (group / limit).read_text().strip() if (group / limit).exists() else "max"
             if most.isdecimal() and int(most) < 2**60:
                 stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
                 # Files in the cache are given up when memory is short.

@@ -84,11 +84,7 @@ def test_a_normalization_and_a_tokenizer(copy: Copy) -> None:
     copy.edit(registry, r"(normalization: Literal\[)", r'\1"lower", ')
     copy.edit(registry, r'(kind: Literal\["word", )', r'\1"bigram", ')
     copy.edit(registry, r"^(from nmt.tokenizers.word import )", r"\1BigramTokenizer, ")
-    for kind in ("kind", "tokenizer"):
-        copy.edit(
-            registry, rf'CharacterTokenizer if (\w+\.{kind}) == "char" else WordTokenizer',
-            r'{"word": WordTokenizer, "char": CharacterTokenizer, "bigram": BigramTokenizer}[\1]',
-        )  # fmt: skip
+    copy.edit(registry, r'("word": WordTokenizer, )', r'\1"bigram": BigramTokenizer, ')
     copy.run("prepare", "pairs.pkl", "--set", "data.normalization=lower", "--set", "data.tokenizer=bigram")
     code = (
         "from nmt.tokenizers.registry import *; from pathlib import Path; "

@@ -29,16 +29,12 @@ def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> N
     assert "the reason" in done.stderr and "RuntimeError: broken" in done.stderr
 
 
-@pytest.mark.parametrize("asked", ["float32", "bfloat16"])
-def test_a_precision_that_is_asked_for_is_given(asked: str) -> None:
-    assert runtime.resolve_precision(asked) == asked  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("native", "chosen"), [(True, "bfloat16"), (False, "float32")])
-def test_auto_follows_the_processor(native: bool, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("flags", "chosen"), [("sse amx_bf16", "bfloat16"), ("sse", "float32"), ("", "float32")])
+def test_auto_follows_the_processor(flags: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "GPUS", [])
-    monkeypatch.setattr(runtime, "_processor_has_bfloat16", lambda: native)
+    monkeypatch.setattr(runtime, "_cpuinfo", lambda: f"flags\t: {flags}\n")
     assert runtime.resolve_precision("auto") == chosen
+    assert (runtime.resolve_precision("float32"), runtime.resolve_precision("bfloat16")) == ("float32", "bfloat16")
 
 
 def test_the_same_seed_gives_the_same_random_numbers() -> None:

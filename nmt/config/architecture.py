@@ -3,7 +3,7 @@
 ``nmt.config.schema`` puts the section of each architecture into ``MODEL_CONFIGS``.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -39,6 +39,8 @@ class BatchShape(NamedTuple):
 
 class ModelConfig(Section):
     """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
+
+    section: ClassVar = "model"
 
     architecture: str = "transformer"
     """Architecture of the model."""

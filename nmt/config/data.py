@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from nmt.config.record import Retired, Section
+from nmt.config.record import Section
 from nmt.errors import NmtError
 from nmt.storage.names import check_name
 
@@ -14,12 +14,12 @@ LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
 
 
 def _check_language(code: str) -> str:
-    if code != "auto" and not re.fullmatch(LANGUAGE, code):
-        raise ValueError(
-            f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
-            "such a code, or null for an unknown language"
-        )
-    return code
+    if code == "auto" or re.fullmatch(LANGUAGE, code):
+        return code
+    raise ValueError(
+        f"{code[:60]!r} is no language code. A code has two or three lower-case letters, such as en or pt-BR. Give "
+        "such a code, or null for an unknown language"
+    )
 
 
 Language = Annotated[str, AfterValidator(_check_language)]
@@ -29,8 +29,7 @@ Language = Annotated[str, AfterValidator(_check_language)]
 class DataConfig(Section):
     """Preparation of sentence pairs by ``nmt prepare``."""
 
-    renamed: ClassVar = {"normalisation": "normalization"}
-    retired: ClassVar = {"shard_tokens": Retired(2**28, "A side of a split is one file", matters=False)}
+    section: ClassVar = "data"
 
     dataset: str | None = None
     """Name of the prepared dataset, which ``prepare`` writes and ``train`` reads. null: ``prepare`` takes the name of

@@ -1,8 +1,65 @@
-"""Base classes of typed, immutable records: sections of a configuration, and files on disk."""
+"""Typed, immutable records: files on disk, and sections of a configuration, which read the keys of older versions."""
 
 from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PrivateAttr, model_validator
+
+
+class Renamed(NamedTuple):
+    """A key of older versions that has another name today."""
+
+    key: str
+    """Name of today."""
+    values: dict[Any, Any] | None = None
+    """Values of today by the older ones that are renamed (a list as a tuple); the key keeps its name with any other.
+    None: every value stays as it is."""
+
+
+class Retired(NamedTuple):
+    """A key of older versions that is no longer there."""
+
+    followed: Any
+    """Value whose behaviour is that of today."""
+    now: str
+    """What happens whatever the value, in words."""
+    matters: bool = True
+    """Whether another value gave other weights."""
+
+
+# Both tables are by section and older key, whatever the architecture of a model.
+RENAMED: dict[str, dict[str, Renamed]] = {
+    "data": {"normalisation": Renamed("normalization")},
+    "model": {"initialisation": Renamed("initializer")},
+    "training": {
+        "accumulate": Renamed("micro_batches"),
+        "accumulation_steps": Renamed("micro_batches"),
+        "pack": Renamed("remove_padding"),
+        "schedule": Renamed("schedule", {"paper": "noam"}),
+        "trackers": Renamed("tensorboard", {("tensorboard",): True}),
+    },
+}
+RETIRED: dict[str, dict[str, Retired]] = {
+    "data": {"shard_tokens": Retired(2**28, "A side of a split is one file", matters=False)},
+    "training": {
+        "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
+        "reduction": Retired("exact", "Gradients are added in an order that no number of hosts changes", matters=False),
+        "xla": Retired(False, "The step is not compiled with XLA"),
+        "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
+        "decay_steps": Retired(None, "The learning rate falls until the last epoch"),
+        "muon_momentum": Retired(0.95, "It is 0.95"),
+        "trackers": Retired([], "nmt records for TensorBoard alone, by training.tensorboard", matters=False),
+    },
+}
+
+
+def renamed(section: str, key: str, value: Any) -> tuple[str, Any]:
+    """Return a key and its value by the names of today."""
+    today = RENAMED[section].get(key) if section in RENAMED else None
+    if today is None or today.values is None:
+        return today.key if today else key, value
+    written = tuple(value) if isinstance(value, list) else value
+    found = [new for old, new in today.values.items() if old == written]
+    return (today.key, found[0]) if found else (key, value)
 
 
 class Record(BaseModel):
@@ -21,28 +78,11 @@ class DocumentedRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Retired(NamedTuple):
-    """A key of older versions that is no longer there."""
-
-    followed: Any
-    """Value whose behaviour is that of today."""
-    now: str
-    """What happens whatever the value, in words."""
-    matters: bool = True
-    """Whether another value gave other weights."""
-    becomes: str = ""
-    """Key of today that is true if its name is among the values of the older key."""
-
-
 class Section(DocumentedRecord):
-    """Section of the configuration: documented fields, older names of keys, keys that are no longer there."""
+    """Section of the configuration: documented fields. Reads the keys of older versions, by the tables above."""
 
-    renamed: ClassVar[dict[str, str]] = {}
-    """Older names of keys, which are still read, and the names of today."""
-    renamed_values: ClassVar[dict[str, dict[Any, Any]]] = {}
-    """Per key, older values, which are still read, and the values of today."""
-    retired: ClassVar[dict[str, Retired]] = {}
-    """Keys that are no longer there, which are passed over."""
+    section: ClassVar[str] = ""
+    """Name of the section."""
     _not_followed: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
@@ -50,37 +90,21 @@ class Section(DocumentedRecord):
         """Retired keys that asked for another behaviour than that of today, in words; they are not written again."""
         return self._not_followed
 
-    @classmethod
-    def of_today(cls, values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        """Return values as read by the keys of today, and what they ask for that is no longer there, in words.
-
-        Raises:
-            ValueError: for a key that is there by two names.
-        """
-        values, not_followed = dict(values), {}
-        for old, new in cls.renamed.items():
-            if old in values:
-                if new in values:
-                    raise ValueError(f"{new} is set twice, once by its older name {old}. Leave out {old}")
-                values[new] = values.pop(old)
-        for key, names in cls.renamed_values.items():
-            if isinstance(values.get(key), str):
-                values[key] = names.get(values[key], values[key])
-        for key in [key for key in cls.retired if key in values]:
-            value, retired = values.pop(key), cls.retired[key]
-            if isinstance(value, list) and retired.becomes in value:
-                values.setdefault(retired.becomes, True)
-                value = [name for name in value if name != retired.becomes]
-            if value != retired.followed:
-                not_followed[key] = f"{value!r}, a setting of older versions. {retired.now}"
-        return values, not_followed
-
     @model_validator(mode="wrap")
     @classmethod
     def _read_older(cls, values: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(values, dict):
             return validate(values)
-        values, not_followed = cls.of_today(values)
-        section = validate(values)
+        today: dict[str, Any] = {}
+        not_followed: dict[str, str] = {}
+        for key, value in (renamed(cls.section, *item) for item in values.items()):
+            retired = RETIRED[cls.section].get(key) if cls.section in RETIRED else None
+            if retired is None:
+                if key in today:
+                    raise ValueError(f"{key} is set twice, by its older name too. Leave out one of the two")
+                today[key] = value
+            elif value != retired.followed:
+                not_followed[key] = f"{value!r}, a setting of older versions. {retired.now}"
+        section = validate(today)
         section._not_followed = not_followed
         return section

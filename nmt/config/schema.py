@@ -42,17 +42,16 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        key = text = None
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
-            raise self._problem("initial_embeddings", "the model has no trained word embeddings")
+            key, text = "initial_embeddings", "random: the model has no trained word embeddings"
         if self.training.r_drop and not self.model.has_dropout:
-            raise self._problem("r_drop", "the model has no dropout, without which two passes are the same")
+            key, text = "r_drop", "0: the model has no dropout, without which two passes are the same"
+        if key:
+            problem = PydanticCustomError("unfit_model", "{text}", {"text": text})
+            details = InitErrorDetails(type=problem, loc=("training", key), input=getattr(self.training, key))
+            raise ValidationError.from_exception_data("Config", [details])
         return self
-
-    def _problem(self, key: str, text: str) -> ValidationError:
-        """Return the error that a key of the training section does not fit the model, for a reason in words."""
-        problem = PydanticCustomError("unfit_model", "{text}", {"text": text})
-        details = InitErrorDetails(type=problem, loc=("training", key), input=getattr(self.training, key))
-        return ValidationError.from_exception_data("Config", [details])
 
     def to_yaml(self) -> str:
         """Return all keys with their values, defaults included, as YAML that ``load_config`` reads back unchanged."""

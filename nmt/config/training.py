@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import Retired, Section
+from nmt.config.record import Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
@@ -15,23 +15,7 @@ BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 class TrainingConfig(Section):
     """Training loop of ``nmt train``."""
 
-    renamed: ClassVar = {
-        "accumulate": "micro_batches", "accumulation_steps": "micro_batches", "pack": "remove_padding",
-    }  # fmt: skip
-    renamed_values: ClassVar = {"schedule": {"paper": "noam"}}
-    retired: ClassVar = {
-        "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
-        "reduction": Retired(
-            "exact", "Gradients are added in an order that does not depend on the number of hosts", matters=False
-        ),
-        "xla": Retired(False, "The step is not compiled with XLA"),
-        "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
-        "decay_steps": Retired(None, "The learning rate falls until the last epoch"),
-        "muon_momentum": Retired(0.95, "It is 0.95"),
-        "trackers": Retired(
-            [], "nmt records for TensorBoard alone, by training.tensorboard", matters=False, becomes="tensorboard"
-        ),
-    }  # fmt: skip
+    section: ClassVar = "training"
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A larger number continues a finished run."""
@@ -131,53 +115,44 @@ class TrainingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _choose_batch_size(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("batch_size") == "auto":
-            raise ValueError(
-                "batch_size is 'auto', which earlier versions chose by the free memory. A batch depends on the "
-                "configuration alone. Set a number, or null for the default; the config.yaml of a run has its "
-                "batch_size and micro_batches"
-            )
         if not isinstance(values, dict) or values.get("batch_size") is not None:
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        schedule, peak, last = self.schedule, self.peak_learning_rate, self.final_learning_rate
+        falls_to_end = schedule in {"cosine", "linear"}
         if self.best_by in {"bleu", "chrf"} and not self.decode_validation:
-            raise ValueError(
+            problem = (
                 f"best_by is {self.best_by} and decode_validation is 0. A score needs translations of validation "
                 "sentences. Set training.decode_validation=500"
             )
-        self._check_schedule()
-        return self
-
-    def _check_schedule(self) -> None:
-        falls_to_end = self.schedule in {"cosine", "linear"}
-        if self.schedule == "noam" and self.peak_learning_rate is not None:
-            raise ValueError(
-                f"schedule is noam and peak_learning_rate is {self.peak_learning_rate:g}. noam computes its peak from "
-                "d_model and warmup_steps. Set schedule to inverse_sqrt, which falls likewise, to cosine or to linear; "
-                "or scale the peak of noam with learning_rate_scale"
+        elif schedule == "noam" and peak is not None:
+            problem = (
+                f"schedule is noam and peak_learning_rate is {peak:g}. noam computes its peak from d_model and "
+                "warmup_steps. Scale it with learning_rate_scale, or set schedule to inverse_sqrt, which falls likewise"
             )
-        if self.schedule != "noam" and self.peak_learning_rate is None:
-            raise ValueError(
-                f"schedule is {self.schedule} and peak_learning_rate is null. All schedules but noam need a peak. Set "
-                "it, for example to 0.0005, or set schedule to noam"
+        elif schedule != "noam" and peak is None:
+            problem = (
+                f"schedule is {schedule} and peak_learning_rate is null. All schedules but noam need a peak. Set it, "
+                "for example to 0.0005, or set schedule to noam"
             )
-        if self.schedule != "noam" and self.learning_rate_scale != 1:
-            raise ValueError(
-                f"schedule is {self.schedule} and learning_rate_scale is {self.learning_rate_scale:g}. Only noam has a "
-                "scale; the peak of the others is peak_learning_rate. Set training.learning_rate_scale=1, and the "
-                "intended peak as peak_learning_rate"
+        elif schedule != "noam" and self.learning_rate_scale != 1:
+            problem = (
+                f"schedule is {schedule} and learning_rate_scale is {self.learning_rate_scale:g}. Only noam has a "
+                "scale. Set training.learning_rate_scale=1, and the intended peak as peak_learning_rate"
             )
-        if self.final_learning_rate and not falls_to_end:
-            raise ValueError(
-                f"schedule is {self.schedule} and final_learning_rate is {self.final_learning_rate:g}. Only cosine and "
-                "linear fall to a final learning rate. Leave the key out, or set schedule to cosine or linear"
+        elif last and not falls_to_end:
+            problem = (
+                f"schedule is {schedule} and final_learning_rate is {last:g}. Only cosine and linear fall to a final "
+                "learning rate. Leave the key out, or set schedule to cosine or linear"
             )
-        if falls_to_end and self.peak_learning_rate is not None and self.final_learning_rate > self.peak_learning_rate:
-            raise ValueError(
-                f"final_learning_rate is {self.final_learning_rate:g} and peak_learning_rate is "
-                f"{self.peak_learning_rate:g}. The learning rate falls from the peak to the final value. Lower "
-                "final_learning_rate"
+        elif falls_to_end and peak is not None and last > peak:
+            problem = (
+                f"final_learning_rate is {last:g} and peak_learning_rate is {peak:g}. The learning rate falls from the "
+                "peak to the final value. Lower final_learning_rate"
             )
+        else:
+            return self
+        raise ValueError(problem)

@@ -1,6 +1,6 @@
 """Model section of the Transformer."""
 
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,8 +9,6 @@ from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig, joint
 
 class TransformerConfig(ModelConfig):
     """The Transformer (Vaswani et al. 2017, "Attention Is All You Need"), sized and varied."""
-
-    renamed: ClassVar = {"initialisation": "initializer"}
 
     architecture: Literal["transformer"] = "transformer"
     """Architecture of the model."""

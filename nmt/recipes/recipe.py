@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import yaml
 
@@ -16,28 +16,21 @@ from nmt.recipes import sizes
 from nmt.recipes.sizes import Size, size_for
 from nmt.runs.directory import find_run
 
-ORIGIN = "The recipe"
-"""Name of a recipe in messages about overrides."""
 COLUMNS = 118
-
-Number = TypeVar("Number", int, float)
 
 
 class Facts(NamedTuple):
     """Facts of a dataset by which its recipe is chosen. Token counts leave out bos and eos."""
 
     dataset: str
-    """Name of the dataset."""
     pairs: int
     """Number of training pairs N."""
     source_tokens: int
-    """Number of source tokens of the training split."""
     target_tokens: int
-    """Number of target tokens of the training split."""
+    """Numbers of tokens of the training split."""
     target_length: int
     """Median length of a target sentence in tokens, or the mean where the manifest has no percentiles."""
     validation_pairs: int
-    """Number of validation pairs."""
     is_joint: bool
     """Whether both sides have one vocabulary."""
 
@@ -74,29 +67,30 @@ def compose(
 ) -> Recipe:  # fmt: skip
     """Return the recipe for the facts of a dataset.
 
-    Args:
-        facts: facts of the dataset.
-        overrides: settings ``section.key=value``. What depends on them follows them.
-        size: row of the table; None: that of the number of training pairs.
-        epochs: number of epochs; None: that of the row.
-        budget: lines about a budget of time.
+    What depends on ``overrides``, settings ``section.key=value``, follows them. ``size`` is another row of the table
+    than that of the number of pairs, ``epochs`` another number than that of the row, for reasons in the lines
+    ``budget``.
 
     Raises:
         ConfigError: for an override that breaks the schema.
         NotFoundError: if the run that ``training.start_from`` names does not exist.
     """
-    given, size = read_overrides([*overrides]), size or size_for(facts.pairs)
+    given, size = read_overrides(overrides), size or size_for(facts.pairs)
     name = given.get("training.start_from")
     start = find_run(name.partition(":")[0]).config().model if isinstance(name, str) else None
     settings = choose(facts, size, given, epochs=epochs, start=start)
-    config = config_of(settings, ORIGIN, [*overrides])
-    for name in given:
-        section, _, key = name.partition(".")
-        settings.setdefault(section, {}).setdefault(key)
-    values = config.model_dump()
-    in_force = {section: {key: values[section][key] for key in keys} for section, keys in settings.items()}
+    config = config_of(settings, "The recipe", overrides)
     lines = [*_explained(facts, config, given), *budget]
-    return Recipe(facts, size, overrides, config, lines, _file(in_force, lines))
+    comment = [
+        *lines,
+        "To change it: nmt train --config PATH-OF-THIS-FILE --run NEW-NAME",
+        "configs/base.yaml explains every key. A key that is missing here has its default.",
+    ]
+    wrapped = [part for line in comment for part in textwrap.wrap(line, COLUMNS, subsequent_indent="  ")]
+    parts = [{FORMAT: CURRENT_FORMAT}, *({name: keys} for name, keys in config.model_dump(exclude_unset=True).items())]
+    texts = [yaml.dump(part, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000) for part in parts]
+    text = "\n".join(["".join(f"# {line}\n" for line in wrapped), *texts])
+    return Recipe(facts, size, overrides, config, lines, text)
 
 
 def choose(
@@ -104,13 +98,9 @@ def choose(
 ) -> dict[str, dict[str, Any]]:
     """Return the settings for a dataset, sections of keys: a pure function of its arguments.
 
-    Args:
-        facts: facts of the dataset.
-        size: row of the table.
-        given: values that the user has set, by "section.key". What depends on them follows them: the peak the width,
-            the warm-up the number of steps. They need not be valid, and the settings of these keys are those chosen.
-        epochs: number of epochs; None: that of the row.
-        start: model section of the run from whose weights this run starts; None: random initial weights.
+    Values ``given`` by the user, by "section.key", need not be valid. What depends on them follows them: the peak the
+    width, the warm-up the number of steps; their own keys have the values that are chosen. ``start`` is the model
+    section of the run from whose weights this run starts, if it starts from one.
     """
     if epochs is None:
         epochs = max(1, round(size.epochs * sizes.FINE_TUNING_EPOCHS)) if start else size.epochs
@@ -125,8 +115,8 @@ def choose(
     model = _transformer(facts, size, planned, given) if is_transformer else start.model_dump() if start else {}
     width = start.schedule_width if start else model["d_model"] if is_transformer else size.width
     optimizer = "muon" if is_transformer else "adam"
-    peak = sizes.peak_for(width, given.get("training.optimizer", optimizer)) * (sizes.FINE_TUNING_PEAK if start else 1)
-    has_peak = given.get("training.schedule") != "noam"
+    peak = next(peak for least, peak in sizes.PEAKS if width >= least) * (sizes.FINE_TUNING_PEAK if start else 1)
+    peak *= sizes.MUON_PEAK if given.get("training.optimizer", optimizer) == "muon" else 1
     has_words = is_transformer and given.get("model.word_embedding") != "sinusoidal"
     scores = given.get("training.decode_validation") != 0 and facts.validation_pairs >= sizes.SENTENCES_FOR_BLEU
     training = {
@@ -135,7 +125,7 @@ def choose(
         "batch_size": batch,
         "optimizer": optimizer,
         "schedule": "linear",
-        **({"peak_learning_rate": float(f"{peak:.3g}")} if has_peak else {}),
+        **({} if given.get("training.schedule") == "noam" else {"peak_learning_rate": float(f"{peak:.3g}")}),
         "warmup_steps": min(sizes.WARMUP_STEPS, max(1, int(steps * sizes.WARMUP_SHARE))),
         **({"initial_embeddings": "cooccurrence"} if has_words else {}),
         "label_smoothing": 0.1,
@@ -186,10 +176,10 @@ def _step_tokens(facts: Facts, size: Size) -> int:
     return batch
 
 
-def _positive(given: Mapping[str, Any], key: str, chosen: Number) -> Number:
-    """Return the value that the user has set, if it is a positive number of the same type; else the chosen value."""
+def _positive(given: Mapping[str, Any], key: str, chosen: int) -> int:
+    """Return the number that the user has set, if it is a positive integer; else the chosen one."""
     value = given.get(key)
-    return value if type(value) is type(chosen) and value > 0 else chosen
+    return value if type(value) is int and value > 0 else chosen
 
 
 def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[str]:
@@ -198,27 +188,15 @@ def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[s
     unit = "target tokens" if training.batch_type == "tokens" else "sentences"
     together = f"{training.micro_batches} x " if training.micro_batches > 1 else ""
     peak = f" with a peak of {training.peak_learning_rate:g}" if training.peak_learning_rate else ""
-    own = f" Set by you: {', '.join(given)}." if given else ""
     why = "Size, epochs and dropout follow the number of pairs: with fewer a smaller model, more epochs, more dropout"
     if training.start_from:
         why = f"The model is that of run {training.start_from}, whose weights it starts from and which needs few epochs"
     elif config.model.architecture != "transformer":
-        why = "Epochs follow the number of pairs: the fewer, the more. Sizes are chosen for Transformers alone"
+        why = "Epochs follow the number of pairs. Sizes are chosen for Transformers alone"
+    own = f" Set by you: {', '.join(given)}." if given else ""
     return [
         f"Recipe for dataset {facts.dataset} of {facts.pairs:,} training pairs: {config.model.description}, dropout "
         f"{getattr(config.model, 'dropout', 0):g}, {training.epochs} epochs, batches of {together}"
         f"{training.batch_size:,} {unit}, {training.optimizer}{peak}, schedule {training.schedule}.",
         f"{why} (table: configs/README.md).{own}",
     ]
-
-
-def _file(sections: Mapping[str, Any], lines: Sequence[str]) -> str:
-    """Return a configuration file of sections of keys, with lines as its comment."""
-    change = [
-        "To change it: nmt train --config PATH-OF-THIS-FILE --run NEW-NAME",
-        "configs/base.yaml explains every key. A key that is missing here has its default.",
-    ]
-    comment = [part for line in [*lines, *change] for part in textwrap.wrap(line, COLUMNS, subsequent_indent="  ")]
-    parts = [{FORMAT: CURRENT_FORMAT}, *({section: keys} for section, keys in sections.items())]
-    texts = [yaml.dump(part, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000) for part in parts]
-    return "\n".join(["".join(f"# {line}\n" for line in comment), *texts])

@@ -34,36 +34,24 @@ SIZES = (
 )
 """Rows by ascending number of training pairs."""
 
-PEAKS = ((512, 0.001), (384, 0.0012), (0, 0.0015))
-"""(least width D, peak of Adam's learning rate), by descending width."""
-MUON_PEAK = 2.0
-"""Peak of Muon's learning rate, in peaks of Adam's."""
-FINE_TUNING_PEAK = 0.3
-"""Factor on the peak of a run that starts from the weights of another run."""
-FINE_TUNING_EPOCHS = 0.3
-"""Factor on the number of epochs of such a run."""
+PEAKS = ((512, 0.001), (384, 0.0012), (0, 0.0015))  # (least width D, peak of Adam's learning rate)
+MUON_PEAK = 2.0  # peak of Muon's learning rate, in peaks of Adam's
+FINE_TUNING_PEAK = 0.3  # factor on the peak of a run that starts from the weights of another run
+FINE_TUNING_EPOCHS = 0.3  # factor on the number of epochs of such a run
 HEAD_SIZE = 64
-WIDE = 384
-"""Width from which feed-forward blocks are four times as wide, below it twice."""
+WIDE = 384  # width from which feed-forward blocks are four times as wide, below it twice
 WARMUP_STEPS = 400
-WARMUP_SHARE = 0.15
-"""Largest share of a run's steps that are warm-up."""
+WARMUP_SHARE = 0.15  # largest share of a run's steps that are warm-up
 
-LEAST_STEPS = 1_000
-"""Steps of a run below which batches become smaller, down to ``LEAST_BATCH``."""
+LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256
-LEAST_SENTENCES = 32
-"""Sentences of median length that a batch has room for."""
+LEAST_SENTENCES = 32  # sentences of median length that a batch has room for
 MOST_BATCH = 8192
+SENTENCES_FOR_BLEU = 100  # validation pairs below which BLEU does not tell the best epoch
 
-SENTENCES_FOR_BLEU = 100
-"""Validation pairs below which BLEU does not tell the best epoch."""
-
-LEAST_EPOCHS = 4
-"""Epochs that a budget of time has room for, or a smaller model is taken; unless it has room for ``ENOUGH_STEPS``."""
-ENOUGH_STEPS = 5_000
-OVERTIME = 0.1
-"""Share of an epoch by which a run may be longer than its budget."""
+# A smaller model is taken where a budget of time has no room for these epochs and steps.
+LEAST_EPOCHS, ENOUGH_STEPS = 4, 5_000
+OVERTIME = 0.1  # share of an epoch by which a run may be longer than its budget
 
 
 def size_for(pairs: int) -> Size:
@@ -75,11 +63,6 @@ def smaller(size: Size) -> Size | None:
     """Return the row with the next smaller model, and all else as it is; None below the smallest model."""
     models = [(row.layers, row.width) for row in SIZES if (row.layers, row.width) < (size.layers, size.width)]
     return size._replace(layers=models[-1][0], width=models[-1][1]) if models else None
-
-
-def peak_for(width: int, optimizer: str) -> float:
-    """Return the peak of the learning rate for a model of this width and an optimizer, "adam" or "muon"."""
-    return next(peak for least, peak in PEAKS if width >= least) * (MUON_PEAK if optimizer == "muon" else 1)
 
 
 def dropout_for(size: Size, epochs: int) -> float:

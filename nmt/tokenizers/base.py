@@ -1,8 +1,9 @@
-"""Special token ids, and the interface of every tokenizer."""
+"""Special token ids, the interface of every tokenizer, and the tokens of a text one by one."""
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 # No text encodes to PAD, BOS or EOS: pieces of text have the ids from FIRST_WORD on, whatever their spelling.
 PAD, UNK, BOS, EOS = range(4)
@@ -37,18 +38,55 @@ class Tokenizer(Protocol):
         The ids decode to the same text and depend on ``texts`` and ``seed`` alone, an integer in [0, 2**32 - 1).
         Words and characters have a single segmentation.
         """
+        return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ids up to the first eos, without pad and bos."""
+        """Return the text of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return what each id stands for, special ids included. A piece shows a space as ``SPACE_MARK``."""
 
     def byte_of(self, id_: int) -> int | None:
         """Return the byte that an id stands for; None for any other id."""
+        return None
 
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
 
     def save(self, path: Path) -> None:
         """Write the tokenizer as JSON, and any further file beside it under the same name with another suffix."""
+
+
+def ids_of_text(ids: Iterable[int]) -> Iterator[int]:
+    """Yield the ids up to the first eos, without pad and bos."""
+    return (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids) if id_ not in {PAD, BOS})
+
+
+class Token(NamedTuple):
+    """A token of a text."""
+
+    id: int
+    piece: str
+    """Piece that the id stands for, with ``SPACE_MARK`` for a space; of an unknown piece, its text."""
+    kind: Literal["piece", "unknown", "byte", "special"]
+    character: str | None = None
+    """Of a byte, the character that it is a part of."""
+    place: tuple[int, int] | None = None
+    """Of a byte, its number from 1 within the character, and their number."""
+
+
+def tokens_of(tokenizer: Tokenizer, text: str) -> list[Token]:
+    """Return the tokens of raw text, without bos and eos."""
+    ids = tokenizer.encode(text)
+    bytes_ = bytes(byte for byte in map(tokenizer.byte_of, ids) if byte is not None)
+    characters = ((character, len(character.encode())) for character in bytes_.decode())  # bytes stand for whole ones
+    parts = ((character, (number + 1, count)) for character, count in characters for number in range(count))
+    unknown, found = iter(tokenizer.unknown(text)), []
+    for id_, piece in zip(ids, tokenizer.pieces(ids), strict=True):
+        if id_ == UNK:
+            found.append(Token(id_, next(unknown).replace(" ", SPACE_MARK), "unknown"))
+        elif tokenizer.byte_of(id_) is not None:
+            found.append(Token(id_, piece, "byte", *next(parts)))
+        else:
+            found.append(Token(id_, piece, "piece"))
+    return found

@@ -1,19 +1,24 @@
 """The kinds of tokenizers: fitted by configuration, loaded from the files that ``save`` writes."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from nmt.config.data import DataConfig
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
-from nmt.storage.json_file import RESTORE, read_json
+from nmt.storage.json_file import RESTORE, check_format, read_json
 from nmt.tokenizers.base import TOKENIZER_FORMAT, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
+
+OF_WORDS: dict[str, type[WordTokenizer]] = {"word": WordTokenizer, "char": CharacterTokenizer}
+"""Tokenizers with a list of words or characters as vocabulary, by kind."""
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which JSON can escape and UTF-8 cannot hold
 
 
 class _TokenizerFile(Record):
@@ -32,11 +37,6 @@ class _SubwordFile(_TokenizerFile):
     model_sha256: str
 
 
-_FILE: TypeAdapter[_WordFile | _SubwordFile] = TypeAdapter(
-    Annotated[_WordFile | _SubwordFile, Field(discriminator="kind")]
-)
-
-
 def load_tokenizer(path: Path) -> Tokenizer:
     """Return the tokenizer that ``save`` wrote, in format 1 or 2.
 
@@ -44,43 +44,27 @@ def load_tokenizer(path: Path) -> Tokenizer:
         NotFoundError: if the file, or the model beside it, is missing.
         DataError: if one of them is damaged, or has another format.
     """
-    values = _in_format_2(read_json(path, "A tokenizer"), path)
+    values = read_json(path, "A tokenizer")
+    if isinstance(values, dict) and "format" not in values:  # format 1
+        values = {"normalization" if key == "normalisation" else key: value for key, value in values.items()}
+        values = {"format": TOKENIZER_FORMAT, **values}
+    elif isinstance(values, dict):
+        check_format(values["format"], [TOKENIZER_FORMAT], f"Tokenizer {path}")
+    is_subword = isinstance(values, dict) and values.get("kind") == "subword"
     try:
-        stored = _FILE.validate_python(values)
+        stored = (_SubwordFile if is_subword else _WordFile).model_validate(values)
     except ValidationError as error:
         raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
-    if isinstance(stored, _SubwordFile):
-        return _load_subwords(path, stored)
-    kind = CharacterTokenizer if stored.kind == "char" else WordTokenizer
-    if len(set(stored.words)) < len(stored.words):
-        raise DataError(f"Tokenizer {path} is damaged: its vocabulary holds a word twice. Restore a copy.")
-    if (invalid := next((word for word in stored.words if not kind.is_piece(word)), None)) is not None:
-        raise DataError(
-            f"Tokenizer {path} is damaged: its vocabulary of {kind.unit} holds {invalid[:60]!r}. Restore a copy."
-        )
-    try:
-        "".join(stored.words).encode("utf-8")
-    except UnicodeEncodeError:  # JSON can escape half of a surrogate pair
-        raise DataError(
-            f"Tokenizer {path} is damaged: its vocabulary holds half of a surrogate pair. Restore a copy."
-        ) from None
-    return kind(stored.words, stored.normalization)
+    return _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)
 
 
-def _in_format_2(values: Any, path: Path) -> Any:
-    """Return the content of a tokenizer file with the keys of format 2."""
-    if not isinstance(values, dict):
-        return values
-    if "format" not in values:  # format 1
-        values = {"normalization" if key == "normalisation" else key: value for key, value in values.items()}
-        return {"format": TOKENIZER_FORMAT, **values}
-    number = values["format"]
-    if type(number) is int and number != TOKENIZER_FORMAT:
-        raise DataError(
-            f"Tokenizer {path} has format {number}. This version of nmt reads tokenizers of formats 1 and "
-            f"{TOKENIZER_FORMAT}. Use the version of nmt that wrote it, or prepare the corpus again with --overwrite."
-        )
-    return values
+def _load_words(path: Path, stored: _WordFile) -> WordTokenizer:
+    kind, words = OF_WORDS[stored.kind], stored.words
+    invalid = next((word for word in words if not kind.is_piece(word) or _SURROGATE.search(word)), None)
+    if invalid is not None or len(set(words)) < len(words):
+        held = "a word twice" if invalid is None else repr(invalid[:60])
+        raise DataError(f"Tokenizer {path} is damaged: its vocabulary of {kind.unit} holds {held}. Restore a copy.")
+    return kind(words, stored.normalization)
 
 
 def _load_subwords(path: Path, stored: _SubwordFile) -> SubwordTokenizer:
@@ -105,4 +89,4 @@ def fit_tokenizer(texts: Iterable[str], config: DataConfig, pairs: int | None = 
     """
     if config.tokenizer == "subword":
         return SubwordTokenizer.fit(texts, config, pairs)
-    return (CharacterTokenizer if config.tokenizer == "char" else WordTokenizer).fit(texts, config)
+    return OF_WORDS[config.tokenizer].fit(texts, config)

@@ -17,10 +17,8 @@ import sentencepiece
 
 from nmt.tokenizers.base import SPACE_MARK, UNK
 
-MOST_CACHED = 200_000
-"""Words whose segmentations are kept; a word takes about a kilobyte."""
-UNKNOWN_PENALTY = 10.0
-"""An unknown character scores that much less than the least piece, as in sentencepiece."""
+MOST_CACHED = 200_000  # words whose segmentations are kept; a word takes about a kilobyte
+UNKNOWN_PENALTY = 10.0  # by which an unknown character scores less than the least piece, as in sentencepiece
 _WORD = re.compile(f"{SPACE_MARK}[^{SPACE_MARK}]*")
 
 

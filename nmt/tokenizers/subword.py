@@ -12,7 +12,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, TOKENIZER_FORMAT, UNK, UNKNOWN
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, TOKENIZER_FORMAT, UNK, UNKNOWN, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.sampling import SubwordSampler
 
@@ -96,7 +96,7 @@ class SubwordTokenizer:
                 num_threads=TRAINER_THREADS, minloglevel=2,
             )  # fmt: skip
         except (RuntimeError, OSError) as error:
-            reason = "is too small" if size <= characters else f"could not be trained ({_last_words(str(error))})"
+            reason = "is too small" if size <= characters else f"cannot be trained ({str(error)[-99:]!r})"
             raise DataError(
                 f"A subword vocabulary of {size:,} ids {reason}. It must hold every character of the corpus"
                 f"{' and the 256 bytes' if config.byte_fallback else ''}: {characters:,} ids with the special ones. "
@@ -124,13 +124,7 @@ class SubwordTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to the first eos, without pad and bos."""
-        kept = []
-        for id_ in ids:
-            if id_ == EOS:
-                break
-            if id_ not in {PAD, BOS}:
-                kept.append(int(id_))
-        return self._pieces.decode(kept)
+        return self._pieces.decode(list(ids_of_text(ids)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
@@ -153,7 +147,3 @@ class SubwordTokenizer:
             "format": TOKENIZER_FORMAT, "kind": "subword", "normalization": self.normalization,
             "algorithm": self.algorithm, "model_sha256": sha256(path.with_suffix(".model")),
         })  # fmt: skip
-
-
-def _last_words(text: str) -> str:
-    return " ".join(text.split())[-120:]

@@ -1,17 +1,17 @@
 """Word and character tokenizers: one id per word, or one per character."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
 from nmt.config.data import DataConfig
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import EOS, FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, TOKENIZER_FORMAT, UNK, UNKNOWN
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, TOKENIZER_FORMAT, UNK, Tokenizer, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 
 
-class WordTokenizer:
+class WordTokenizer(Tokenizer):
     """One id per word. White space separates words after normalization."""
 
     kind: ClassVar = "word"
@@ -22,7 +22,6 @@ class WordTokenizer:
         """Take the vocabulary in the order of its ids; the first word gets ``FIRST_WORD``."""
         self.words = words
         self.normalization = normalization
-        self.normalize = NORMALIZERS[normalization]
         self._ids = {word: id_ for id_, word in enumerate(words, start=FIRST_WORD)}
 
     @classmethod
@@ -50,25 +49,18 @@ class WordTokenizer:
     def _split(normalized: str) -> Iterable[str]:
         return normalized.split(" ") if normalized else []
 
+    def normalize(self, text: str) -> str:
+        """Return normalized text."""
+        return NORMALIZERS[self.normalization](text)
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of raw text, without bos and eos; unknown words become unk."""
         return [self._ids.get(word, UNK) for word in self._split(self.normalize(text))]
 
-    def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
-        """Return the ids of each raw text; words have a single segmentation."""
-        return [self.encode(text) for text in texts]
-
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
-        words = []
-        for id_ in ids:
-            if id_ == EOS:
-                break
-            if id_ >= FIRST_WORD:
-                words.append(self.words[id_ - FIRST_WORD])
-            elif id_ == UNK:
-                words.append(UNKNOWN)
-        return self.separator.join(words)
+        kept = ids_of_text(ids)
+        return self.separator.join(SPECIAL_PIECES[UNK] if id_ == UNK else self.words[id_ - FIRST_WORD] for id_ in kept)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the word of each id, special ids included. A character that is a space is ``SPACE_MARK``."""
@@ -76,10 +68,6 @@ class WordTokenizer:
             SPECIAL_PIECES[id_] if id_ < FIRST_WORD else self.words[id_ - FIRST_WORD].replace(" ", SPACE_MARK)
             for id_ in ids
         ]
-
-    def byte_of(self, id_: int) -> int | None:
-        """Return None: no id stands for a byte."""
-        return None
 
     def unknown(self, text: str) -> list[str]:
         """Return the words of raw text that become unk, in order."""

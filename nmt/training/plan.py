@@ -3,7 +3,7 @@
 import contextlib
 
 from nmt import runtime
-from nmt.config.record import Record
+from nmt.config.record import RETIRED, Record
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import read_manifest
@@ -144,7 +144,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
     differences += [
         f"training.{key}: {text}"
         for key, text in before.training.not_followed.items()
-        if before.training.retired[key].matters
+        if RETIRED["training"][key].matters
     ]
     if ends_with_run(before.training) and before.training.epochs != now.training.epochs:
         differences.append(

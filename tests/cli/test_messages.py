@@ -300,11 +300,11 @@ $ nmt train --config my.yaml  => it holds the byte 0xfc
 $ python -c "open('my.yaml', 'w').write('# much\n' * 30_000)"
 $ nmt train --config my.yaml  => my.yaml is too long
 $ python -c "open('my.yaml', 'w').write('model: ' + 5_000 * '[')"
-$ nmt train --config my.yaml  => my.yaml is nested too deeply
+$ nmt train --config my.yaml  => my.yaml is not valid YAML: it is nested too deeply
 $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
-$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, once by its older name pack
+$ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, by its older name too
 $ printf 'format: 3\n' > my.yaml
 $ nmt train --config my.yaml --set training.epochs=2  => my.yaml has format 3
 $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
@@ -325,7 +325,7 @@ $ echo 'model: {architecture: recurrent, attention: none, window: local-p}' > rn
 $ nmt train --config rnn.yaml  => window is 'local-p' and attention is 'none'
 $ echo 'model: {word_embedding: sinusoidal, tie_embeddings: none}' > fixed.yaml
 $ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence  => training.initial_embeddings
-$ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but the model
+$ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but must be 0
 $ echo 'model: {architecture: recurrent, tie_embeddings: all}' > rnn.yaml
 $ nmt train --config rnn.yaml  => The dataset has 13 ids on the source side and 14 on the target
 $ printf 'model: {architecture: recurrent, width: 8}\ntraining: {epochs: 1}\n' > rnn.yaml
@@ -363,7 +363,7 @@ $ nmt train --run new --set model.tie_embeddings=all  => The dataset has 13 ids 
 $ nmt train --run new --set model.positions=learned --set model.max_positions=5  => this model reads at most 5
 $ nmt train --run new --from bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
-$ nmt train --config base.yaml --run new --set training.batch_size=auto  => A batch depends on the configuration alone
+$ nmt train --config base.yaml --run new --set training.batch_size=auto  => training.batch_size is 'auto', but must be
 & nmt.training.optimization.update.Update.take = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
@@ -570,11 +570,11 @@ $ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.jso
 $ sed -i 's/"format": 2/"format": 3/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.json has format 3
 $ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary holds a word twice
+$ nmt translate 'im thirsty'  => its vocabulary of words holds a word twice
 $ sed -i 's/"im"/"i m"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => its vocabulary of words holds 'i m'
 $ sed -i 's/"im"/"\\ud800"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary holds half of a surrogate pair
+$ nmt translate 'im thirsty'  => its vocabulary of words holds '\ud800'
 $ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
 $ mv subword checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model is missing

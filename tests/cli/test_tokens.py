@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from nmt.cli.app import main
 from nmt.config.data import DataConfig
 from nmt.runs.directory import find_run
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, UNK, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, UNK, Tokenizer, tokens_of
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
-from nmt.tokenizers.tokens import special_token, tokens_of
 
 SENTENCE = "im one ☃ xylophone"
 Tokens = Callable[..., str]
@@ -154,9 +153,3 @@ def test_tokens_are_those_of_the_tokenizer_each_of_one_kind(name: str, text: str
         pairs = zip(found, whole, strict=True)
         spelled = "".join(token.piece if token.kind == "piece" else character or "" for token, character in pairs)
         assert spelled.replace("▁", " ").strip() == tokenizer.normalize(text)
-
-
-def test_only_special_ids_are_special() -> None:
-    assert special_token(TOKENIZERS["word"], EOS).piece == "</s>"
-    with pytest.raises(ValueError, match="17 is no special id"):
-        special_token(TOKENIZERS["word"], 17)

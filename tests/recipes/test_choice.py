@@ -7,20 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import Config
+from nmt.recipes import sizes
 from nmt.recipes.recipe import Facts, Recipe, choose, compose, heads_for, steps_for
-from nmt.recipes.sizes import (
-    LEAST_BATCH,
-    LEAST_SENTENCES,
-    LEAST_STEPS,
-    MOST_BATCH,
-    SIZES,
-    WARMUP_SHARE,
-    WARMUP_STEPS,
-    dropout_for,
-    most_epochs,
-    size_for,
-    smaller,
-)
+from nmt.recipes.sizes import SIZES, WARMUP_STEPS, dropout_for, most_epochs, size_for, smaller
 
 CORPORA = [1, 2, 40, 900, 2_000, 8_000, 10_000, 18_000, 29_000, 80_000, 160_000, 400_000, 1_500_000, 50_000_000]
 
@@ -55,18 +44,19 @@ def test_every_choice_is_a_configuration_that_keeps_the_rules(
     assert model.d_model % model.heads == 0 and model.d_ff == (4 if model.d_model >= 384 else 2) * model.d_model
     assert (model.tie_embeddings == "all") == joint
     total = steps(recipe)
-    assert 1 <= training.warmup_steps <= min(WARMUP_STEPS, max(1, total * WARMUP_SHARE))
+    assert 1 <= training.warmup_steps <= min(WARMUP_STEPS, max(1, total * sizes.WARMUP_SHARE))
     assert training.schedule == "linear" and training.final_learning_rate == 0
     assert training.average_last == 1 and training.patience is None
-    assert LEAST_BATCH <= training.batch_size <= MOST_BATCH
-    assert training.batch_size >= min(MOST_BATCH, LEAST_SENTENCES * (length + 1)) or total < 2 * LEAST_STEPS
+    assert sizes.LEAST_BATCH <= training.batch_size <= sizes.MOST_BATCH
+    room = min(sizes.MOST_BATCH, sizes.LEAST_SENTENCES * (length + 1))
+    assert training.batch_size >= room or total < 2 * sizes.LEAST_STEPS
     assert (training.best_by == "bleu") == (validation >= 100)
 
 
 def test_a_larger_corpus_has_no_smaller_model_and_no_more_epochs_or_dropout() -> None:
     recipes = [compose(facts(pairs)) for pairs in CORPORA]
-    sizes = [weights(recipe) for recipe in recipes]
-    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    weighed = [weights(recipe) for recipe in recipes]
+    assert weighed == sorted(weighed) and weighed[0] < weighed[-1]
     epochs = [recipe.config.training.epochs for recipe in recipes]
     assert epochs == sorted(epochs, reverse=True)
     rates = [recipe.config.training.peak_learning_rate for recipe in recipes]

@@ -1,6 +1,5 @@
 """A tokenizer turns text into ids and back, special ids come from no text, and what is saved is what was fitted."""
 
-import contextlib
 import json
 import random
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.errors import DataError
-from nmt.storage import json_file as files
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 from nmt.tokenizers.registry import load_tokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
@@ -132,17 +130,17 @@ DAMAGED: list[tuple[object, str]] = [  # what is in the file, and the key phrase
         (values, "is damaged: ")
         for values in (
             {**GOOD, "kind": "other"}, {**GOOD, "normalization": "other"}, {**GOOD, "words": "ab"},
-            {**GOOD, "words": ["a", 5]}, {**GOOD, "words": ["a", None]}, {**GOOD, "more": 1}, {**GOOD, "format": "2"},
-            {**GOOD, "format": None}, {**GOOD, "normalisation": "none"}, {**FORMAT_1, "format": 2},
+            {**GOOD, "words": ["a", 5]}, {**GOOD, "words": ["a", None]}, {**GOOD, "more": 1},
+            {**GOOD, "normalisation": "none"}, {**FORMAT_1, "format": 2},
             {**FORMAT_1, "words": None}, {"kind": "word", "normalization": "none"}, ["a", "b"], None,
         )
     ),
-    *(({"format": n, "kind": "phrase"}, f"has format {n}. This version") for n in (1, 0, -1, 2**70)),
+    *(({"format": n, "kind": "phrase"}, f"has format {n}. This version") for n in (1, 0, -1, 2**70, "2", None)),
     ({**GOOD, "words": ["a", ""]}, "its vocabulary of words holds ''"),
     ({**GOOD, "words": ["a", "a\u2028"]}, r"its vocabulary of words holds 'a\u2028'"),
     ({**GOOD, "kind": "char", "words": ["a", "ab"]}, "its vocabulary of characters holds 'ab'"),
     ({**GOOD, "kind": "char", "words": ["a", "\n"]}, r"its vocabulary of characters holds '\n'"),
-    ({**GOOD, "kind": "char", "words": ["a", "\udfff"]}, "holds half of a surrogate pair"),
+    ({**GOOD, "kind": "char", "words": ["a", "\udfff"]}, r"its vocabulary of characters holds '\udfff'"),
 ]  # fmt: skip
 NO_JSON = ["[" * 200_000, '{"kind":' * 100_000, "9" * 5000, "1e9999", '"\\ud800"', '{"kind": "word"', "\0", "NaN"]
 
@@ -167,12 +165,3 @@ def test_a_file_of_format_1_is_read(tmp_path: Path) -> None:
         path.write_text(json.dumps(values))
         tokenizer = load_tokenizer(path)
         assert (tokenizer.size, tokenizer.encode(" a  b"), tokenizer.normalize(" a  b")) == (6, [4, 5], "a b")
-
-
-@pytest.mark.parametrize("spare", [0, -1])
-def test_json_too_long_to_be_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(GOOD))
-    monkeypatch.setattr(files, "MAX_JSON", path.stat().st_size + spare)
-    with pytest.raises(DataError, match="is too long") if spare else contextlib.nullcontext():
-        assert load_tokenizer(path).size == 6

@@ -10,8 +10,7 @@ from nmt.cli.options import JsonOption, RunOption
 from nmt.errors import NmtError, printable
 
 if TYPE_CHECKING:
-    from nmt.tokenizers.base import Tokenizer
-    from nmt.tokenizers.tokens import Token
+    from nmt.tokenizers.base import Token, Tokenizer
 
 
 def tokens(
@@ -47,9 +46,8 @@ def tokens(
     from nmt.data.dataset import find_dataset
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import RUNS, find_run
-    from nmt.tokenizers.base import BOS, EOS
+    from nmt.tokenizers.base import BOS, EOS, SPECIAL_PIECES, Token, tokens_of
     from nmt.tokenizers.registry import load_tokenizer
-    from nmt.tokenizers.tokens import special_token, tokens_of
 
     if run is not None and dataset is not None:
         raise NmtError(
@@ -66,8 +64,8 @@ def tokens(
         chosen = find_run(run)
         owner, manifest, model = {"run": chosen.name}, read_manifest(chosen.dataset_path), chosen.config().model
         tokenizer, limit = load_tokenizer(chosen.tokenizer_path(side)), getattr(model.limits, side)
-        before = [special_token(tokenizer, BOS)] if side == "target" or model.reads_bos else []
-        after = [special_token(tokenizer, EOS)]
+        before = [Token(BOS, SPECIAL_PIECES[BOS], "special")] if side == "target" or model.reads_bos else []
+        after = [Token(EOS, SPECIAL_PIECES[EOS], "special")]
     texts, names = read_sentences(sentences)
     found = [[*before, *tokens_of(tokenizer, text), *after] for text in texts]
     if as_json:
