@@ -15,7 +15,6 @@ from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
     Corpus,
-    Findings,
     PairLocator,
     Progress,
     Sources,
@@ -39,6 +38,7 @@ from nmt.data.manifest import (
     SplitName,
 )
 from nmt.data.pair_store import PairStore
+from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits
 from nmt.errors import ConflictError, DataError, printable
 from nmt.storage.atomic import atomic_folder, sha256
@@ -102,7 +102,7 @@ def prepare(
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
-    report = report or _no_progress
+    report = report or (lambda step, done, total: None)
     folder = DATASETS / check_name(name, "dataset")
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
@@ -119,15 +119,14 @@ def prepare(
         cleaned = read_corpus(sources, settings, scratch, report)
         store = stack.enter_context(PairStore(scratch))
         locate = PairLocator(sources, cleaned.roles, store)
-        assigned = assign_splits(cleaned, sources, settings, locate)
+        splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, assigned.splits["train"], settings)
+        tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, splits["train"], settings)
         _save(tokenizers, tokenizer_source, temporary)
-        written = write_splits(temporary, scratch, assigned.splits, tokenizers, settings, report)
-        dropped = Findings.merged([cleaned.dropped, assigned.dropped, _length_findings(written, locate)])
+        written = write_splits(temporary, scratch, splits, tokenizers, settings, report)
+        _add_length_findings(cleaned, written, locate)
         report("comparing languages", 0, None)
-        compared, language_findings = _compare_languages(written["train"].kept, store, locate)
-        noticed = Findings.merged([cleaned.noticed, assigned.noticed, language_findings])
+        compared = _compare_languages(cleaned, written["train"].kept, store, locate)
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -135,10 +134,10 @@ def prepare(
             more_files=files[1:],
             settings=settings,
             read=cleaned.read,
-            dropped=dict(dropped.counts),
+            dropped=dict(cleaned.dropped.counts),
             vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
             splits={name: _split_counts(name, written, cleaned.sources) for name in written},
-            report=_data_report(cleaned, written, dropped, noticed, compared),
+            report=_data_report(cleaned, written, compared),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
@@ -147,16 +146,14 @@ def prepare(
     return Dataset(folder, manifest, is_new=True)
 
 
-def _no_progress(step: str, done: int, total: int | None) -> None:
-    """Report nothing."""
-
-
 def _source_files(sources: Sources) -> list[SourceFile]:
-    return [
-        SourceFile(name=printable(file.name), bytes=file.path.stat().st_size, sha256=sha256(file.path), role=role)
-        for role, role_files in sources.roles()
-        for file in role_files
-    ]
+    files = []
+    for role, role_files in sources.roles.items():
+        for file in role_files:
+            with reading(file):
+                size, checksum = file.path.stat().st_size, sha256(file.path)
+            files.append(SourceFile(name=printable(file.name), bytes=size, sha256=checksum, role=role))
+    return files
 
 
 # --- a dataset of that name
@@ -217,11 +214,10 @@ def scratch_folder(parent: Path) -> Iterator[Path]:
     """
     existed = parent.exists()
     parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".preparing-", dir=parent))
     try:
-        yield folder
+        with tempfile.TemporaryDirectory(prefix=".preparing-", dir=parent, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         if not existed:
             with contextlib.suppress(OSError):  # not empty: the dataset is in it
                 parent.rmdir()
@@ -284,26 +280,18 @@ def write_splits(
     return written
 
 
-def _length_findings(written: dict[SplitName, WrittenSplit], locate: PairLocator) -> Findings:
-    """Return the pairs that were dropped for their length."""
-    findings = Findings()
+def _add_length_findings(corpus: Corpus, written: dict[SplitName, WrittenSplit], locate: PairLocator) -> None:
     for split in written.values():
         for reason in dict.fromkeys(reason for reason, _ in split.dropped):
-            findings.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
-    return findings
+            corpus.dropped.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
 
 
-def _compare_languages(train: np.ndarray, store: PairStore, locate: PairLocator) -> tuple[int, Findings]:
-    """Compare a sample of the training pairs with the languages of their columns.
-
-    Returns:
-        Number of pairs compared; pairs with a side that looks foreign to its column.
-    """
-    findings = Findings()
+def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:
+    """Add training pairs with a side that looks foreign to its column; return the size of the sample looked at."""
     sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
     for reason, positions in find_foreign_sides(store.read(sample)).items():
-        findings.add_all(reason, np.sort(sample[positions]), locate)
-    return len(sample), findings
+        corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
+    return len(sample)
 
 
 def _split_counts(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
@@ -324,14 +312,12 @@ def _split_counts(name: SplitName, written: dict[SplitName, WrittenSplit], sourc
     )
 
 
-def _data_report(
-    corpus: Corpus, written: dict[SplitName, WrittenSplit], dropped: Findings, noticed: Findings, compared: int
-) -> DataReport:
+def _data_report(corpus: Corpus, written: dict[SplitName, WrittenSplit], compared: int) -> DataReport:
     kept = np.concatenate([split.kept for split in written.values()])
     ambiguous, most = count_translations(corpus.sources[kept], corpus.targets[kept])
     return DataReport(
-        noticed=dict(noticed.counts),
-        places=dropped.places | noticed.places,
+        noticed=dict(corpus.noticed.counts),
+        places=corpus.dropped.places | corpus.noticed.places,
         sources_translated_often=ambiguous,
         most_translations=most,
         columns_looked_at=compared,

@@ -18,10 +18,12 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.data import prepare as prepare_module
+from nmt.data.cleaning import Sources
 from nmt.data.dataset import Dataset, find_dataset, open_dataset
 from nmt.data.manifest import read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.sources.formats import Pair
+from nmt.data.sources.text_file import TextFile
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.storage.atomic import sha256
@@ -268,6 +270,30 @@ def test_a_disk_without_space_leaves_what_was_there(
         prepare(Path("corpus.tsv"), words_config(seed=2), "small" if overwrite else "new", overwrite=overwrite)
     assert content(folder) == before
     assert [path.name for path in Path("data").iterdir()] == ["small"]
+
+
+def test_a_corpus_that_the_system_cannot_read_is_not_a_dataset_that_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("corpus.tsv").symlink_to("/proc/self/mem")  # opened, and not to be read at its beginning
+    message = r"^corpus\.tsv cannot be read: Input/output error\. Check its permissions and its disk\.$"
+    with pytest.raises(DataError, match=message):
+        prepare(Path("corpus.tsv"), words_config(), "small")
+    monkeypatch.setattr(prepare_module, "sha256", lambda path: "0" * 64)  # the disk fails later
+    with pytest.raises(DataError, match=message):
+        prepare(Path("corpus.tsv"), words_config(), "small")
+    assert not Path("data").exists()
+
+
+@pytest.mark.parametrize(("roles", "message"), [
+    (("train", "same", "same"), "leaves the validation split empty, with 9 x validation source that is in the test"),
+    (("same", "train", "same"), "has 0 usable pairs, with 9 x training source that is in validation or test"),
+])  # fmt: skip
+def test_a_split_that_shares_its_sources_with_another_says_so(roles: tuple[str, ...], message: str) -> None:
+    write_corpus([Pair(word, word + "x") for word in WORDS[10:30]], "train")
+    write_corpus([Pair(word, word + "x") for word in WORDS[:9]], "same")
+    with pytest.raises(DataError, match=f"^same {message} left out.*, or set data.split=random.$"):
+        prepare(Sources(*([TextFile(Path(name))] for name in roles)), words_config(), "small")
 
 
 # --- finding

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.cli.commands.demo import CORPUS
 from nmt.data.cleaning import count_translations, find_foreign_sides, text_hash
-from nmt.data.demo import CORPUS
 from nmt.data.sources.formats import Pair
 
 CLEAN = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:2000]]

@@ -107,7 +107,7 @@ def bench(
 
 def _generated(config: "Config", size: int) -> "tuple[str, dict[str, int], Split, Split]":
     """Return a description, the vocabulary sizes by side, the training split and the test split of generated ids."""
-    from nmt.data.synthetic import LONGEST, generate_split
+    from nmt.data.token_arrays import LONGEST, generate_split
 
     limit = min((most for most in config.model.limits if most is not None), default=None)
     if limit is not None and limit < LONGEST + 2:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nmt.data.sources import pickled_array as safe_pickle
 from nmt.data.sources.pickled_array import read_string_array
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError
 
 PROTOCOLS = range(6)
 PAIRS = np.array([["go", "geh"], ["good morning", "guten Morgen"], ["\N{GRINNING FACE}", "größer"]])
@@ -24,7 +24,7 @@ PAIRS = np.array([["go", "geh"], ["good morning", "guten Morgen"], ["\N{GRINNING
 
 def read(content: bytes) -> np.ndarray:
     """Read the given bytes as a corpus file."""
-    return read_string_array(Path("corpus.pkl"), content)
+    return read_string_array(content, "corpus.pkl")
 
 
 def old_numpy(content: bytes) -> bytes:
@@ -83,7 +83,7 @@ def test_real_files(name: str, shape: tuple[int, int], dtype: str, corpora: Path
     path = corpora / f"english-german-{name}.pkl"
     if not path.is_file():
         pytest.skip(f"{path} is absent")
-    result = read_string_array(path)
+    result = read_string_array(path.read_bytes(), path.name)
     assert result.shape == shape
     assert result.dtype == dtype
     assert (result != "").any()
@@ -411,14 +411,6 @@ def test_flipped_bits(data: st.DataObject, protocol: int) -> None:
 def test_what_is_no_corpus_is_named(content: bytes, message: str) -> None:
     with pytest.raises(DataError, match=rf"^corpus\.pkl .*{message}"):
         read(content)
-
-
-def test_places_without_a_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.pkl")
-    (tmp_path / "file").touch()
-    for name in ("absent.pkl", ".", "pipe.pkl", "file/corpus.pkl"):
-        with pytest.raises(NotFoundError if name == "absent.pkl" else DataError):
-            read_string_array(tmp_path / name)
 
 
 def test_no_frame_hides_what_follows_it() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nmt.data.synthetic import generate_split
+from nmt.data.token_arrays import generate_split
 from nmt.tokenizers.base import FIRST_WORD
 
 
