@@ -255,30 +255,18 @@ def count_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, i
     return int((translations > 1).sum()), int(translations.max())
 
 
-class _TrigramColumn:
-    """Character trigrams of the N sentences of one column, as ids."""
+def _trigrams(texts: list[str], ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the character trigrams of N texts as ids, uint32, and where those of each text start, int64 [N].
 
-    def __init__(self) -> None:
-        self.trigrams, self.starts = array("I"), array("Q")
-
-    def add(self, text: str, ids: dict[str, int]) -> None:
-        """Append a sentence; ``ids`` maps trigrams to ids and grows."""
-        padded = f" {text.lower()} "
-        self.starts.append(len(self.trigrams))
+    ``ids`` maps trigrams to ids and grows.
+    """
+    trigrams, starts = array("I"), array("q")
+    for text in texts:
+        padded = f" {text.lower() or ' '} "
+        starts.append(len(trigrams))
         for start in range(len(padded) - 2):
-            self.trigrams.append(ids.setdefault(padded[start : start + 3], len(ids)))
-
-    def log_likelihood_ratios(self, own: np.ndarray, opposite: np.ndarray) -> np.ndarray:
-        """Return log P(sentence | own column) - log P(sentence | opposite column) in nats, float64 [N].
-
-        Takes trigram counts of both columns. A sentence is left out of its own column's counts, or a foreign sentence
-        would raise its own likelihood.
-        """
-        trigrams = np.frombuffer(self.trigrams, np.uint32)
-        own_total, opposite_total = own.sum() + _SMOOTHING * len(own), opposite.sum() + _SMOOTHING * len(own)
-        log_own = np.log((own - 1 + _SMOOTHING).clip(_SMOOTHING) / own_total)
-        log_opposite = np.log((opposite + _SMOOTHING) / opposite_total)
-        return np.add.reduceat((log_own - log_opposite)[trigrams], np.frombuffer(self.starts, np.int64))
+            trigrams.append(ids.setdefault(padded[start : start + 3], len(ids)))
+    return np.frombuffer(trigrams, np.uint32), np.frombuffer(starts, np.int64)
 
 
 def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
@@ -287,19 +275,20 @@ def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
     The majority of a column defines its language: a naive Bayes classifier over character trigrams, which needs no
     knowledge of languages. It finds nothing where a column mixes both languages half and half.
     """
-    pairs = [Pair(source or " ", target or " ") for source, target in pairs]
-    ids: dict[str, int] = {}
-    columns = _TrigramColumn(), _TrigramColumn()
-    for pair in pairs:
-        for column, text in zip(columns, pair, strict=True):
-            column.add(text, ids)
-    if not ids:
+    if not pairs:
         return {}
-    counts = [
-        np.bincount(np.frombuffer(column.trigrams, np.uint32), minlength=len(ids)).astype(float) for column in columns
-    ]
-    source = columns[0].log_likelihood_ratios(counts[0], counts[1])
-    target = columns[1].log_likelihood_ratios(counts[1], counts[0])
+    ids: dict[str, int] = {}
+    columns = [_trigrams([pair[side] for pair in pairs], ids) for side in (0, 1)]
+    counts = [np.bincount(trigrams, minlength=len(ids)).astype(float) for trigrams, _ in columns]
+    totals = [count.sum() + _SMOOTHING * len(ids) for count in counts]
+    ratios = []  # log P(sentence | own column) - log P(sentence | other column) in nats, float64 [N], of each column
+    for own, other in ((0, 1), (1, 0)):
+        trigrams, starts = columns[own]
+        # A sentence is left out of its own column's counts, or a foreign one would raise its own likelihood.
+        log_own = np.log((counts[own] - 1 + _SMOOTHING).clip(_SMOOTHING) / totals[own])
+        log_other = np.log((counts[other] + _SMOOTHING) / totals[other])
+        ratios.append(np.add.reduceat((log_own - log_other)[trigrams], starts))
+    source, target = ratios
     suspects = {
         "sides look swapped": (source < -MIN_LOG_RATIO) & (target < -MIN_LOG_RATIO),
         "source looks like the target language": (source < -MIN_LOG_RATIO) & (target > MIN_LOG_RATIO),

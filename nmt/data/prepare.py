@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -114,8 +113,10 @@ def prepare(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder(DATASETS))
+        stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
         temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
+        scratch = temporary / "pairs"
+        scratch.mkdir()
         cleaned = read_corpus(sources, settings, scratch, report)
         store = stack.enter_context(PairStore(scratch))
         locate = PairLocator(sources, cleaned.roles, store)
@@ -127,6 +128,7 @@ def prepare(
         _add_length_findings(cleaned, written, locate)
         report("comparing languages", 0, None)
         compared = _compare_languages(cleaned, written["train"].kept, store, locate)
+        shutil.rmtree(scratch)
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -189,11 +191,14 @@ def _differences(
         for key, value in manifest.settings.model_dump().items()
         if getattr(settings, key) not in {value, "auto"}
     ]
-    hashes = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
-    if tokenizer_source and hashes != {file.name: sha256(file) for file in tokenizer_source.files}:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(tokenizer_source.run)} now")
-    elif manifest.tokenizer_of and not tokenizer_source:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(None)} now")
+    taken = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
+    if tokenizer_source:
+        same_tokenizers = taken == {file.name: sha256(file) for file in tokenizer_source.files}
+    else:
+        same_tokenizers = manifest.tokenizer_of is None
+    if not same_tokenizers:
+        now = tokenizer_source.run if tokenizer_source else None
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(now)} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
@@ -206,21 +211,10 @@ def _origin(run: str | None) -> str:
 # --- the steps
 
 
-@contextlib.contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
-    """Yield a temporary folder in ``parent``, and remove it afterwards.
-
-    Removes ``parent`` too if this call created it and it ends empty.
-    """
-    existed = parent.exists()
-    parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".preparing-", dir=parent, ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
-    finally:
-        if not existed:
-            with contextlib.suppress(OSError):  # not empty: the dataset is in it
-                parent.rmdir()
+def _remove_if_empty(folder: Path, *, existed: bool) -> None:
+    if not existed:
+        with contextlib.suppress(OSError):  # not empty: the dataset is in it
+            folder.rmdir()
 
 
 def _fit(store: PairStore, train: np.ndarray, config: DataConfig) -> dict[Side, Tokenizer]:
