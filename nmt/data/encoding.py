@@ -18,7 +18,7 @@ import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Progress
-from nmt.data.manifest import SIDES, Side, SplitName
+from nmt.data.manifest import SIDES, SPLITS, Side, SplitCounts, SplitName
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
@@ -30,6 +30,7 @@ from nmt.tokenizers.registry import load_tokenizer
 CHUNK_PAIRS = 2_000  # pairs encoded at a time
 CHUNK_BYTES = 8 * 2**20  # bytes of their text, where pairs are long
 PARALLEL_PAIRS = 50_000  # number of pairs from which worker processes save time
+PERCENTILES = (50, 90, 99)
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
 
@@ -163,14 +164,10 @@ class WrittenSplit(NamedTuple):
 
     kept: np.ndarray
     """Index of each pair in the pair store, int64 [N]."""
-    lengths: dict[Side, np.ndarray]
-    """Number of tokens of each sentence, int32 [N], by side."""
-    unknown: dict[Side, int]
-    """Number of tokens that are unk, by side."""
-    characters: dict[Side, int]
-    """Number of characters of the raw text, by side."""
     dropped: list[tuple[str, int]]
     """Reason and index in the pair store of each dropped pair."""
+    counts: SplitCounts
+    """Statistics, without ``sources_in_training``."""
 
 
 def write_split(
@@ -180,11 +177,14 @@ def write_split(
     """Write the files of token ids and offsets of each side, and the raw text of the splits that need it later.
 
     Pairs beyond the length limits of ``config`` are dropped from training and validation, never from the test.
+
+    Raises:
+        DataError: if that leaves none.
     """
     limits = LengthLimits(None, None) if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
     chunks = (indices[start : start + CHUNK_PAIRS] for start in range(0, len(indices), CHUNK_PAIRS))
     kept, dropped = array("q"), list[tuple[str, int]]()
-    lengths = {side: [np.zeros(0, np.int32)] for side in SIDES}
+    lengths: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
     unknown, characters = dict.fromkeys(SIDES, 0), dict.fromkeys(SIDES, 0)
     with contextlib.ExitStack() as files:
         tokens = {side: files.enter_context((folder / f"{name}.{side}.tokens.npy").open("wb")) for side in SIDES}
@@ -208,13 +208,31 @@ def write_split(
                     lines = (_LINE_BREAK.sub(" ", pair[column]) + "\n" for pair in encoded.texts)
                     texts[side].write("".join(lines).encode("utf-8"))
             report(f"tokenizing {name}", len(kept) + len(dropped), len(indices))
+        if not kept:
+            raise DataError(
+                f"The {name} split would be empty: all of its pairs exceed data.max_tokens {config.max_tokens} or "
+                f"data.max_length_ratio {config.max_length_ratio}. Each of {', '.join(SPLITS)} needs at least one "
+                "pair. Raise the limits, or set them to null."
+            )
         joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
         for side in SIDES:
             offsets = offsets_of(joined[side])
             np.save(folder / f"{name}.{side}.offsets.npy", offsets)
             tokens[side].seek(0)
             _write_header(tokens[side], vocabulary[side], int(offsets[-1]))
-    return WrittenSplit(np.array(kept, np.int64), joined, unknown, characters, dropped)
+    counts = SplitCounts(
+        pairs=len(kept),
+        tokens={side: int(joined[side].sum(dtype=np.int64)) for side in SIDES},
+        longest={side: int(joined[side].max()) for side in SIDES},
+        unknown={side: unknown[side] for side in SIDES},
+        sources_in_training=0,
+        characters={side: characters[side] for side in SIDES},
+        percentiles={
+            side: {str(percent): int(np.percentile(joined[side], percent, method="higher")) for percent in PERCENTILES}
+            for side in SIDES
+        },
+    )
+    return WrittenSplit(np.array(kept, np.int64), dropped, counts)
 
 
 def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:

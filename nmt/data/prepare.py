@@ -28,7 +28,6 @@ from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
     SIDES,
-    SPLITS,
     DataReport,
     Manifest,
     Side,
@@ -39,7 +38,7 @@ from nmt.data.manifest import (
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits
-from nmt.errors import ConflictError, DataError, printable
+from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
@@ -47,7 +46,6 @@ from nmt.tokenizers.base import Tokenizer
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
-PERCENTILES = (50, 90, 99)
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -68,14 +66,6 @@ class TokenizerSource(NamedTuple):
     def files(self) -> list[Path]:
         """The tokenizer files, sorted by name."""
         return sorted(self.folder.glob("tokenizer.*"))
-
-    def load(self) -> dict[Side, Tokenizer]:
-        """Return the tokenizer of each side.
-
-        Raises:
-            NotFoundError, DataError: if a file is missing or damaged.
-        """
-        return {side: load_tokenizer(self.folder / f"tokenizer.{side}.json") for side in SIDES}
 
     def applied_to(self, config: DataConfig) -> DataConfig:
         """Return the configuration with the tokenizer settings of the run."""
@@ -122,9 +112,14 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, splits["train"], settings)
-        _save(tokenizers, tokenizer_source, temporary)
-        written = write_splits(temporary, scratch, splits, tokenizers, settings, report)
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, splits["train"], settings)
+        vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
+        paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
+        with open_encoder(scratch, paths, sum(map(len, splits.values()))) as encode:
+            written = {
+                name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
+                for name, indices in splits.items()
+            }
         _add_length_findings(cleaned, written, locate)
         report("comparing languages", 0, None)
         compared = _compare_languages(cleaned, written["train"].kept, store, locate)
@@ -137,8 +132,8 @@ def prepare(
             settings=settings,
             read=cleaned.read,
             dropped=dict(cleaned.dropped.counts),
-            vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
-            splits={name: _split_counts(name, written, cleaned.sources) for name in written},
+            vocabulary={side: vocabulary[side] for side in SIDES},
+            splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             report=_data_report(cleaned, written, compared),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
@@ -217,14 +212,25 @@ def _remove_if_empty(folder: Path, *, existed: bool) -> None:
             folder.rmdir()
 
 
-def _fit(store: PairStore, train: np.ndarray, config: DataConfig) -> dict[Side, Tokenizer]:
-    """Return a tokenizer for each side, fitted on the training pairs; a joint vocabulary is fitted on both sides.
+def _write_tokenizers(
+    folder: Path, source: TokenizerSource | None, store: PairStore, train: np.ndarray, config: DataConfig
+) -> dict[Side, Tokenizer]:
+    """Write and return the tokenizer of each side: those of a run, byte for byte, or fitted on the training pairs.
 
-    Words and characters are counted in all training pairs. Subwords are fitted on the first, a random sample.
+    A joint vocabulary is fitted on both sides. Words and characters are counted in all training pairs. Subwords are
+    fitted on the first, a random sample.
     """
+    if source:
+        loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
+        for file in source.files:
+            shutil.copyfile(file, folder / file.name)
+        return loaded
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
-    return {"source": fitted[0], "target": fitted[-1]}
+    tokenizers: dict[Side, Tokenizer] = {"source": fitted[0], "target": fitted[-1]}
+    for side, tokenizer in tokenizers.items():
+        tokenizer.save(folder / f"tokenizer.{side}.json")
+    return tokenizers
 
 
 def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:
@@ -236,42 +242,6 @@ def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config
             characters += len(pair[column])
         if config.tokenizer == "subword" and characters > FIT_CHARACTERS:
             return
-
-
-def _save(tokenizers: dict[Side, Tokenizer], source: TokenizerSource | None, folder: Path) -> None:
-    """Write the tokenizers; those of a run are copied byte for byte, so that both datasets have equal files."""
-    if source:
-        for file in source.files:
-            shutil.copyfile(file, folder / file.name)
-    else:
-        for side, tokenizer in tokenizers.items():
-            tokenizer.save(folder / f"tokenizer.{side}.json")
-
-
-def write_splits(
-    folder: Path, store: Path, splits: dict[SplitName, np.ndarray], tokenizers: dict[Side, Tokenizer],
-    config: DataConfig, report: Progress,
-) -> dict[SplitName, WrittenSplit]:  # fmt: skip
-    """Encode and write every split with the tokenizers saved in ``folder``.
-
-    Raises:
-        DataError: if the length limits leave a split empty.
-    """
-    paths: dict[Side, Path] = {side: folder / f"tokenizer.{side}.json" for side in SIDES}
-    vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
-    with open_encoder(store, paths, sum(map(len, splits.values()))) as encode:
-        written = {
-            name: write_split(folder, name, indices, encode, vocabulary, config, report)
-            for name, indices in splits.items()
-        }
-    for name, split in written.items():
-        if not len(split.kept):
-            raise DataError(
-                f"The {name} split would be empty: all of its pairs exceed data.max_tokens {config.max_tokens} or "
-                f"data.max_length_ratio {config.max_length_ratio}. Each of {', '.join(SPLITS)} needs at least one "
-                "pair. Raise the limits, or set them to null."
-            )
-    return written
 
 
 def _add_length_findings(corpus: Corpus, written: dict[SplitName, WrittenSplit], locate: PairLocator) -> None:
@@ -288,22 +258,11 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
     return len(sample)
 
 
-def _split_counts(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
+def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
     """Return the statistics of a split. ``sources``: source hash of every stored pair, uint64."""
-    split = written[name]
-    leaked = 0 if name == "train" else int(np.isin(sources[split.kept], sources[written["train"].kept]).sum())
-    return SplitCounts(
-        pairs=len(split.kept),
-        tokens={side: int(lengths.sum(dtype=np.int64)) for side, lengths in split.lengths.items()},
-        longest={side: int(lengths.max()) for side, lengths in split.lengths.items()},
-        unknown={side: split.unknown[side] for side in SIDES},
-        sources_in_training=leaked,
-        characters={side: split.characters[side] for side in SIDES},
-        percentiles={
-            side: {str(percent): int(np.percentile(lengths, percent, method="higher")) for percent in PERCENTILES}
-            for side, lengths in split.lengths.items()
-        },
-    )
+    split, train = written[name], written["train"]
+    leaked = 0 if split is train else int(np.isin(sources[split.kept], sources[train.kept]).sum())
+    return split.counts.model_copy(update={"sources_in_training": leaked})
 
 
 def _data_report(corpus: Corpus, written: dict[SplitName, WrittenSplit], compared: int) -> DataReport:

@@ -258,7 +258,7 @@ def refuse(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("failing", ["write_json", "write_splits"])
+@pytest.mark.parametrize("failing", ["write_json", "write_split"])
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.usefixtures("small")
 def test_a_disk_without_space_leaves_what_was_there(
