@@ -20,7 +20,6 @@ from nmt.data.splitting import assign_splits, split_pairs
 from nmt.errors import DataError
 from nmt.tokenizers.normalization import NORMALIZERS, Normalizer
 
-QUICK = settings(deadline=None)
 ASCII_WORDS, COLLAPSE = NORMALIZERS["ascii-words"], NORMALIZERS["none"]
 
 
@@ -109,16 +108,6 @@ def test_shares_of_different_sources_are_exact(
     config = DataConfig(split=split, train_share=train, validation_share=validation, test_share=test)  # type: ignore[arg-type]
     splits = split_as_prepared(different(count), config, COLLAPSE)
     assert tuple(len(splits[name]) for name in SPLITS) == expected
-
-
-@QUICK
-@given(st.lists(st.integers(1, 5), min_size=50, max_size=100), st.integers(0, 99))
-def test_by_source_shares_are_missed_by_less_than_the_largest_group(sizes: list[int], seed: int) -> None:
-    pairs = [Pair(f"s {group}", f"t {n}") for group, size in enumerate(sizes) for n in range(size)]
-    config = DataConfig(train_share=0.6, validation_share=0.2, test_share=0.2, seed=seed)
-    splits = split_as_prepared(pairs, config, COLLAPSE)
-    for name in ("validation", "test"):
-        assert -1 < len(splits[name]) - 0.2 * len(pairs) < max(sizes)
 
 
 def test_by_source_the_test_split_is_like_the_corpus() -> None:
