@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,12 @@ def write_pickle(path: Path, pairs: list[tuple[str, str]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pickle.dumps(np.array(pairs), protocol=3))
     return path
+
+
+def write_tsv(path: str | Path, pairs: Iterable[tuple[str, str]]) -> Path:
+    """Write a corpus as a TSV file, and return its path."""
+    Path(path).write_bytes("".join(f"{source}\t{target}\n" for source, target in pairs).encode())
+    return Path(path)
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the commands of the READMEs: they take minutes each, in which the last process would run alone."""
     items.sort(key=lambda item: item.path.name != "test_readmes.py")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, the working directory of the test."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SMALLEST, nmt, small_pairs
+from conftest import SMALLEST, nmt, small_pairs, write_tsv
 
 import nmt as package
 from nmt import api
@@ -19,7 +19,7 @@ from nmt.decoding import translator
 def learnt_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pairs.tsv, and the run "base", which has learnt them."""
     folder = tmp_path_factory.mktemp("learnt")
-    (folder / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs()))
+    write_tsv(folder / "pairs.tsv", small_pairs())
     (folder / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 60").replace("30", "200"))
     nmt("prepare", "pairs.tsv", "--set", "data.normalization=ascii-words", cwd=folder)
     silent = ("--set", "training.decode_validation=0", "--set", "training.samples=0")
@@ -67,13 +67,11 @@ def test_importing_the_package_loads_nothing_else_and_gives_the_names_of_the_int
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(60)))
-    return tmp_path
+def pairs(folder: Path) -> None:
+    write_tsv("pairs.tsv", small_pairs(60))
 
 
-def test_a_dataset_is_that_of_the_command(folder: Path) -> None:
+def test_a_dataset_is_that_of_the_command(pairs: None, folder: Path) -> None:
     calls: list[tuple[str, int, int | None]] = []
     dataset = package.prepare(
         Path("pairs.tsv"), name="mine", set={"data.seed": 7}, progress=lambda *step: calls.append(step)
@@ -94,7 +92,7 @@ def test_two_files_and_files_for_splits_are_taken(folder: Path) -> None:
     assert dataset.manifest.splits["test"].pairs == 20
 
 
-def test_what_the_command_refuses_is_an_exception(folder: Path) -> None:
+def test_what_the_command_refuses_is_an_exception(pairs: None) -> None:
     package.prepare("pairs.tsv")
     with pytest.raises(package.ConflictError, match="not overwritten unless you ask"):
         package.prepare("pairs.tsv", set={"data.seed": 7})
@@ -108,7 +106,7 @@ def test_what_the_command_refuses_is_an_exception(folder: Path) -> None:
         package.load()
 
 
-def test_values_of_every_type_override_a_key(folder: Path) -> None:
+def test_values_of_every_type_override_a_key(pairs: None) -> None:
     values = {
         "data.min_count": 2, "data.tokenizer": "word", "data.train_share": 0.7, "data.test_share": 0.2,
         "data.drop_empty": True, "data.source_column": None,

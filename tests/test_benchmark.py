@@ -11,7 +11,7 @@ from nmt.benchmark import BenchmarkReport, Work, measure, search_work, training_
 from nmt.cli.commands.bench import describe
 from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
-from nmt.data.synthetic import generate_split
+from nmt.data.token_arrays import generate_split
 from nmt.decoding.search import Hypotheses
 from nmt.models.registry import flops
 from nmt.runtime import tf

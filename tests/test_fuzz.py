@@ -437,7 +437,7 @@ NPY_TOKENS = [
 ]
 SMALL = "data/small"
 READERS = {
-    "pickle": Reader("corpus.pkl", pickles, lambda: read_string_array(Path("corpus.pkl")), PICKLE_TOKENS),
+    "pickle": Reader("a.pkl", pickles, lambda: read_string_array(Path("a.pkl").read_bytes(), "a.pkl"), PICKLE_TOKENS),
     "tsv": Reader("corpus.tsv", tsv, read_corpus("corpus.tsv", *COLUMNS), ANY_TEXT),
     "json_lines": Reader("corpus.jsonl", json_lines, read_corpus("corpus.jsonl", *COLUMNS), ANY_TEXT + JSON + DEEP),
     "tmx": Reader("corpus.tmx", tmx, read_corpus("corpus.tmx", *COLUMNS), ANY_TEXT + XML_TOKENS),

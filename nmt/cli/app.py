@@ -36,8 +36,9 @@ COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "Runs, machine, corpora": [runs, info, tokens, bench, fetch, demo],
 }
 OUT_OF_MEMORY = (
-    "Memory ran out. A batch of sentences is translated at once and must fit. Take smaller batches, with --batch-size "
-    "32 or in nmt train with --set decoding.batch_size=32, or end other programs."
+    "Memory ran out. A batch of sentences is translated at once and must fit; attention takes memory by the square of "
+    "the longest. Split lines of thousands of words into sentences, take smaller batches, with --batch-size 32 or in "
+    "nmt train with --set decoding.batch_size=32, or end other programs."
 )
 
 

@@ -7,7 +7,7 @@ import itertools
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.manifest import SplitName
+from nmt.data.manifest import SPLITS, SplitName
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile
@@ -45,13 +45,11 @@ class Sources:
         """Return a corpus of one file."""
         return cls([TextFile(path)])
 
-    def roles(self) -> Iterator[tuple[SplitName, list[TextFile]]]:
-        """Yield each role that has files, with its files; the role of ``corpus`` is "train"."""
-        yield "train", self.corpus
-        if self.validation:
-            yield "validation", self.validation
-        if self.test:
-            yield "test", self.test
+    @property
+    def roles(self) -> dict[SplitName, list[TextFile]]:
+        """Files of each role that has any; the role of ``corpus`` is "train"."""
+        files = (self.corpus, self.validation, self.test)
+        return {role: given for role, given in zip(SPLITS, files, strict=True) if given}
 
 
 @dataclass
@@ -76,15 +74,9 @@ class Findings:
             self.counts[reason] += len(indices)
             self.places.setdefault(reason, []).extend(place(int(index)) for index in indices[:EXAMPLES])
 
-    @classmethod
-    def merged(cls, parts: "Iterable[Findings]") -> "Findings":
-        """Return the sum of several findings; the parts stay as they are."""
-        total = cls()
-        for part in parts:
-            total.counts.update(part.counts)
-            for reason, places in part.places.items():
-                total.places.setdefault(reason, []).extend(places)
-        return total
+    def __str__(self) -> str:
+        """Return the counts for a message, such as "3 x duplicates, 1 x too long"."""
+        return ", ".join(f"{count:,} x {reason}" for reason, count in self.counts.items())
 
 
 @dataclass(frozen=True)
@@ -100,9 +92,9 @@ class Corpus:
     read: int
     """Number of pairs read, the dropped ones included."""
     dropped: Findings
-    """Pairs left out by the rules about a single pair."""
+    """Pairs left out; the steps after reading add theirs."""
     noticed: Findings
-    """Suspicious pairs that were kept."""
+    """Suspicious pairs that were kept; likewise."""
 
 
 def text_hash(text: str) -> bytes:
@@ -110,14 +102,10 @@ def text_hash(text: str) -> bytes:
     return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
 
-def place_of(files: list[TextFile], number: int) -> str:
-    """Return the place of a pair, such as "corpus.tsv, line 7"."""
-    return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}")
-
-
-def excerpt(pair: Pair) -> str:
-    """Return the beginnings of both sides, for a message."""
-    return f"{pair.source[:60]!r} | {pair.target[:60]!r}"
+def place_of(files: list[TextFile], number: int, pair: Pair | None = None) -> str:
+    """Return the place of a pair, such as "corpus.tsv, line 7", and the beginnings of its sides."""
+    text = f": {pair.source[:60]!r} | {pair.target[:60]!r}" if pair else ""
+    return printable(f"{' and '.join(file.name for file in files)}, {unit_of(files)} {number}{text}")
 
 
 @dataclass(frozen=True)
@@ -131,7 +119,7 @@ class PairLocator:
     def __call__(self, index: int) -> str:
         """Return file, line and beginning of pair ``index``."""
         role = next(role for role, indices in self.roles.items() if index in indices)
-        return f"{place_of(dict(self.sources.roles())[role], self.store.number(index))}: {excerpt(self.store[index])}"
+        return place_of(self.sources.roles[role], self.store.number(index), self.store[index])
 
 
 def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
@@ -193,23 +181,19 @@ class _PairChecker:
                     f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must "
                     "hold words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
                 )
-            self.dropped.add("empty side", f"{place_of(files, number)}: {excerpt(item)}")
+            self.dropped.add("empty side", place_of(files, number, item))
             return None
         if _CONTROL.search(item.source) or _CONTROL.search(item.target):
-            drops = config.drop_control and may_drop
-            self._record("control characters", files, number, item, drops=drops)
-            if drops:
+            dropping = config.drop_control and may_drop
+            (self.dropped if dropping else self.noticed).add("control characters", place_of(files, number, item))
+            if dropping:
                 return None
         if source == target:
-            drops = config.drop_identical and may_drop
-            self._record("identical sides", files, number, item, drops=drops)
-            if drops:
+            dropping = config.drop_identical and may_drop
+            (self.dropped if dropping else self.noticed).add("identical sides", place_of(files, number, item))
+            if dropping:
                 return None
         return source, target
-
-    def _record(self, reason: str, files: list[TextFile], number: int, pair: Pair, *, drops: bool) -> None:
-        findings = self.dropped if drops else self.noticed
-        findings.add(reason, f"{place_of(files, number)}: {excerpt(pair)}")
 
 
 def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
@@ -226,7 +210,7 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
     roles: dict[SplitName, range] = {}
     read = 0
     with PairStoreWriter(folder) as store:
-        for role, files in sources.roles():
+        for role, files in sources.roles.items():
             start = store.count
             items = itertools.islice(read_pairs(files, config), config.n_sentences if role == "train" else None)
             for number, item in items:
@@ -271,30 +255,18 @@ def count_translations(sources: np.ndarray, targets: np.ndarray) -> tuple[int, i
     return int((translations > 1).sum()), int(translations.max())
 
 
-class _TrigramColumn:
-    """Character trigrams of the N sentences of one column, as ids."""
+def _trigrams(texts: list[str], ids: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the character trigrams of N texts as ids, uint32, and where those of each text start, int64 [N].
 
-    def __init__(self) -> None:
-        self.trigrams, self.starts = array("I"), array("Q")
-
-    def add(self, text: str, ids: dict[str, int]) -> None:
-        """Append a sentence; ``ids`` maps trigrams to ids and grows."""
-        padded = f" {text.lower()} "
-        self.starts.append(len(self.trigrams))
+    ``ids`` maps trigrams to ids and grows.
+    """
+    trigrams, starts = array("I"), array("q")
+    for text in texts:
+        padded = f" {text.lower() or ' '} "
+        starts.append(len(trigrams))
         for start in range(len(padded) - 2):
-            self.trigrams.append(ids.setdefault(padded[start : start + 3], len(ids)))
-
-    def log_likelihood_ratios(self, own: np.ndarray, opposite: np.ndarray) -> np.ndarray:
-        """Return log P(sentence | own column) - log P(sentence | opposite column) in nats, float64 [N].
-
-        Takes trigram counts of both columns. A sentence is left out of its own column's counts, or a foreign sentence
-        would raise its own likelihood.
-        """
-        trigrams = np.frombuffer(self.trigrams, np.uint32)
-        own_total, opposite_total = own.sum() + _SMOOTHING * len(own), opposite.sum() + _SMOOTHING * len(own)
-        log_own = np.log((own - 1 + _SMOOTHING).clip(_SMOOTHING) / own_total)
-        log_opposite = np.log((opposite + _SMOOTHING) / opposite_total)
-        return np.add.reduceat((log_own - log_opposite)[trigrams], np.frombuffer(self.starts, np.int64))
+            trigrams.append(ids.setdefault(padded[start : start + 3], len(ids)))
+    return np.frombuffer(trigrams, np.uint32), np.frombuffer(starts, np.int64)
 
 
 def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
@@ -303,19 +275,20 @@ def find_foreign_sides(pairs: list[Pair]) -> dict[str, list[int]]:
     The majority of a column defines its language: a naive Bayes classifier over character trigrams, which needs no
     knowledge of languages. It finds nothing where a column mixes both languages half and half.
     """
-    pairs = [Pair(source or " ", target or " ") for source, target in pairs]
-    ids: dict[str, int] = {}
-    columns = _TrigramColumn(), _TrigramColumn()
-    for pair in pairs:
-        for column, text in zip(columns, pair, strict=True):
-            column.add(text, ids)
-    if not ids:
+    if not pairs:
         return {}
-    counts = [
-        np.bincount(np.frombuffer(column.trigrams, np.uint32), minlength=len(ids)).astype(float) for column in columns
-    ]
-    source = columns[0].log_likelihood_ratios(counts[0], counts[1])
-    target = columns[1].log_likelihood_ratios(counts[1], counts[0])
+    ids: dict[str, int] = {}
+    columns = [_trigrams([pair[side] for pair in pairs], ids) for side in (0, 1)]
+    counts = [np.bincount(trigrams, minlength=len(ids)).astype(float) for trigrams, _ in columns]
+    totals = [count.sum() + _SMOOTHING * len(ids) for count in counts]
+    ratios = []  # log P(sentence | own column) - log P(sentence | other column) in nats, float64 [N], of each column
+    for own, other in ((0, 1), (1, 0)):
+        trigrams, starts = columns[own]
+        # A sentence is left out of its own column's counts, or a foreign one would raise its own likelihood.
+        log_own = np.log((counts[own] - 1 + _SMOOTHING).clip(_SMOOTHING) / totals[own])
+        log_other = np.log((counts[other] + _SMOOTHING) / totals[other])
+        ratios.append(np.add.reduceat((log_own - log_other)[trigrams], starts))
+    source, target = ratios
     suspects = {
         "sides look swapped": (source < -MIN_LOG_RATIO) & (target < -MIN_LOG_RATIO),
         "source looks like the target language": (source < -MIN_LOG_RATIO) & (target > MIN_LOG_RATIO),

@@ -6,11 +6,11 @@ import multiprocessing
 import os
 import re
 import signal
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -18,11 +18,11 @@ import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.data.cleaning import Progress
-from nmt.data.manifest import SIDES, Side, SplitName
+from nmt.data.manifest import SIDES, SPLITS, Side, SplitCounts, SplitName
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
-from nmt.data.token_arrays import Sequences
+from nmt.data.token_arrays import Sequences, offsets_of
 from nmt.errors import DataError, NmtError
 from nmt.tokenizers.base import UNK, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
@@ -30,6 +30,7 @@ from nmt.tokenizers.registry import load_tokenizer
 CHUNK_PAIRS = 2_000  # pairs encoded at a time
 CHUNK_BYTES = 8 * 2**20  # bytes of their text, where pairs are long
 PARALLEL_PAIRS = 50_000  # number of pairs from which worker processes save time
+PERCENTILES = (50, 90, 99)
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
 
@@ -49,18 +50,15 @@ class LengthLimits(NamedTuple):
         return None
 
 
-@dataclass
-class EncodedChunk:
+class EncodedChunk(NamedTuple):
     """N encoded pairs, and the pairs of the same chunk that were dropped for their length."""
 
-    kept: np.ndarray
-    """Index of each pair in the pair store, int64 [N]."""
-    tokens: dict[Side, np.ndarray]
-    """Token ids of all sentences, concatenated, by side."""
-    lengths: dict[Side, np.ndarray]
-    """Number of tokens of each sentence, int64 [N], by side."""
+    kept: list[int]
+    """N indices in the pair store."""
+    tokens: dict[Side, Sequences]
+    """Token ids of the N sentences, by side."""
     texts: list[Pair]
-    """Raw text of each pair."""
+    """Raw text of the N pairs."""
     dropped: list[tuple[str, int]]
     """Reason and index in the pair store of each dropped pair."""
 
@@ -71,34 +69,26 @@ class Encoder:
     def __init__(self, store: Path, tokenizers: dict[Side, Path]) -> None:
         """Open the store and load the tokenizers, in the process that encodes."""
         self.store = PairStore(store)
-        self.tokenizers: dict[Side, Tokenizer] = {side: load_tokenizer(path) for side, path in tokenizers.items()}
+        self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
 
     def encode(self, indices: np.ndarray, limits: LengthLimits) -> EncodedChunk:
         """Return the pairs at ``indices`` of the store as token ids."""
-        rows: dict[Side, list[list[int]]] = {side: [] for side in SIDES}
-        kept, texts, dropped = [], [], []
+        kept, texts, sources, targets, dropped = [], [], [], [], []
         for index in indices.tolist():
             pair = self.store[index]
-            source = self.tokenizers["source"].encode(pair.source)
-            target = self.tokenizers["target"].encode(pair.target)
+            source, target = self.source.encode(pair.source), self.target.encode(pair.target)
             if reason := limits.violation(len(source), len(target)):
                 dropped.append((reason, index))
                 continue
             kept.append(index)
             texts.append(pair)
-            rows["source"].append(source)
-            rows["target"].append(target)
-        return EncodedChunk(
-            np.array(kept, np.int64),
-            {side: _concatenated(rows[side], self.tokenizers[side].size) for side in SIDES},
-            {side: np.array([len(row) for row in rows[side]], np.int64) for side in SIDES},
-            texts,
-            dropped,
-        )
-
-
-def _concatenated(rows: list[list[int]], vocabulary: int) -> np.ndarray:
-    return np.array([id_ for row in rows for id_ in row], np.min_scalar_type(vocabulary - 1))
+            sources.append(source)
+            targets.append(target)
+        tokens: dict[Side, Sequences] = {
+            "source": Sequences.from_rows(sources, self.source.size),
+            "target": Sequences.from_rows(targets, self.target.size),
+        }
+        return EncodedChunk(kept, tokens, texts, dropped)
 
 
 _worker_encoder: Encoder  # the encoder of a worker process
@@ -169,20 +159,15 @@ def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Itera
         pool.shutdown(cancel_futures=True)
 
 
-@dataclass
-class WrittenSplit:
+class WrittenSplit(NamedTuple):
     """The N pairs of a split as they were written, and the pairs that were dropped for their length."""
 
     kept: np.ndarray
     """Index of each pair in the pair store, int64 [N]."""
-    lengths: dict[Side, np.ndarray]
-    """Number of tokens of each sentence, int32 [N], by side."""
-    unknown: dict[Side, int]
-    """Number of tokens that are unk, by side."""
-    characters: dict[Side, int]
-    """Number of characters of the raw text, by side."""
     dropped: list[tuple[str, int]]
     """Reason and index in the pair store of each dropped pair."""
+    counts: SplitCounts
+    """Statistics, without ``sources_in_training``."""
 
 
 def write_split(
@@ -192,12 +177,15 @@ def write_split(
     """Write the files of token ids and offsets of each side, and the raw text of the splits that need it later.
 
     Pairs beyond the length limits of ``config`` are dropped from training and validation, never from the test.
+
+    Raises:
+        DataError: if that leaves none.
     """
     limits = LengthLimits(None, None) if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
     chunks = (indices[start : start + CHUNK_PAIRS] for start in range(0, len(indices), CHUNK_PAIRS))
-    kept, dropped, lengths = [np.zeros(0, np.int64)], [], {side: [np.zeros(0, np.int32)] for side in SIDES}
+    kept, dropped = array("q"), list[tuple[str, int]]()
+    lengths: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
     unknown, characters = dict.fromkeys(SIDES, 0), dict.fromkeys(SIDES, 0)
-    done = 0
     with contextlib.ExitStack() as files:
         tokens = {side: files.enter_context((folder / f"{name}.{side}.tokens.npy").open("wb")) for side in SIDES}
         for side in SIDES:
@@ -208,25 +196,43 @@ def write_split(
             if name != "train" or config.subword_sampling
         }
         for encoded in encode(chunks, limits):
-            done += len(encoded.kept) + len(encoded.dropped)
-            kept.append(encoded.kept)
+            kept.extend(encoded.kept)
             dropped += encoded.dropped
             for column, side in enumerate(SIDES):
-                tokens[side].write(encoded.tokens[side].tobytes())
-                lengths[side].append(encoded.lengths[side].astype(np.int32))
-                unknown[side] += int((encoded.tokens[side] == UNK).sum())
+                sequences = encoded.tokens[side]
+                tokens[side].write(sequences.tokens.tobytes())
+                lengths[side].append(sequences.lengths.astype(np.int32))
+                unknown[side] += int((sequences.tokens == UNK).sum())
                 characters[side] += sum(len(pair[column]) for pair in encoded.texts)
                 if side in texts:
                     lines = (_LINE_BREAK.sub(" ", pair[column]) + "\n" for pair in encoded.texts)
                     texts[side].write("".join(lines).encode("utf-8"))
-            report(f"tokenizing {name}", done, len(indices))
+            report(f"tokenizing {name}", len(kept) + len(dropped), len(indices))
+        if not kept:
+            raise DataError(
+                f"The {name} split would be empty: all of its pairs exceed data.max_tokens {config.max_tokens} or "
+                f"data.max_length_ratio {config.max_length_ratio}. Each of {', '.join(SPLITS)} needs at least one "
+                "pair. Raise the limits, or set them to null."
+            )
         joined = {side: np.concatenate(pieces) for side, pieces in lengths.items()}
         for side in SIDES:
-            offsets = np.concatenate([[0], np.cumsum(joined[side], dtype=np.int64)])
+            offsets = offsets_of(joined[side])
             np.save(folder / f"{name}.{side}.offsets.npy", offsets)
             tokens[side].seek(0)
             _write_header(tokens[side], vocabulary[side], int(offsets[-1]))
-    return WrittenSplit(np.concatenate(kept), joined, unknown, characters, dropped)
+    counts = SplitCounts(
+        pairs=len(kept),
+        tokens={side: int(joined[side].sum(dtype=np.int64)) for side in SIDES},
+        longest={side: int(joined[side].max()) for side in SIDES},
+        unknown={side: unknown[side] for side in SIDES},
+        sources_in_training=0,
+        characters={side: characters[side] for side in SIDES},
+        percentiles={
+            side: {str(percent): int(np.percentile(joined[side], percent, method="higher")) for percent in PERCENTILES}
+            for side in SIDES
+        },
+    )
+    return WrittenSplit(np.array(kept, np.int64), dropped, counts)
 
 
 def _write_header(file: BinaryIO, vocabulary: int, tokens: int) -> None:
@@ -245,7 +251,7 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         DataError: if the text has fewer lines than ``prepared`` has sentences.
     """
     longest = int(prepared.lengths.max())
-    pieces, lengths = [], []
+    tokens, lengths = [], array("q")
     lines = (line for _, line in numbered_lines(text) if isinstance(line, str))
     for start in range(0, len(prepared), CHUNK_PAIRS):
         texts = list(itertools.islice(lines, min(CHUNK_PAIRS, len(prepared) - start)))
@@ -259,7 +265,6 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
             np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + offset]
             for offset, ids in enumerate(tokenizer.sample(texts, chunk_seed))
         ]
-        pieces.append(np.concatenate(rows))
-        lengths.append(np.array([len(row) for row in rows], np.int64))
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return Sequences(np.concatenate(pieces), offsets)
+        tokens.append(np.concatenate(rows))
+        lengths.extend(map(len, rows))
+    return Sequences(np.concatenate(tokens), offsets_of(np.array(lengths)))

@@ -50,12 +50,9 @@ for _codes, _name in (entry.split(" ", 1) for entry in _TABLE.split(", ")):
     _code, _, _long = _codes.partition("=")
     NAMES[_code] = _name
     _CODES |= dict.fromkeys(filter(None, [_code, _long, _name.lower()]), _code)
-ISO_639_1 = frozenset(code for code in NAMES if len(code) == 2)
-"""Two-letter codes."""
-# Codes that are English words: two of them name no pair, as in "how-to-be.tsv".
+# Two codes that name no pair: English words, as in "how-to-be.tsv", and regions in lower case, as in "pt-br.tsv".
 _WORDS = frozenset({"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", "lo", "my", "no", "or", "so", "to"})
-# Varieties of one language that look like pairs where the region is in lower case: br is Breton too, tw is Twi.
-_VARIETIES = frozenset({"de-ch", "fr-be", "fr-ca", "fr-ch", "it-ch", "nl-be", "pt-br", "zh-tw"})
+_REGIONAL = frozenset({"de-ch", "fr-be", "fr-ca", "fr-ch", "it-ch", "nl-be", "pt-br", "zh-tw"})
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_](arab|cyrl|hans|hant|latn))?(?:[-_]([a-z]{2}|419))?", re.IGNORECASE)
 
 Codes = tuple[str | None, str | None]
@@ -141,7 +138,7 @@ def _of_one_file(file: TextFile, config: DataConfig) -> Codes:
         stated = tmx_languages(file, config) or ("", "")
         first, second = (language_code(code) or (code if re.fullmatch(LANGUAGE, code) else None) for code in stated)
         return first, second
-    source, target = _pair_in_name(_own_name(file))
+    source, target = _pair_in_name(file.own_name)
     if file.suffix in PICKLES:  # whose columns are fixed
         return source, target
     if any(isinstance(column, str) for column in columns):
@@ -153,47 +150,36 @@ def _of_one_file(file: TextFile, config: DataConfig) -> Codes:
 def _of_two_files(first: TextFile, second: TextFile) -> Codes:
     """Return the last codes in which the names of two files differ, of members of archives first; both must have one.
 
-    "train.en.gz" and "train.de.gz" tell them, "train-en.txt" and "train-de.txt", "corpus.en-de.en", "corpus.en-de.de".
+    A code stands at the end of what dots separate: "train.en.gz", "train-en.txt", "corpus.en-de.en".
     """
-    for names in ((_own_name(first), _own_name(second)), (first.path.name, second.path.name)):
-        parts = [[part for dotted in name.split(".") for part in _parts(dotted)] for name in names]
-        codes = [list(filter(None, map(language_code, each))) for each in parts]
-        for source, target in zip(reversed(codes[0]), reversed(codes[1]), strict=False):
+    for names in ((first.own_name, second.own_name), (first.path.name, second.path.name)):
+        codes = [list(filter(None, map(_code_at_end, reversed(name.split("."))))) for name in names]
+        for source, target in zip(*codes, strict=False):
             if source != target:
                 return source, target
     return None, None
 
 
+def _code_at_end(text: str) -> str | None:
+    """Return the longest code that ends a text at a hyphen or underscore: of "train-pt-br" pt-BR."""
+    parts = re.split("[-_]", text)
+    return next(filter(None, (language_code("-".join(parts[start:])) for start in range(len(parts)))), None)
+
+
 def _pair_in_name(name: str) -> Codes:
-    """Return two codes side by side in a part of a name, in their order: "en-de.tsv", "english-german-both.pkl".
+    """Return the only two codes in what dots separate, side by side: "wmt14.en-de.tsv", "english-german-both.pkl".
 
     Three-letter codes are left out, and the names of archives: "deu-eng.zip" of manythings.org has English first.
     """
     for dotted in reversed(name.split(".")):
-        parts = _parts(dotted)
-        codes = [language_code(part) if len(part.partition("-")[0]) != 3 else None for part in parts]
+        parts = re.split("[-_]", dotted.lower())
+        codes = [language_code(part) if len(part) != 3 else None for part in parts]
         match [place for place, code in enumerate(codes) if code]:
-            case [first, second] if second == first + 1 and not {parts[first].lower(), parts[second].lower()} <= _WORDS:
-                if codes[first] != codes[second]:
+            case [first, second] if second == first + 1 and codes[first] != codes[second]:
+                pair = parts[first : second + 1]
+                if "-".join(pair) not in _REGIONAL and not _WORDS.issuperset(pair):
                     return codes[first], codes[second]
     return None, None
-
-
-def _parts(text: str) -> list[str]:
-    """Return what hyphens and underscores separate, codes with their regions and scripts: "train", "pt-BR"."""
-    parts: list[str] = []
-    for part in re.split("[-_]", text):
-        language = parts[-1].partition("-")[0] if parts else ""
-        is_variety = f"{language}-{part}".lower() in _VARIETIES or (language.islower() and part.isupper())
-        if parts and language_code(f"{parts[-1]}-{part}") and (is_variety or part.lower() not in ISO_639_1):
-            parts[-1] += f"-{part}"
-        else:
-            parts.append(part)
-    return parts
-
-
-def _own_name(file: TextFile) -> str:
-    return (file.member or file.path.name).rsplit("/", 1)[-1]
 
 
 def differ(first: Mapping[Side, str], second: Mapping[Side, str]) -> bool:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from nmt.config.data import DataConfig
 from nmt.config.record import Record
@@ -21,7 +21,17 @@ MANIFEST_FORMAT: Literal[4] = 4
 """Number of the format that is written. Format 3 has no language codes. Format 2 also knows one file of tokens a side.
 Format 1 also spells the key ``settings.normalization`` ``normalisation``."""
 
+
+def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
+    if counts and set(counts) != set(SIDES):
+        raise ValueError(f"counts have the keys {', '.join(counts)} instead of {', '.join(SIDES)}")
+    return counts
+
+
+BySide = AfterValidator(_check_sides)
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+Counts = Annotated[dict[str, Count], BySide, Field(min_length=1)]
+"""Counts by side."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -36,20 +46,20 @@ class SourceFile(Record):
 
 
 class SplitCounts(Record):
-    """Statistics of one split. Token counts leave out bos and eos; dictionaries are keyed by side."""
+    """Statistics of one split. Token counts leave out bos and eos."""
 
     pairs: Count
-    tokens: dict[str, Count]
-    """Number of tokens, by side."""
-    longest: dict[str, Count]
-    """Number of tokens of the longest sentence, by side."""
-    unknown: dict[str, Count]
-    """Number of tokens that are unk, by side."""
+    tokens: Counts
+    """Number of tokens."""
+    longest: Counts
+    """Number of tokens of the longest sentence."""
+    unknown: Counts
+    """Number of tokens that are unk."""
     sources_in_training: Count
     """Number of pairs whose source sentence also occurs in the training split; 0 for the training split itself."""
-    characters: dict[str, Count] = Field(default_factory=dict)
-    """Number of characters of the raw text, by side."""
-    percentiles: dict[str, dict[str, Count]] = Field(default_factory=dict)
+    characters: Annotated[dict[str, Count], BySide] = Field(default_factory=dict)
+    """Number of characters of the raw text."""
+    percentiles: Annotated[dict[str, dict[str, Count]], BySide] = Field(default_factory=dict)
     """Sentence length in tokens at each percentile ("50", "90", "99"), by side."""
 
 
@@ -84,7 +94,7 @@ class Manifest(Record):
     """Number of pairs read, the dropped ones included."""
     dropped: dict[str, Count]
     """Number of pairs left out, by reason."""
-    vocabulary: dict[str, Annotated[int, Field(gt=4, le=2**31)]]
+    vocabulary: Annotated[dict[str, Annotated[int, Field(gt=4, le=2**31)]], BySide, Field(min_length=1)]
     """Number of ids, the four special ones included, by side."""
     splits: dict[str, SplitCounts]
     report: DataReport = DataReport()
@@ -99,13 +109,6 @@ class Manifest(Record):
     def _check(self) -> Self:
         if set(self.splits) != set(SPLITS):
             raise ValueError(f"splits has the keys {', '.join(self.splits) or 'none'} instead of {', '.join(SPLITS)}")
-        by_side: list[dict[str, Any]] = [self.vocabulary]
-        for split in self.splits.values():
-            by_side += [split.tokens, split.longest, split.unknown]
-            by_side += [counts for counts in (split.characters, split.percentiles) if counts]
-        for counts in by_side:
-            if set(counts) != set(SIDES):
-                raise ValueError(f"counts have the keys {', '.join(counts) or 'none'} instead of {', '.join(SIDES)}")
         return self
 
     @property

@@ -6,7 +6,6 @@ import shutil
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -59,7 +58,7 @@ class PairStoreWriter:
 
     def _disk_full(self, reason: str) -> NmtError:
         return NmtError(
-            f"The disk of {self._folder.parent} is too small: {reason} after {self._end:,} bytes of text. "
+            f"The disk of {self._folder.parents[1]} is too small: {reason} after {self._end:,} bytes of text. "
             "Preparing takes twice the size of the unpacked corpus. Nothing was kept. Free some space, or prepare the "
             "first pairs alone with --set data.n_sentences=1000000"
         )
@@ -68,10 +67,10 @@ class PairStoreWriter:
         """Return the writer."""
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type | None, *_: object) -> None:
         """Close the files, and write the buffer first unless an error ends the block."""
         try:
-            if error is None:
+            if kind is None:
                 self._flush()
         finally:
             for file in self._files:
@@ -120,7 +119,7 @@ class PairStore:
         """Return the store."""
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the files."""
         self._text.close()
         self._index.close()

@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
     Corpus,
-    Findings,
     PairLocator,
     Progress,
     Sources,
@@ -30,7 +28,6 @@ from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
     SIDES,
-    SPLITS,
     DataReport,
     Manifest,
     Side,
@@ -39,8 +36,9 @@ from nmt.data.manifest import (
     SplitName,
 )
 from nmt.data.pair_store import PairStore
+from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits
-from nmt.errors import ConflictError, DataError, printable
+from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
@@ -48,7 +46,6 @@ from nmt.tokenizers.base import Tokenizer
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
-PERCENTILES = (50, 90, 99)
 # Keys of the section data that the tokenizers of a run fix.
 TOKENIZER_KEYS = (
     "tokenizer", "normalization", "vocabulary_size", "min_count", "joint_vocabulary", "subword_model", "byte_fallback",
@@ -69,14 +66,6 @@ class TokenizerSource(NamedTuple):
     def files(self) -> list[Path]:
         """The tokenizer files, sorted by name."""
         return sorted(self.folder.glob("tokenizer.*"))
-
-    def load(self) -> dict[Side, Tokenizer]:
-        """Return the tokenizer of each side.
-
-        Raises:
-            NotFoundError, DataError: if a file is missing or damaged.
-        """
-        return {side: load_tokenizer(self.folder / f"tokenizer.{side}.json") for side in SIDES}
 
     def applied_to(self, config: DataConfig) -> DataConfig:
         """Return the configuration with the tokenizer settings of the run."""
@@ -102,7 +91,7 @@ def prepare(
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
-    report = report or _no_progress
+    report = report or (lambda step, done, total: None)
     folder = DATASETS / check_name(name, "dataset")
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
@@ -114,20 +103,27 @@ def prepare(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder(DATASETS))
+        stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
         temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
+        scratch = temporary / "pairs"
+        scratch.mkdir()
         cleaned = read_corpus(sources, settings, scratch, report)
         store = stack.enter_context(PairStore(scratch))
         locate = PairLocator(sources, cleaned.roles, store)
-        assigned = assign_splits(cleaned, sources, settings, locate)
+        splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        tokenizers = tokenizer_source.load() if tokenizer_source else _fit(store, assigned.splits["train"], settings)
-        _save(tokenizers, tokenizer_source, temporary)
-        written = write_splits(temporary, scratch, assigned.splits, tokenizers, settings, report)
-        dropped = Findings.merged([cleaned.dropped, assigned.dropped, _length_findings(written, locate)])
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, splits["train"], settings)
+        vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
+        paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
+        with open_encoder(scratch, paths, sum(map(len, splits.values()))) as encode:
+            written = {
+                name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
+                for name, indices in splits.items()
+            }
+        _add_length_findings(cleaned, written, locate)
         report("comparing languages", 0, None)
-        compared, language_findings = _compare_languages(written["train"].kept, store, locate)
-        noticed = Findings.merged([cleaned.noticed, assigned.noticed, language_findings])
+        compared = _compare_languages(cleaned, written["train"].kept, store, locate)
+        shutil.rmtree(scratch)
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -135,10 +131,10 @@ def prepare(
             more_files=files[1:],
             settings=settings,
             read=cleaned.read,
-            dropped=dict(dropped.counts),
-            vocabulary={side: tokenizer.size for side, tokenizer in tokenizers.items()},
-            splits={name: _split_counts(name, written, cleaned.sources) for name in written},
-            report=_data_report(cleaned, written, dropped, noticed, compared),
+            dropped=dict(cleaned.dropped.counts),
+            vocabulary={side: vocabulary[side] for side in SIDES},
+            splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
+            report=_data_report(cleaned, written, compared),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
@@ -147,16 +143,14 @@ def prepare(
     return Dataset(folder, manifest, is_new=True)
 
 
-def _no_progress(step: str, done: int, total: int | None) -> None:
-    """Report nothing."""
-
-
 def _source_files(sources: Sources) -> list[SourceFile]:
-    return [
-        SourceFile(name=printable(file.name), bytes=file.path.stat().st_size, sha256=sha256(file.path), role=role)
-        for role, role_files in sources.roles()
-        for file in role_files
-    ]
+    files = []
+    for role, role_files in sources.roles.items():
+        for file in role_files:
+            with reading(file):
+                size, checksum = file.path.stat().st_size, sha256(file.path)
+            files.append(SourceFile(name=printable(file.name), bytes=size, sha256=checksum, role=role))
+    return files
 
 
 # --- a dataset of that name
@@ -192,11 +186,14 @@ def _differences(
         for key, value in manifest.settings.model_dump().items()
         if getattr(settings, key) not in {value, "auto"}
     ]
-    hashes = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
-    if tokenizer_source and hashes != {file.name: sha256(file) for file in tokenizer_source.files}:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(tokenizer_source.run)} now")
-    elif manifest.tokenizer_of and not tokenizer_source:
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(None)} now")
+    taken = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
+    if tokenizer_source:
+        same_tokenizers = taken == {file.name: sha256(file) for file in tokenizer_source.files}
+    else:
+        same_tokenizers = manifest.tokenizer_of is None
+    if not same_tokenizers:
+        now = tokenizer_source.run if tokenizer_source else None
+        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(now)} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
@@ -209,32 +206,31 @@ def _origin(run: str | None) -> str:
 # --- the steps
 
 
-@contextlib.contextmanager
-def scratch_folder(parent: Path) -> Iterator[Path]:
-    """Yield a temporary folder in ``parent``, and remove it afterwards.
+def _remove_if_empty(folder: Path, *, existed: bool) -> None:
+    if not existed:
+        with contextlib.suppress(OSError):  # not empty: the dataset is in it
+            folder.rmdir()
 
-    Removes ``parent`` too if this call created it and it ends empty.
+
+def _write_tokenizers(
+    folder: Path, source: TokenizerSource | None, store: PairStore, train: np.ndarray, config: DataConfig
+) -> dict[Side, Tokenizer]:
+    """Write and return the tokenizer of each side: those of a run, byte for byte, or fitted on the training pairs.
+
+    A joint vocabulary is fitted on both sides. Words and characters are counted in all training pairs. Subwords are
+    fitted on the first, a random sample.
     """
-    existed = parent.exists()
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".preparing-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if not existed:
-            with contextlib.suppress(OSError):  # not empty: the dataset is in it
-                parent.rmdir()
-
-
-def _fit(store: PairStore, train: np.ndarray, config: DataConfig) -> dict[Side, Tokenizer]:
-    """Return a tokenizer for each side, fitted on the training pairs; a joint vocabulary is fitted on both sides.
-
-    Words and characters are counted in all training pairs. Subwords are fitted on the first, a random sample.
-    """
+    if source:
+        loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
+        for file in source.files:
+            shutil.copyfile(file, folder / file.name)
+        return loaded
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
-    return {"source": fitted[0], "target": fitted[-1]}
+    tokenizers: dict[Side, Tokenizer] = {"source": fitted[0], "target": fitted[-1]}
+    for side, tokenizer in tokenizers.items():
+        tokenizer.save(folder / f"tokenizer.{side}.json")
+    return tokenizers
 
 
 def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config: DataConfig) -> Iterator[str]:
@@ -248,90 +244,33 @@ def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config
             return
 
 
-def _save(tokenizers: dict[Side, Tokenizer], source: TokenizerSource | None, folder: Path) -> None:
-    """Write the tokenizers; those of a run are copied byte for byte, so that both datasets have equal files."""
-    if source:
-        for file in source.files:
-            shutil.copyfile(file, folder / file.name)
-    else:
-        for side, tokenizer in tokenizers.items():
-            tokenizer.save(folder / f"tokenizer.{side}.json")
-
-
-def write_splits(
-    folder: Path, store: Path, splits: dict[SplitName, np.ndarray], tokenizers: dict[Side, Tokenizer],
-    config: DataConfig, report: Progress,
-) -> dict[SplitName, WrittenSplit]:  # fmt: skip
-    """Encode and write every split with the tokenizers saved in ``folder``.
-
-    Raises:
-        DataError: if the length limits leave a split empty.
-    """
-    paths: dict[Side, Path] = {side: folder / f"tokenizer.{side}.json" for side in SIDES}
-    vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
-    with open_encoder(store, paths, sum(map(len, splits.values()))) as encode:
-        written = {
-            name: write_split(folder, name, indices, encode, vocabulary, config, report)
-            for name, indices in splits.items()
-        }
-    for name, split in written.items():
-        if not len(split.kept):
-            raise DataError(
-                f"The {name} split would be empty: all of its pairs exceed data.max_tokens {config.max_tokens} or "
-                f"data.max_length_ratio {config.max_length_ratio}. Each of {', '.join(SPLITS)} needs at least one "
-                "pair. Raise the limits, or set them to null."
-            )
-    return written
-
-
-def _length_findings(written: dict[SplitName, WrittenSplit], locate: PairLocator) -> Findings:
-    """Return the pairs that were dropped for their length."""
-    findings = Findings()
+def _add_length_findings(corpus: Corpus, written: dict[SplitName, WrittenSplit], locate: PairLocator) -> None:
     for split in written.values():
         for reason in dict.fromkeys(reason for reason, _ in split.dropped):
-            findings.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
-    return findings
+            corpus.dropped.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
 
 
-def _compare_languages(train: np.ndarray, store: PairStore, locate: PairLocator) -> tuple[int, Findings]:
-    """Compare a sample of the training pairs with the languages of their columns.
-
-    Returns:
-        Number of pairs compared; pairs with a side that looks foreign to its column.
-    """
-    findings = Findings()
+def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:
+    """Add training pairs with a side that looks foreign to its column; return the size of the sample looked at."""
     sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
     for reason, positions in find_foreign_sides(store.read(sample)).items():
-        findings.add_all(reason, np.sort(sample[positions]), locate)
-    return len(sample), findings
+        corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
+    return len(sample)
 
 
-def _split_counts(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
+def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:
     """Return the statistics of a split. ``sources``: source hash of every stored pair, uint64."""
-    split = written[name]
-    leaked = 0 if name == "train" else int(np.isin(sources[split.kept], sources[written["train"].kept]).sum())
-    return SplitCounts(
-        pairs=len(split.kept),
-        tokens={side: int(lengths.sum(dtype=np.int64)) for side, lengths in split.lengths.items()},
-        longest={side: int(lengths.max()) for side, lengths in split.lengths.items()},
-        unknown={side: split.unknown[side] for side in SIDES},
-        sources_in_training=leaked,
-        characters={side: split.characters[side] for side in SIDES},
-        percentiles={
-            side: {str(percent): int(np.percentile(lengths, percent, method="higher")) for percent in PERCENTILES}
-            for side, lengths in split.lengths.items()
-        },
-    )
+    split, train = written[name], written["train"]
+    leaked = 0 if split is train else int(np.isin(sources[split.kept], sources[train.kept]).sum())
+    return split.counts.model_copy(update={"sources_in_training": leaked})
 
 
-def _data_report(
-    corpus: Corpus, written: dict[SplitName, WrittenSplit], dropped: Findings, noticed: Findings, compared: int
-) -> DataReport:
+def _data_report(corpus: Corpus, written: dict[SplitName, WrittenSplit], compared: int) -> DataReport:
     kept = np.concatenate([split.kept for split in written.values()])
     ambiguous, most = count_translations(corpus.sources[kept], corpus.targets[kept])
     return DataReport(
-        noticed=dict(noticed.counts),
-        places=dropped.places | noticed.places,
+        noticed=dict(corpus.noticed.counts),
+        places=corpus.dropped.places | corpus.noticed.places,
         sources_translated_often=ambiguous,
         most_translations=most,
         columns_looked_at=compared,

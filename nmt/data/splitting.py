@@ -2,38 +2,30 @@
 
 import random
 from array import array
-from typing import NamedTuple
 
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import Corpus, Findings, PairLocator, Sources
+from nmt.data.cleaning import Corpus, PairLocator, Sources
 from nmt.data.manifest import SPLITS, SplitName
 from nmt.errors import DataError
 
 
-class Assignment(NamedTuple):
-    """The pairs of each split, and what the rules about several pairs found."""
-
-    splits: dict[SplitName, np.ndarray]
-    """Indices into the pair store, by split."""
-    dropped: Findings
-    noticed: Findings
-
-
-def assign_splits(corpus: Corpus, sources: Sources, config: DataConfig, locate: PairLocator) -> Assignment:
-    """Return which stored pairs are in which split.
+def assign_splits(
+    corpus: Corpus, sources: Sources, config: DataConfig, locate: PairLocator
+) -> dict[SplitName, np.ndarray]:
+    """Return the indices of each split's pairs in the pair store, and add to the findings of the corpus.
 
     A split with files of its own takes their pairs; the pairs of ``sources.corpus`` are divided among the others.
 
     Raises:
         DataError: if a split would be empty.
     """
-    dropped, noticed = Findings(), Findings()
+    dropped = corpus.dropped
     separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
     divisible = separate.pop("train")
     repeated = divisible[duplicates(corpus.sources[divisible], corpus.targets[divisible])]
-    (dropped if config.drop_duplicates else noticed).add_all("duplicates", repeated, locate)
+    (dropped if config.drop_duplicates else corpus.noticed).add_all("duplicates", repeated, locate)
     if config.drop_duplicates:
         divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
     if config.split == "by_source":
@@ -46,21 +38,23 @@ def assign_splits(corpus: Corpus, sources: Sources, config: DataConfig, locate: 
             leaking = np.isin(corpus.sources[divisible], held_out)
             dropped.add_all("training source that is in validation or test", divisible[leaking], locate)
             divisible = divisible[~leaking]
+    left_out = f", with {dropped} left out" if dropped.counts else ""
+    random = ", or set data.split=random" if any("source that is in" in reason for reason in dropped.counts) else ""
     names = tuple(name for name in SPLITS if name not in separate)
     if len(divisible) < len(names):
         raise DataError(
-            f"{' and '.join(map(str, sources.corpus))} has {_count(len(divisible), 'usable pair')}. Each of "
-            f"{', '.join(names)} needs at least one. Give a file with more pairs."
+            f"{' and '.join(map(str, sources.corpus))} has {_count(len(divisible), 'usable pair')}{left_out}. Each of "
+            f"{', '.join(names)} needs at least one. Give a file with more pairs{random}."
         )
     for name, indices in separate.items():
         if not len(indices):
             raise DataError(
-                f"{' and '.join(map(str, dict(sources.roles())[name]))} leaves the {name} split empty. Each of "
-                f"{', '.join(SPLITS)} needs at least one pair. Give another file."
+                f"{' and '.join(map(str, sources.roles[name]))} leaves the {name} split empty{left_out}. Each of "
+                f"{', '.join(SPLITS)} needs at least one pair. Give another file{random}."
             )
     divided = split_pairs(corpus.sources[divisible], config, names)
     assigned = separate | {name: divisible[indices] for name, indices in divided.items()}
-    return Assignment({name: assigned[name] for name in SPLITS}, dropped, noticed)
+    return {name: assigned[name] for name in SPLITS}
 
 
 def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:

@@ -188,7 +188,7 @@ $ gzip data/english-german-both.pkl
 & nmt.data.sources.pickled_array.MAX_BYTES = 1000
 $ nmt prepare english-german-both.pkl.gz --name again  => data/english-german-both.pkl.gz has more than 1000 bytes
 & nmt.data.sources.pickled_array.MAX_BYTES = 1000
-$ nmt prepare english-german-both.pkl --name again  => data/english-german-both.pkl has 64955 bytes
+$ nmt prepare english-german-both.pkl --name again  => data/english-german-both.pkl has more than 1000 bytes
 
 # --- nmt prepare: text -----------------------------------------------------------------------------------------------
 $ printf 'one\teins\ntwo zwei\nthree\tdrei\n' > pairs.tsv
@@ -264,7 +264,9 @@ $ nmt prepare pairs.tsv  => pairs.tsv has 2 usable pairs
 $ printf 'one\teins\none\tein\none\teine\n' > pairs.tsv
 $ nmt prepare pairs.tsv  => the corpus has 3 pairs with 1 distinct source
 $ printf 'one\teins\ntwo\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv; touch none.tsv
-$ nmt prepare pairs.tsv --test none.tsv  => none.tsv leaves the test split empty
+$ nmt prepare pairs.tsv --test none.tsv  => none.tsv leaves the test split empty. Each of
+$ printf 'one\teins\ntwo\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv
+$ nmt prepare pairs.tsv --validation pairs.tsv --test pairs.tsv  => 4 x validation source that is in the test
 $ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.max_tokens=1  => all of its pairs exceed data.max_tokens 1
 $ printf 'one two\teins\ntwo two\tzwei\nthree two\tdrei\nfour two\tvier\n' > pairs.tsv
@@ -367,7 +369,7 @@ $ nmt train --config base.yaml --run new --set training.batch_size=auto  => trai
 & nmt.training.optimization.update.Update.take = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
-$ nmt translate 'im thirsty'  => A batch of sentences is translated at once and must fit
+$ nmt translate 'im thirsty'  => Split lines of thousands of words into sentences
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00

@@ -1,6 +1,7 @@
 """The rules about pairs: what is refused, dropped or kept, and that all of it is counted with its places."""
 
 import contextlib
+import random
 import resource
 import shutil
 from collections.abc import Callable
@@ -12,9 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nmt.cli.commands.demo import CORPUS
 from nmt.config.data import DataConfig
 from nmt.data import cleaning as corpus_module
-from nmt.data.cleaning import Corpus, Sources, read_corpus, resolve_auto, text_hash
+from nmt.data.cleaning import (
+    Corpus,
+    Sources,
+    count_translations,
+    find_foreign_sides,
+    read_corpus,
+    resolve_auto,
+    text_hash,
+)
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
@@ -207,3 +217,45 @@ def test_few_long_lines_decide_what_auto_is(tmp_path: Path, monkeypatch: pytest.
     assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "word"
     monkeypatch.setattr(corpus_module, "AUTO_SAMPLE_CHARACTERS", 1000)
     assert resolve_auto(Sources.of(path), DataConfig()).tokenizer == "subword"
+
+
+# --- warnings: swapped and foreign columns are found, and a clean corpus is not suspected
+
+CLEAN = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:2000]]
+
+
+@QUICK
+@given(st.lists(st.tuples(TEXTS, TEXTS)))
+def test_translations_are_counted_as_with_a_dictionary(pairs: list[tuple[str, str]]) -> None:
+    translations = {source: {target for other, target in pairs if other == source} for source, _ in pairs}
+    sides = [np.frombuffer(b"".join(text_hash(pair[side]) for pair in pairs), np.uint64) for side in (0, 1)]
+    several = sum(len(targets) > 1 for targets in translations.values())
+    assert count_translations(*sides) == (several, max(map(len, translations.values()), default=0))
+
+
+def test_a_clean_corpus_is_not_suspected() -> None:
+    assert find_foreign_sides(CLEAN) == {}
+
+
+FAULTS = [
+    ("sides look swapped", lambda pair: Pair(pair.target, pair.source)),
+    ("source looks like the target language", lambda pair: Pair(pair.target, pair.target)),
+    ("target looks like the source language", lambda pair: Pair(pair.source, pair.source)),
+]
+
+
+@pytest.mark.parametrize(("reason", "spoil"), FAULTS)
+def test_spoiled_pairs_are_found_and_no_other(reason: str, spoil) -> None:
+    pairs = list(CLEAN)
+    spoiled = random.Random(1).sample([n for n, pair in enumerate(pairs) if len(min(pair, key=len)) > 15], 40)
+    for index in spoiled:
+        pairs[index] = spoil(pairs[index])
+    found = find_foreign_sides(pairs)
+    assert found.keys() == {reason}
+    assert set(found[reason]) <= set(spoiled)
+    assert len(found[reason]) >= 30
+
+
+@pytest.mark.parametrize("pairs", [[], [Pair("", "")], [Pair("a", "a")] * 5, [Pair("你", "好")]])
+def test_too_little_text_gives_no_hint(pairs: list[Pair]) -> None:
+    assert find_foreign_sides(pairs) == {}

@@ -15,28 +15,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import write_tsv
 
 from nmt.config.data import DataConfig
 from nmt.data import prepare as prepare_module
+from nmt.data.cleaning import Sources
 from nmt.data.dataset import Dataset, find_dataset, open_dataset
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import SIDES, SPLITS, read_manifest
 from nmt.data.prepare import prepare
 from nmt.data.sources.formats import Pair
-from nmt.data.token_arrays import Sequences
+from nmt.data.sources.text_file import TextFile
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.storage.atomic import sha256
 
-SPLITS = ("train", "validation", "test")
-SIDES = ("source", "target")
+pytestmark = pytest.mark.usefixtures("folder")
 WORDS = [a + b for a in "abcdefghijklmnopqrst" for b in "aeiou"]
 RARE = [a + word for a in "xyz" for word in WORDS]
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def make_pairs(count: int = 150, seed: int = 0) -> list[Pair]:
@@ -58,12 +52,6 @@ def words_config(**changes: Any) -> DataConfig:
     )
 
 
-def write_corpus(pairs: list[Pair], name: str = "corpus.tsv") -> Path:
-    """Write pairs as a TSV file in the current folder."""
-    Path(name).write_bytes("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs).encode())
-    return Path(name)
-
-
 def words(text: str) -> list[str]:
     """Return what normalization makes of the texts above, computed in another way."""
     return re.sub("[^a-z ]", "", text.lower()).split()
@@ -79,7 +67,7 @@ class Prepared:
 
 def prepare_pairs(pairs: list[Pair], **changes: Any) -> Prepared:
     """Prepare pairs, and find out which split each went to from the text files."""
-    dataset = prepare(write_corpus(pairs), words_config(**changes), "small")
+    dataset = prepare(write_tsv("corpus.tsv", pairs), words_config(**changes), "small")
     raw = {}
     for name in ("validation", "test"):
         sides = [(dataset.folder / f"{name}.{side}.txt").read_text(encoding="utf-8").split("\n") for side in SIDES]
@@ -95,7 +83,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        prepare(write_corpus(make_pairs(20)), words_config(), "small")
+        prepare(write_tsv("corpus.tsv", make_pairs(20)), words_config(), "small")
     return folder
 
 
@@ -116,20 +104,6 @@ def decoded(dataset: Dataset, name: Any) -> list[tuple[str, str]]:
     """Return the pairs of a split as text."""
     split, (source, target) = dataset.split(name), dataset.tokenizers()
     return [(source.decode(split.source[i]), target.decode(split.target[i])) for i in range(len(split))]
-
-
-# --- sequences
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "kind"),
-    [(4, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")],
-)
-def test_ids_are_stored_in_the_smallest_integers_that_hold_them(vocabulary: int, kind: str) -> None:
-    sequences = Sequences.from_rows([[0, vocabulary - 1]], vocabulary)
-    assert sequences.tokens.dtype == kind
-    assert sequences[0].tolist() == [0, vocabulary - 1]
-    assert sequences.offsets.dtype == np.int64
 
 
 # --- what is written
@@ -164,7 +138,7 @@ def test_raw_sentences_keep_everything_but_their_line_breaks() -> None:
     config = words_config(train_share=0.5, validation_share=0.25, test_share=0.25, split="random")
     dataset = prepare(Path("corpus.pkl"), config, "small")
     for name in ("validation", "test"):
-        source, target = (dataset.text(name, side).read_bytes().decode() for side in SIDES)  # type: ignore[arg-type]
+        source, target = (dataset.text(name, side).read_bytes().decode() for side in SIDES)
         text = target.removesuffix(" y\n")
         assert text in strange
         assert source == f"{text} x\n"
@@ -182,7 +156,7 @@ def test_the_manifest_counts_what_is_there() -> None:
     for name in SPLITS:
         raw, counts = prepared.raw[name], manifest.splits[name]
         sentences = {side: [words(getattr(pair, side)) for pair in raw] for side in SIDES}
-        assert counts.pairs == len(raw) == len(prepared.dataset.split(name))  # type: ignore[arg-type]
+        assert counts.pairs == len(raw) == len(prepared.dataset.split(name))
         assert counts.tokens == {side: sum(map(len, sentences[side])) for side in SIDES}
         assert counts.longest == {side: max(map(len, sentences[side])) for side in SIDES}
         assert counts.unknown == {
@@ -190,19 +164,12 @@ def test_the_manifest_counts_what_is_there() -> None:
         }
         shared = sum(" ".join(words(pair.source)) in trained_sources for pair in raw)
         assert counts.sources_in_training == (0 if name == "train" else shared)
+    unknown = {"source_language": None, "target_language": None}
+    assert manifest.settings == words_config(dataset="small", split="random", seed=3, **unknown)
+    assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
+    assert set(manifest.files) == {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
     assert manifest.splits["test"].sources_in_training > 0  # or the count above was of nothing
     assert manifest.splits["test"].unknown["source"] + manifest.splits["validation"].unknown["source"] > 0
-
-
-def test_the_manifest_says_what_was_prepared_and_how() -> None:
-    pairs = make_pairs()
-    manifest = prepare_pairs(pairs, min_count=2).dataset.manifest
-    unknown = {"source_language": None, "target_language": None}
-    assert manifest.settings == words_config(dataset="small", min_count=2, **unknown)
-    assert (manifest.corpus.name, manifest.corpus.bytes) == ("corpus.tsv", Path("corpus.tsv").stat().st_size)
-    assert len(manifest.corpus.sha256) == 64
-    names = {file.name for file in Path("data/small").iterdir()} - {"manifest.json"}
-    assert set(manifest.files) == names
 
 
 # --- preparing again
@@ -222,12 +189,12 @@ def test_other_settings_and_another_file_are_a_conflict_that_names_them(small: D
     with pytest.raises(ConflictError, match=r"split .*seed"):
         prepare(Path("corpus.tsv"), words_config(seed=2, split="random"), "small")
     with pytest.raises(ConflictError, match="other content"):
-        prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(), "small")
+        prepare(write_tsv("new.tsv", make_pairs(seed=1)), words_config(), "small")
     assert content(small.folder) == before
 
 
 def test_overwriting_replaces_the_dataset(small: Dataset) -> None:
-    expected = prepare(write_corpus(make_pairs(seed=1), "new.tsv"), words_config(seed=2), "expected")
+    expected = prepare(write_tsv("new.tsv", make_pairs(seed=1)), words_config(seed=2), "expected")
     assert expected.manifest.fingerprint != small.manifest.fingerprint
     dataset = prepare(Path("new.tsv"), words_config(seed=2), "small", overwrite=True)
     assert dataset.is_new
@@ -242,7 +209,7 @@ def test_overwriting_replaces_the_dataset(small: Dataset) -> None:
 def test_a_folder_that_is_no_dataset_is_neither_taken_for_one_nor_replaced(overwrite: bool) -> None:
     Path("data/small").mkdir(parents=True)
     Path("data/small/notes.txt").write_text("mine")
-    path = write_corpus(make_pairs(20))
+    path = write_tsv("corpus.tsv", make_pairs(20))
     with pytest.raises(ConflictError):
         prepare(path, words_config(), "small", overwrite=overwrite)
     assert Path("data/small/notes.txt").read_text() == "mine"
@@ -256,7 +223,7 @@ def refuse(*_: Any, **__: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("failing", ["write_json", "write_splits"])
+@pytest.mark.parametrize("failing", ["write_json", "write_split"])
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.usefixtures("small")
 def test_a_disk_without_space_leaves_what_was_there(
@@ -268,6 +235,30 @@ def test_a_disk_without_space_leaves_what_was_there(
         prepare(Path("corpus.tsv"), words_config(seed=2), "small" if overwrite else "new", overwrite=overwrite)
     assert content(folder) == before
     assert [path.name for path in Path("data").iterdir()] == ["small"]
+
+
+def test_a_corpus_that_the_system_cannot_read_is_not_a_dataset_that_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("corpus.tsv").symlink_to("/proc/self/mem")  # opened, and not to be read at its beginning
+    message = r"^corpus\.tsv cannot be read: Input/output error\. Check its permissions and its disk\.$"
+    with pytest.raises(DataError, match=message):
+        prepare(Path("corpus.tsv"), words_config(), "small")
+    monkeypatch.setattr(prepare_module, "sha256", lambda path: "0" * 64)  # the disk fails later
+    with pytest.raises(DataError, match=message):
+        prepare(Path("corpus.tsv"), words_config(), "small")
+    assert not Path("data").exists()
+
+
+@pytest.mark.parametrize(("roles", "message"), [
+    (("train", "same", "same"), "leaves the validation split empty, with 9 x validation source that is in the test"),
+    (("same", "train", "same"), "has 0 usable pairs, with 9 x training source that is in validation or test"),
+])  # fmt: skip
+def test_a_split_that_shares_its_sources_with_another_says_so(roles: tuple[str, ...], message: str) -> None:
+    write_tsv("train", [Pair(word, word + "x") for word in WORDS[10:30]])
+    write_tsv("same", [Pair(word, word + "x") for word in WORDS[:9]])
+    with pytest.raises(DataError, match=f"^same {message} left out.*, or set data.split=random.$"):
+        prepare(Sources(*([TextFile(Path(name))] for name in roles)), words_config(), "small")
 
 
 # --- finding
@@ -325,7 +316,14 @@ def make_older(values: dict[str, Any], number: int) -> None:
     if number == 3:
         values["settings"]["shard_tokens"] = 1000
     if number == 1:
-        values["settings"]["normalisation"] = values["settings"].pop("normalization")
+        for key in ("report", "unit", "more_files"):
+            del values[key]
+        del values["corpus"]["role"]
+        for split in values["splits"].values():
+            del split["characters"], split["percentiles"]
+        old = ("dataset", "n_sentences", "split", "seed", "tokenizer", "min_count", "joint_vocabulary")
+        settings = values["settings"]
+        values["settings"] = {key: settings[key] for key in old} | {"normalisation": settings["normalization"]}
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -334,8 +332,7 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
     damage_json(lambda values: make_older(values, number))
     manifest = open_dataset("small").manifest
     settings = small.manifest.settings.model_copy(update={"source_language": "auto", "target_language": "auto"})
-    expected = small.manifest.model_copy(update={"format": number, "settings": settings})
-    assert manifest.model_dump() == expected.model_dump()
+    assert (manifest.format, manifest.settings.model_dump()) == (number, settings.model_dump())
     assert manifest.languages == {"source": "source", "target": "target"}
     assert manifest.fingerprint == small.manifest.fingerprint
     assert not prepare(Path("corpus.tsv"), words_config(), "small").is_new
@@ -346,7 +343,7 @@ def test_a_manifest_says_its_format_and_older_ones_are_read(small: Dataset, numb
 def test_a_file_whose_name_is_no_text_can_be_prepared(folder: Path) -> None:
     path = folder / os.fsdecode(b"\xff\x1b[2J.tsv")
     try:
-        path.write_bytes(write_corpus([*make_pairs(20), *make_pairs(20)]).read_bytes())
+        path.write_bytes(write_tsv("corpus.tsv", [*make_pairs(20), *make_pairs(20)]).read_bytes())
     except OSError:
         pytest.skip("this file system names files in UTF-8 alone")
     manifest = prepare(path, words_config(), "small").manifest
@@ -508,24 +505,9 @@ def test_every_kind_of_token_decodes_to_the_text(kind: str) -> None:
     }
 
 
-def test_a_dataset_prepared_before_there_were_subwords_is_read(small: Dataset) -> None:
-    def forget(values: dict[str, Any]) -> None:
-        for key in ("report", "unit", "more_files"):
-            del values[key]
-        del values["corpus"]["role"]
-        for split in values["splits"].values():
-            del split["characters"], split["percentiles"]
-        old = {"dataset", "n_sentences", "split", "seed", "tokenizer", "normalization", "min_count", "joint_vocabulary"}
-        values["settings"] = {key: value for key, value in values["settings"].items() if key in old}
-
-    damage_json(forget)
-    assert open_dataset("small").manifest.fingerprint == small.manifest.fingerprint
-    assert not prepare(Path("corpus.tsv"), DataConfig(), "small").is_new
-
-
 def test_dropped_pairs_are_counted_with_their_places() -> None:
     pairs = [*make_pairs(40), Pair("5", "x"), Pair("long " * 501, "lang"), Pair("word " * 30, "wort")]
-    manifest = prepare(write_corpus(pairs), words_config(seed=0, drop_empty=True), "small").manifest
+    manifest = prepare(write_tsv("corpus.tsv", pairs), words_config(seed=0, drop_empty=True), "small").manifest
     assert manifest.dropped == {"empty side": 1, "too long": 1, "length ratio": 1}
     for reason, line in [("too long", len(pairs) - 1), ("length ratio", len(pairs))]:
         assert manifest.report.places[reason][0].startswith(f"corpus.tsv, line {line}: '")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import write_tsv
 
 import nmt
 from nmt.data.dataset import open_dataset
@@ -19,13 +20,11 @@ MEANWHILE = "was changed by another process meanwhile"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Work in a folder with two corpora of 1,000 pairs, the fewest that are reported while they are read."""
-    monkeypatch.chdir(tmp_path)
+def corpora(folder: Path) -> None:
+    """Two corpora of 1,000 pairs, the fewest that are reported while they are read."""
+    sources = [" ".join(letters) for letters in itertools.product("abcdefghij", repeat=3)]
     for name, word in (("first", "ja"), ("second", "nein")):
-        lines = [f"{a} {b} {c}\t{word} {a} {b} {c}\n" for a, b, c in itertools.product("abcdefghij", repeat=3)]
-        Path(f"{name}.tsv").write_text("".join(lines))
-    return tmp_path
+        write_tsv(f"{name}.tsv", [(source, f"{word} {source}") for source in sources])
 
 
 def content() -> dict[str, bytes]:

@@ -1,11 +1,10 @@
 """A corpus prepared with the tokenizers of a run, so that another run begins with its weights."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import nmt, small_pairs
+from conftest import nmt, small_pairs, write_tsv
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
@@ -15,20 +14,9 @@ from nmt.data.prepare import TokenizerSource, prepare
 from nmt.errors import ConflictError, DataError
 from nmt.runs.directory import Run, create_run
 
+pytestmark = pytest.mark.usefixtures("folder")
 LONGER = [(f"{source} again, {number}", f"{target} wieder, {number}") for number, (source, target) in
           enumerate(small_pairs(60))]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def write_tsv(name: str, pairs: list[tuple[str, str]]) -> Path:
-    path = Path(name)
-    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    return path
 
 
 def a_run(name: str = "first", count: int = 100, **settings: Any) -> tuple[Run, Dataset]:
@@ -120,17 +108,3 @@ def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> N
     assert "seed 5" in output
     unknown = next(line for line in output.splitlines() if line.startswith("unknown source words"))
     assert float(unknown.split()[3].removesuffix("%")) > 10
-
-
-@pytest.mark.slow
-def test_a_run_is_trained_on_for_another_corpus(project: Path) -> None:
-    write_tsv(str(project / "mine.tsv"), small_pairs(343)[243:])
-    nmt("prepare", "mine.tsv", "--tokenizer-of", "base", cwd=project)
-    afresh = nmt("train", "--config", "base.yaml", "--run", "afresh", "--set", "training.epochs=1", cwd=project)
-    nmt("train", "--config", "base.yaml", "--run", "fine", "--from", "base", "--set", "training.epochs=1", cwd=project)
-    assert "on dataset mine" in afresh.stdout
-    losses = {
-        name: json.loads((project / f"checkpoints/{name}/metrics.jsonl").read_text().splitlines()[-2])["train_loss"]
-        for name in ("afresh", "fine")
-    }
-    assert losses["fine"] < losses["afresh"] - 1

@@ -14,7 +14,7 @@ from conftest import run_nmt, small_pairs
 
 import nmt
 from nmt.config.schema import MODEL_CONFIGS, Config, ModelConfig
-from nmt.data.synthetic import generate_split
+from nmt.data.token_arrays import generate_split
 from nmt.errors import ConfigError, NotFoundError
 from nmt.models import registry
 from nmt.models.accounting import Count

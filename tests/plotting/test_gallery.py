@@ -14,8 +14,8 @@ from conftest import run_nmt
 from matplotlib.figure import Figure
 
 import nmt
+from nmt.cli.commands.demo import CORPUS
 from nmt.cli.plot.app import SECTIONS
-from nmt.data.demo import CORPUS
 from nmt.plotting import figures
 
 SENTENCE = '"he wants to drink water"'

@@ -3,7 +3,7 @@
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.data.synthetic import generate_split
+from nmt.data.token_arrays import generate_split
 from nmt.training.input_pipeline import InputPipeline
 
 

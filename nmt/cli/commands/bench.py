@@ -73,7 +73,7 @@ def bench(
             "--vocabulary. Leave one of them out."
         )
     if generated:
-        from nmt.data.synthetic import LONGEST, generate_split
+        from nmt.data.token_arrays import LONGEST, generate_split
 
         most = min((limit for limit in settings.model.limits if limit is not None), default=LONGEST + 2)
         if most < LONGEST + 2:

@@ -1,5 +1,7 @@
 """``nmt demo``: the commands in a row, on a bundled corpus or as in the lesson."""
 
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,8 +9,20 @@ import typer
 if TYPE_CHECKING:
     from nmt.runs.directory import Run
 
+NAME = "demo"
+CORPUS = files("nmt.data") / "demo.en-de.tsv"
+"""Generated English-German sentences without capitals, punctuation and umlauts. Each English sentence occurs once."""
 SHOWN = 10
 """Number of translations that are printed."""
+
+LESSON_CORPUS = "english-german-both"
+"""Public corpus of the lesson."""
+LESSON_CONFIG = "book-curves.yaml"
+"""Configuration of its second experiment."""
+LESSON_SENTENCES = {"im thirsty": "ich bin durstig", "are we done": "sind wir dann durch"}
+"""Sentences that the lesson translates, with their references."""
+LESSON_EPOCHS = (4, 16)
+"""Epochs with whose weights it does."""
 
 
 def demo(
@@ -41,12 +55,16 @@ def demo(
 def _show_chain() -> None:
     from nmt.cli.commands.prepare import run_prepare
     from nmt.cli.commands.train import train_run
-    from nmt.data import demo as chain
+    from nmt.data.dataset import DATASETS
     from nmt.recipes.resolve import Request
+    from nmt.storage.atomic import write_text
     from nmt.storage.text import read_lines
 
-    dataset = run_prepare([str(chain.write_corpus())], name=chain.NAME, config="tiny.yaml")
-    run = train_run(Request("tiny.yaml", run=chain.NAME, dataset=chain.NAME))
+    corpus = DATASETS / CORPUS.name
+    if not corpus.exists():
+        write_text(corpus, CORPUS.read_text(encoding="utf-8"))
+    dataset = run_prepare([str(corpus)], name=NAME, config="tiny.yaml")
+    run = train_run(Request("tiny.yaml", run=NAME, dataset=NAME))
 
     from nmt.decoding.translator import Translator
     from nmt.evaluation.scoring import bleu
@@ -72,26 +90,27 @@ def _repeat_lesson() -> None:
     from nmt.cli.commands.fetch import fetch
     from nmt.cli.commands.prepare import run_prepare
     from nmt.cli.commands.train import train_run
-    from nmt.data import demo as chain
+    from nmt.data.dataset import DATASETS
     from nmt.recipes.resolve import Request
 
-    if chain.lesson_corpus() is None:
-        fetch(chain.LESSON_CORPUS)
-    dataset = run_prepare([f"{chain.LESSON_CORPUS}.pkl"], config=chain.LESSON_CONFIG)
-    run = train_run(Request(chain.LESSON_CONFIG, dataset=dataset.name))
+    corpus = f"{LESSON_CORPUS}.pkl"
+    if not any((folder / corpus).is_file() for folder in (Path(), DATASETS)):
+        fetch(LESSON_CORPUS)
+    dataset = run_prepare([corpus], config=LESSON_CONFIG)
+    run = train_run(Request(LESSON_CONFIG, dataset=dataset.name))
 
     from nmt.decoding.translator import Translator
 
     losses = {epoch.epoch: epoch for epoch in run.epochs()}
-    for number in (epoch for epoch in chain.LESSON_EPOCHS if epoch in run.weights_epochs):
+    for number in (epoch for epoch in LESSON_EPOCHS if epoch in run.weights_epochs):
         translator = Translator.open(run, str(number))
         typer.echo(
             f"\nEpoch {number}: training loss {losses[number].train_loss:.3f}, validation loss "
             f"{losses[number].validation_loss:.3f}"
         )
-        sentences = chain.LESSON_SENTENCES
-        for sentence, translation in zip(sentences, translator.translate([*sentences]), strict=True):
-            typer.echo(f"  {sentence}  ->  {translation}   (reference: {sentences[sentence]})")
+        translations = translator.translate([*LESSON_SENTENCES])
+        for (sentence, reference), translation in zip(LESSON_SENTENCES.items(), translations, strict=True):
+            typer.echo(f"  {sentence}  ->  {translation}   (reference: {reference})")
     _draw_losses(run)
 
 

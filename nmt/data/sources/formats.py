@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nmt.config.data import DataConfig
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
-from nmt.data.sources.text_file import TextFile, Undecodable, numbered_lines, open_bytes
+from nmt.data.sources.text_file import TextFile, Undecodable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
 from nmt.errors import DataError
 from nmt.storage.text import CONVERT
@@ -64,11 +64,8 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> Read:
 
 
 def _read_pickle(file: TextFile) -> Read:
-    content = None
-    if file.member or file.is_gzipped:
-        with open_bytes(file) as stream:
-            content = stream.read(MAX_BYTES + 1)
-    rows = read_string_array(file.path, content)
+    with open_bytes(file) as stream:
+        rows = read_string_array(stream.read(MAX_BYTES + 1), str(file))
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise DataError(
             f"{file} holds an array of shape {rows.shape}. A pickled corpus is an array of shape (N, 2), one pair per "
@@ -95,14 +92,10 @@ def _read_tsv(file: TextFile, config: DataConfig) -> Read:
             yield number, Pair(cells[source], cells[target])
         else:
             received = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-            rule = (
-                "a source sentence, a tab and its translation"
-                if needed == 2
-                else f"at least {needed} columns, separated by tabs"
-            )
             yield number, UnreadablePair("too few columns", (
-                f"{file}, line {number} has {received}: {line[:60]!r}. Each line of a TSV corpus has {rule}. Correct "
-                "or remove the line"
+                f"{file}, line {number} has {received}: {line[:60]!r}. Each line of a TSV corpus has a source sentence "
+                f"in column {source + 1} and its translation in column {target + 1}, separated by tabs. Correct or "
+                "remove the line"
             ))  # fmt: skip
 
 
@@ -158,33 +151,29 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
             value = json.loads(line)
             texts = [value[field] for field in fields]
         except (ValueError, RecursionError) as error:
-            yield number, _bad_json(file, number, fields, f"is not JSON ({error})")
+            received = f"is not JSON ({error})"
         except (KeyError, TypeError, IndexError):
             content = f"the fields {', '.join(value)}" if isinstance(value, dict) else f"a {type(value).__name__}"
-            yield number, _bad_json(file, number, fields, f"has {content[:100]}")
+            received = f"has {content[:100]}"
         else:
-            invalid = [text for text in texts if not (isinstance(text, str) and _is_unicode(text))]
-            if invalid:
-                yield number, _bad_json(file, number, fields, f"has {invalid[0]!r:.60} instead of text")
-            else:
+            invalid = [text for text in texts if not _is_text(text)]
+            if not invalid:
                 yield number, Pair(*texts)
+                continue
+            received = f"has {invalid[0]!r:.60} instead of text"
+        yield number, UnreadablePair("not JSON with both fields", (
+            f"{file}, line {number} {received}. Each line of a JSON Lines corpus is an object with the text fields "
+            f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields with --set "
+            "data.source_column and data.target_column"
+        ))  # fmt: skip
 
 
-def _is_unicode(text: str) -> bool:
-    """Return whether ``text`` is valid Unicode; JSON can escape half of a surrogate pair, which is not."""
+def _is_text(value: object) -> bool:
+    """Return whether a value is valid Unicode; JSON can escape half of a surrogate pair, which is not."""
     try:
-        text.encode()
+        return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
         return False
-    return True
-
-
-def _bad_json(file: TextFile, number: int, fields: list[int | str], received: str) -> UnreadablePair:
-    return UnreadablePair("not JSON with both fields", (
-        f"{file}, line {number} {received}. Each line of a JSON Lines corpus is an object with the text fields "
-        f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields with --set "
-        "data.source_column and data.target_column"
-    ))  # fmt: skip
 
 
 def _read_tmx(file: TextFile, config: DataConfig) -> Read:
@@ -195,8 +184,8 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
         texts = [_segment(unit, language) for language in languages]
         if None in texts:
             yield number, UnreadablePair("no such language", (
-                f"{file}, unit {number} has segments in {', '.join(sorted(unit)) or 'no language'}. Each unit needs "
-                f"one in {languages[0]!r} and one in {languages[1]!r}. Name two other languages with --set "
+                f"{file}, unit {number} has segments in {first_names(sorted(unit)) or 'no language'}. Each unit needs "
+                f"one in {languages[0]!r:.60} and one in {languages[1]!r:.60}. Name two other languages with --set "
                 "data.source_column and data.target_column"
             ))  # fmt: skip
         else:
@@ -220,7 +209,7 @@ def _languages_of_unit(file: TextFile, unit: dict[str, str], config: DataConfig)
         return str(configured[0]).lower(), str(configured[1]).lower()
     if configured != (None, None) or len(unit) != 2:
         raise DataError(
-            f"{file} has segments in {', '.join(sorted(unit)) or 'no language'} in its first unit. Without the names "
+            f"{file} has segments in {first_names(sorted(unit)) or 'no language'} in its first unit. Without the names "
             "of two languages, the first unit must have exactly two. Name them, for example with --set "
             "data.source_column=en --set data.target_column=de"
         )

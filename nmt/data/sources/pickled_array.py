@@ -5,8 +5,8 @@ A pickle is a program for a small stack machine. Some of its instructions call f
 instructions that encode a NumPy array of strings, allows only the names in ``_NAMES``, and records a "call" as its
 name and arguments. It then builds the array from the checked records.
 
-The cost of a file is bounded. At most ``MAX_BYTES`` are read, an eighth of the machine's memory, and at most
-``MAX_INSTRUCTIONS`` interpreted. Lengths are compared with the bytes available before anything is allocated. Memory
+The cost of a file is bounded. It has at most ``MAX_BYTES``, an eighth of the machine's memory, and at most
+``MAX_INSTRUCTIONS`` are interpreted. Lengths are compared with the bytes available before anything is allocated. Memory
 use is a few times the size of the file.
 """
 
@@ -15,12 +15,11 @@ import os
 import pickletools
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError
 
 # Reading takes three or four times as much memory.
 MAX_BYTES = min(4 * 2**30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
@@ -92,53 +91,30 @@ class _Call:
     state: Any = None
 
 
-def read_string_array(path: Path, content: bytes | None = None) -> np.ndarray:
-    """Return the array of str (NumPy kind "U", native byte order, read-only) that is pickled in ``path``.
+def read_string_array(content: bytes, name: str) -> np.ndarray:
+    """Return the array of str (NumPy kind "U", native byte order, read-only) that is pickled in a file's content.
 
     The caller checks its shape. Its characters are valid Unicode and may include NUL. Reads all protocols that Python
     3 writes, in C and Fortran order; refuses bytes after the end of the pickle.
 
-    Args:
-        path: the file.
-        content: its content, where the caller has unpacked it.
-
     Raises:
-        NotFoundError: if there is no such file.
-        DataError: for any other content; no code in the file is run.
+        DataError: for any other content, with the name of the file; no code in it is run.
     """
-    content = _read(path) if content is None else content
     if len(content) > MAX_BYTES:
-        raise DataError(_too_long(path, f"more than {MAX_BYTES}"))
+        raise DataError(
+            f"{name} has more than {MAX_BYTES} bytes, the limit of a pickled corpus. Give the pairs as a .tsv file."
+        )
     try:
         _check_kind(content)
         return _build(_interpret(content))
     except _RefusedError as refused:
-        raise DataError(f"{path} {refused}. {RULE} {refused.remedy}") from None
+        raise DataError(f"{name} {refused}. {RULE} {refused.remedy}") from None
     except MemoryError as error:
-        raise DataError(f"{path} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
+        raise DataError(f"{name} does not fit into memory ({len(content)} bytes). Give fewer pairs.") from error
     except Exception as error:  # damaged bytes fail in many ways: a missing mark, a bad number, invalid UTF-8
         cut_off = content[:1] == b"\x80"
         state, remedy = ("is damaged or cut off", COPY_AGAIN) if cut_off else ("is not a pickle", SAVE_AGAIN)
-        raise DataError(f"{path} {state} ({len(content)} bytes). {RULE} {remedy}") from error
-
-
-def _read(path: Path) -> bytes:
-    try:
-        size = path.stat().st_size
-        if not path.is_file():  # a pipe or a device could block for ever
-            raise DataError(f"{path} is not a regular file. {RULE} Give the path of the pickle.")
-        if size > MAX_BYTES:
-            raise DataError(_too_long(path, str(size)))
-        with path.open("rb") as file:
-            return file.read(size)
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}. Check the name, or give the full path.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Check its permissions and its disk.") from error
-
-
-def _too_long(path: Path, size: str) -> str:
-    return f"{path} has {size} bytes. A pickled corpus has at most {MAX_BYTES}. Give the pairs as a .tsv file."
+        raise DataError(f"{name} {state} ({len(content)} bytes). {RULE} {remedy}") from error
 
 
 def _check_kind(content: bytes) -> None:
@@ -154,75 +130,63 @@ def _check_kind(content: bytes) -> None:
 
 
 def _interpret(content: bytes) -> Any:
-    """Interpret the pickle and return its value, made of literals, tuples, ``_Name`` and ``_Call`` records."""
-    machine = _Machine()
+    """Interpret the pickle and return its value, made of literals, tuples, ``_Name`` and ``_Call`` records.
+
+    Raises:
+        _RefusedError: for an instruction that an array never needs.
+        Exception: of any kind, for damaged content.
+    """
+    stack: list[Any] = []
+    memo: dict[int, Any] = {}  # a dict, so that a huge index takes no memory
     for count, (instruction, argument, place) in enumerate(pickletools.genops(content), start=1):
         if instruction.name == "FRAME" and (argument or 0) > len(content) - (place or 0):
             raise EOFError("frame longer than the file")
         if instruction.name == "STOP":
             if place is None or place + 1 != len(content):
                 raise _RefusedError(f"has further bytes after the end of the pickle, at byte {place}", COPY_AGAIN)
-            return machine.stack.pop()
+            return stack.pop()
         if count >= MAX_INSTRUCTIONS:
             raise _RefusedError(f"has more than {MAX_INSTRUCTIONS} pickle instructions; an array needs fewer")
-        machine.execute(instruction.name, argument)
+        _execute(instruction.name, argument, stack, memo)
     raise EOFError  # never reached, as genops raises where STOP is missing; for the type checker
 
 
-class _Machine:
-    """The stack machine of the pickle format, restricted to the instructions that describe an array."""
-
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}  # a dict, so that a huge index takes no memory
-
-    def execute(self, instruction: str, argument: Any) -> None:
-        """Apply one instruction to the stack.
-
-        Raises:
-            _RefusedError: for an instruction that an array never needs.
-            Exception: of any kind, for damaged content.
-        """
-        stack, memo = self.stack, self.memo
-        if instruction in _CONSTANTS:
-            stack.append(_CONSTANTS[instruction])
-        elif instruction in _LITERALS:
-            stack.append(argument)
-        elif instruction in {"PUT", "BINPUT", "MEMOIZE"}:
-            memo[len(memo) if instruction == "MEMOIZE" else argument] = stack[-1]
-        elif instruction in {"GET", "BINGET"}:
-            stack.append(memo[argument])
-        elif instruction in _TUPLES:
-            stack.append(self._pop_from(len(stack) - _TUPLES[instruction]))
-        elif instruction == "TUPLE":
-            values = self._pop_from(len(stack) - stack[::-1].index(_MARK))
-            stack[-1] = values  # in the place of the mark
-        elif instruction == "GLOBAL":
-            stack.append(_named(argument))
-        elif instruction == "STACK_GLOBAL":
-            stack.append(_named(" ".join(self._pop_from(len(stack) - 2))))
-        elif instruction == "REDUCE":
-            stack.append(_called(*self._pop_from(len(stack) - 2)))
-        elif instruction == "BUILD":
-            state = stack.pop()
-            stack[-1].state = state
-        elif instruction not in {"PROTO", "FRAME"}:
-            _refuse_instruction(instruction, argument)
-
-    def _pop_from(self, start: int) -> tuple[Any, ...]:
-        if start < 0:
-            raise IndexError(start)
-        values = tuple(self.stack[start:])
-        del self.stack[start:]
-        return values
-
-
-def _refuse_instruction(instruction: str, argument: Any) -> None:
-    if instruction == "INST":
-        _named(argument)
-    if instruction in _OTHER_TYPES:
+def _execute(instruction: str, argument: Any, stack: list[Any], memo: dict[int, Any]) -> None:
+    """Apply one instruction of those that describe an array."""
+    if instruction in _CONSTANTS:
+        stack.append(_CONSTANTS[instruction])
+    elif instruction in _LITERALS:
+        stack.append(argument)
+    elif instruction in {"PUT", "BINPUT", "MEMOIZE"}:
+        memo[len(memo) if instruction == "MEMOIZE" else argument] = stack[-1]
+    elif instruction in {"GET", "BINGET"}:
+        stack.append(memo[argument])
+    elif instruction in _TUPLES:
+        stack.append(_pop(stack, _TUPLES[instruction]))
+    elif instruction == "TUPLE":
+        values = _pop(stack, stack[::-1].index(_MARK))
+        stack[-1] = values  # in the place of the mark
+    elif instruction == "GLOBAL":
+        stack.append(_named(argument))
+    elif instruction == "STACK_GLOBAL":
+        stack.append(_named(" ".join(_pop(stack, 2))))
+    elif instruction == "REDUCE":
+        stack.append(_called(*_pop(stack, 2)))
+    elif instruction == "BUILD":
+        state = stack.pop()
+        stack[-1].state = state
+    elif instruction in _OTHER_TYPES:
         raise _RefusedError(f"holds {_OTHER_TYPES[instruction]}")
-    raise _RefusedError(f"uses the pickle instruction {instruction}, which an array never needs; nothing was run")
+    elif instruction not in {"PROTO", "FRAME"}:
+        raise _RefusedError(f"uses the pickle instruction {instruction}, which an array never needs; nothing was run")
+
+
+def _pop(stack: list[Any], count: int) -> tuple[Any, ...]:
+    if count > len(stack):
+        raise IndexError(count)
+    values = tuple(stack[len(stack) - count :])
+    del stack[len(stack) - count :]
+    return values
 
 
 def _named(name: str) -> _Name:

@@ -5,8 +5,10 @@ to ten), and a line has at most ``MAX_LINE`` bytes, so memory stays small for an
 """
 
 import contextlib
+import errno
 import gzip
 import io
+import math
 import re
 import struct
 import zipfile
@@ -14,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.names import did_you_mean, find_file
@@ -24,6 +26,7 @@ FREE_EXPANSION = 100 * 2**20  # bytes that any packed file may grow to, however 
 MAX_LINE = 2**20  # bytes
 # The default methods of zip programs. For the others zipfile unpacks a whole block at once, without a bound.
 _READABLE = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+_BUFFER = 2**18  # bytes
 _IN_ZIP = re.compile(r"(.+?\.zip)/(.+)", re.IGNORECASE | re.DOTALL)
 
 
@@ -44,15 +47,19 @@ class TextFile:
         return f"{self.path.name}/{self.member}" if self.member else self.path.name
 
     @property
+    def own_name(self) -> str:
+        """The name of the file or member without folders and archive."""
+        return (self.member or self.path.name).rsplit("/", 1)[-1]
+
+    @property
     def is_gzipped(self) -> bool:
         """Whether the content is compressed with gzip."""
-        return (self.member or self.path.name).lower().endswith(".gz")
+        return self.own_name.lower().endswith(".gz")
 
     @property
     def suffix(self) -> str:
         """The suffix that determines the format, in lower case: ".tsv" for "a.tsv.gz"."""
-        name = (self.member or self.path.name).lower()
-        return Path(name.removesuffix(".gz")).suffix
+        return Path(self.own_name.lower().removesuffix(".gz")).suffix
 
     @property
     def stem(self) -> str:
@@ -81,7 +88,7 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     path = find_file(inside[1] if inside else name, folders, "file")
     if path.suffix.lower() != ".zip":
         return TextFile(path)
-    with _damage_in_words(TextFile(path)), zipfile.ZipFile(path) as archive:
+    with reading(path), zipfile.ZipFile(path) as archive:
         # Only a forged archive has members with unprintable or empty names.
         entries = [entry for entry in archive.infolist() if entry.filename and entry.filename.isprintable()]
     members = [entry.filename for entry in entries if not entry.is_dir()]
@@ -89,7 +96,7 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
         if inside[2] not in members:
             raise NotFoundError(
                 f"There is no member {inside[2]!r} in {path}{did_you_mean(inside[2], members)}. It holds: "
-                f"{_first_names(members)}."
+                f"{first_names(members)}."
             )
         return TextFile(path, inside[2])
     data = [
@@ -98,88 +105,82 @@ def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
     if len(data) != 1:
         remedy = f"Give for example {path}/{data[0]}" if data else "Give an archive with sentences."
         raise DataError(
-            f"{path} holds {_first_names(data) or 'no text file'}. An archive must hold one text file, unless you name "
+            f"{path} holds {first_names(data) or 'no text file'}. An archive must hold one text file, unless you name "
             f"the member. {remedy}"
         )
     return TextFile(path, data[0])
 
 
-def _first_names(names: list[str]) -> str:
-    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+def first_names(names: list[str]) -> str:
+    """Return the first names of a file's content for a message, each cut off where it is long."""
+    return ", ".join(name[:60] for name in names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+@contextlib.contextmanager
+def reading(name: object) -> Iterator[None]:
+    """Raise DataError, which begins with the name of a file, for what goes wrong while it is read or unpacked."""
+    try:
+        yield
+    except NotImplementedError:  # from zipfile, for an unknown compression method
+        raise DataError(
+            f"{name} is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack "
+            "it first."
+        ) from None
+    except RuntimeError as error:  # from zipfile, for a member with a password
+        raise DataError(f"{name} cannot be unpacked: {error}. Unpack it first.") from None
+    # OSError, ValueError and OverflowError: zipfile hands impossible lengths and positions on to the system.
+    except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno not in {None, errno.EINVAL}:
+            raise DataError(f"{name} cannot be read: {error.strerror}. Check its permissions and its disk.") from error
+        raise DataError(f"{name} is damaged or cut off ({error}). Copy it again.") from None
 
 
 class _Bounded(io.RawIOBase):
-    """An unpacking stream that fails once its content is implausibly large for its packed size."""
+    """A stream that fails in words, also once its content is implausibly large for its packed size."""
 
-    def __init__(self, stream: IO[bytes], packed: int, file: TextFile) -> None:
+    def __init__(self, stream: io.BufferedIOBase, packed: float, file: TextFile) -> None:
         self.stream, self.packed, self.file, self.count = stream, packed, file, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]
-        with _damage_in_words(self.file):
-            content = self.stream.read(len(buffer))
-        self.count += len(content)
+        with reading(self.file):
+            count = self.stream.readinto(buffer)
+        self.count += count
         if self.count > FREE_EXPANSION and self.count > MAX_EXPANSION * self.packed:
             raise DataError(
                 f"{self.file} has {self.packed:,} bytes and unpacks to more than {self.count:,}. A packed corpus grows "
                 f"to at most {MAX_EXPANSION} times its size; real text grows less. If you trust the file, unpack it "
                 "and give the plain file."
             )
-        buffer[: len(content)] = content
-        return len(content)
-
-
-def _unknown_compression(file: TextFile) -> DataError:
-    return DataError(
-        f"{file} is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack it "
-        "first."
-    )
+        return count
 
 
 @contextlib.contextmanager
-def _damage_in_words(file: TextFile) -> Iterator[None]:
-    try:
-        yield
-    except NotImplementedError:  # from zipfile, for an unknown compression method
-        raise _unknown_compression(file) from None
-    except RuntimeError as error:  # from zipfile, for a member with a password
-        raise DataError(f"{file} cannot be unpacked: {error}. Unpack it first.") from None
-    # OSError, ValueError and OverflowError: zipfile hands impossible lengths and positions on to the system.
-    except (zipfile.BadZipFile, OSError, zlib.error, EOFError, struct.error, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        raise DataError(f"{file} is damaged or cut off ({error}). Copy it again.") from None
-
-
-@contextlib.contextmanager
-def open_bytes(file: TextFile) -> Iterator[io.BufferedReader]:
+def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
     """Yield the unpacked content as a stream.
 
     Raises:
-        DataError: while reading, for a damaged file and for one that unpacks to an implausible size.
+        DataError: while reading, for a file that cannot be read, is damaged, or unpacks to an implausible size.
     """
     with contextlib.ExitStack() as opened:
-        packed = file.path.stat().st_size
-        if file.member is None:
-            stream: IO[bytes] = opened.enter_context(file.path.open("rb"))
-        else:
-            with _damage_in_words(file):
+        with reading(file):
+            packed: float = file.path.stat().st_size
+            if file.member is None:
+                stream: io.BufferedIOBase = opened.enter_context(file.path.open("rb"))
+            else:
                 archive = opened.enter_context(zipfile.ZipFile(file.path))
                 entry = archive.getinfo(file.member)
                 if entry.compress_type not in _READABLE:
-                    raise _unknown_compression(file)
+                    raise NotImplementedError
                 packed = min(packed, entry.compress_size)  # the archive may lie about a member
-                stream = opened.enter_context(archive.open(file.member))
+                stream = cast(io.BufferedIOBase, opened.enter_context(archive.open(file.member)))
+        content = io.BufferedReader(_Bounded(stream, packed if file.member else math.inf, file), _BUFFER)
         if file.is_gzipped:
-            # Bounds the gzip stream inside a zip member too.
-            inner = io.BufferedReader(_Bounded(stream, packed, file)) if file.member else stream
-            stream = cast(IO[bytes], opened.enter_context(gzip.GzipFile(fileobj=inner)))
-        if file.is_gzipped or file.member:
-            yield io.BufferedReader(_Bounded(stream, packed, file), 2**18)
-        else:
-            yield stream  # type: ignore[misc]
+            unpacked = cast(io.BufferedIOBase, opened.enter_context(gzip.GzipFile(fileobj=content)))
+            content = io.BufferedReader(_Bounded(unpacked, packed, file), _BUFFER)
+        yield content
 
 
 def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Undecodable]]:

@@ -30,7 +30,7 @@ class TmxReader:
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.StartDoctypeDeclHandler = self._doctype
-        self.parser.SkippedEntityHandler = self._refuse
+        self.parser.SkippedEntityHandler = self._refuse_declaration
         self.units: list[dict[str, str]] = []
         self.unit: dict[str, str] | None = None
         self.language = ""
@@ -42,9 +42,8 @@ class TmxReader:
     def _start(self, element: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         if self.depth > self.MAX_DEPTH:
-            raise DataError(
-                f"{self._place()} nests more than {self.MAX_DEPTH} elements. A TMX file nests about six. Export it "
-                "again."
+            raise self._refusal(
+                f" nests more than {self.MAX_DEPTH} elements. A TMX file nests about six. Export it again."
             )
         if element == "tu":
             self.unit, self.characters = {}, 0
@@ -69,31 +68,29 @@ class TmxReader:
             self.codes -= 1
 
     def _text(self, text: str) -> None:
-        if self.segment is None or self.codes:
-            return
-        self.segment.append(text)
-        self._count(len(text))
+        if self.segment is not None and not self.codes:
+            self.segment.append(text)
+            self._count(len(text))
 
     def _count(self, characters: int) -> None:
         self.characters += characters
         if self.characters > self.MAX_UNIT:
-            raise DataError(
-                f"{self._place()}: the unit is longer than {self.MAX_UNIT:,} characters, the limit of a TMX unit. "
-                "Remove it."
+            raise self._refusal(
+                f": the unit is longer than {self.MAX_UNIT:,} characters, the limit of a TMX unit. Remove it."
             )
 
     def _doctype(self, name: str, system: str | None, public: str | None, declares: int) -> None:
         if declares:
-            self._refuse(f"DOCTYPE {name}")
+            self._refuse_declaration(f"DOCTYPE {name}")
 
-    def _refuse(self, name: str, *_: object) -> None:
-        raise DataError(
-            f"{self._place()} has {name[:60]!r}. A TMX file must declare no entities or attributes: they could grow "
-            "without bound or read other files. Remove the declaration, and write the text instead."
+    def _refuse_declaration(self, name: str, *_: object) -> None:
+        raise self._refusal(
+            f" has {name[:60]!r}. A TMX file must declare no entities or attributes: they could grow without bound or "
+            "read other files. Remove the declaration, and write the text instead."
         )
 
-    def _place(self) -> str:
-        return f"{self.file}, line {self.parser.CurrentLineNumber}"
+    def _refusal(self, problem: str) -> DataError:
+        return DataError(f"{self.file}, line {self.parser.CurrentLineNumber}{problem}")
 
     def read(self) -> Iterator[dict[str, str]]:
         """Yield the segments of each unit, by language in lower case.
@@ -119,14 +116,14 @@ class TmxReader:
                         "or a single-byte encoding. Export it again."
                     ) from None
                 if len(self.parser.intern) > self.MAX_NAMES:
-                    raise DataError(
-                        f"{self._place()}: the file has more than {self.MAX_NAMES:,} distinct tags and attributes. A "
-                        "TMX file has about fifty. Export it again."
+                    raise self._refusal(
+                        f": the file has more than {self.MAX_NAMES:,} distinct tags and attributes. A TMX file has "
+                        "about fifty. Export it again."
                     )
                 if received - self.parser.CurrentByteIndex > self.MAX_UNIT + len(content):
-                    raise DataError(
-                        f"{self._place()} begins a tag or comment longer than {self.MAX_UNIT:,} bytes, the limit of a "
-                        "TMX file. Remove it."
+                    raise self._refusal(
+                        f" begins a tag or comment longer than {self.MAX_UNIT:,} bytes, the limit of a TMX file. "
+                        "Remove it."
                     )
                 yield from self.units
                 self.units.clear()

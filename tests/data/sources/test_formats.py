@@ -276,6 +276,14 @@ def test_languages_of_a_tmx_are_chosen_by_name(corpus: Writer) -> None:
         read(path)
 
 
+def test_messages_about_a_tmx_name_few_of_many_languages(corpus: Writer) -> None:
+    many = unit(*((f"{n:0200}", "x") for n in range(2_000)))
+    (message,) = faults(corpus("a.tmx", a_tmx(unit(("en", "go"), ("de", "geh")), many)))
+    with pytest.raises(DataError, match="and 1990 more in its first unit") as caught:
+        read(corpus("b.tmx", a_tmx(many)))
+    assert max(len(message), len(str(caught.value))) < 1200
+
+
 def test_markup_inside_a_segment_is_left_out_and_highlighted_text_kept(corpus: Writer) -> None:
     segment = 'Press <bpt i="1">&lt;b&gt;</bpt>the <hi>red</hi> button<ept i="1">&lt;/b&gt;</ept>.\n  '
     path = corpus("a.tmx", a_tmx(unit(("en", segment), ("de", "<![CDATA[a < b]]> &#228;"))))

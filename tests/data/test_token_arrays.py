@@ -1,9 +1,21 @@
-"""Synthetic pairs: lengths as in real sentences, ids as in a vocabulary, equal for equal seeds."""
+"""Arrays of ids, and random ones: lengths as in real sentences, ids as in a vocabulary, equal for equal seeds."""
 
 import numpy as np
+import pytest
 
-from nmt.data.synthetic import generate_split
+from nmt.data.token_arrays import Sequences, generate_split
 from nmt.tokenizers.base import FIRST_WORD
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "kind"),
+    [(4, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "uint32")],
+)
+def test_ids_are_stored_in_the_smallest_integers_that_hold_them(vocabulary: int, kind: str) -> None:
+    sequences = Sequences.from_rows([[0, vocabulary - 1]], vocabulary)
+    assert sequences.tokens.dtype == kind
+    assert sequences[0].tolist() == [0, vocabulary - 1]
+    assert sequences.offsets.dtype == np.int64
 
 
 def test_lengths_are_those_of_multi30k() -> None:
