@@ -225,14 +225,20 @@ def _rule(problem: Any) -> str:
     return problem["msg"].replace("Input should be", "must be") + quotes
 
 
+def known_keys(section: str, values: Any = None) -> list[str]:
+    """Return the keys of a section in their order; of a model by the architecture among its values."""
+    record: Any = type(getattr(Config(), section))
+    if section == "model" and isinstance(values, dict):
+        record = MODEL_CONFIGS.get(str(values.get("architecture")), MODEL_CONFIGS[DEFAULT_ARCHITECTURE])
+    return list(record.model_fields)
+
+
 def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
     """Return in words where an unknown key belongs, what it is like, or what is known."""
-    model = values["model"] if isinstance(values.get("model"), dict) else {}
-    records = {section: type(default) for section, default in Config()}
-    records["model"] = MODEL_CONFIGS.get(str(model.get("architecture")), MODEL_CONFIGS[DEFAULT_ARCHITECTURE])
+    keys_by_section = {section: known_keys(section, values.get(section)) for section in Config.model_fields}
     *sections, key = key_path
-    for section, record in records.items():
-        if key in record.model_fields:
+    for section, keys in keys_by_section.items():
+        if key in keys:
             return f" (it belongs {'to another' if sections else 'in a'} section: '{section}.{key}')"
-    known = [*(records[sections[0]].model_fields if sections else records)]
+    known = keys_by_section[sections[0]] if sections else [*keys_by_section]
     return did_you_mean(key, known) or f" (known{f' in {sections[0]}' if sections else ''}: {', '.join(known)})"
