@@ -71,6 +71,18 @@ class ModelConfig(Section):
         """Return about how many numbers a training step keeps for its gradient, logits apart; 0: it is not known."""
         return 0.0
 
+    def multiplications(self, source: int, target: int, vocabulary: int) -> int:
+        """Return the multiplications of a forward pass over a sentence pair, for benchmarks; 0: they are not known.
+
+        Products of real tokens count. Embedding look-ups, norms, softmax, dropout and biases do not.
+
+        Args:
+            source: number of source tokens that the encoder reads.
+            target: number of target tokens that the decoder reads.
+            vocabulary: number of target ids.
+        """
+        return 0
+
     @property
     def schedule_width(self) -> int:
         """Width D that the noam schedule divides by."""

@@ -5,7 +5,7 @@ import yaml
 from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import OURS, Comparison
-from nmt.models.registry import count_weights
+from nmt.runs.weights import count_weights
 from nmt.version import version
 
 UNKNOWN_LICENCE = "not stated"
@@ -25,7 +25,6 @@ def model_card(
     """
     languages, manifest = model.manifest.languages, model.manifest
     vocabulary = {"source": model.source.size, "target": model.target.size}
-    weights = count_weights(model.config.model, vocabulary)
     epoch = f"epoch {model.epoch}" if isinstance(model.epoch, int) else model.epoch
     most = exporter.positions(model)
     longest = "any" if most is None else f"{most:,} tokens, bos and eos included"
@@ -47,7 +46,7 @@ def model_card(
                 "|---|---|",
                 f"| languages | {languages['source']} to {languages['target']} |",
                 f"| architecture | {model.config.model.description} |",
-                f"| weights | {weights:,}, of {epoch} |",
+                f"| weights | {count_weights(model.run):,}, of {epoch} |",
                 f"| ids | {vocabulary['source']:,} source and {vocabulary['target']:,} target {model.source.unit} |",
                 f"| normalization of text | {manifest.settings.normalization} |",
                 f"| longest sentence | {longest} |",

@@ -7,14 +7,12 @@ E annotation width, A width of the scores' vectors.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt.config.schema import RecurrentConfig
+from nmt.config.recurrent import ADDITIVE, RecurrentConfig
 from nmt.models.layers.attention import MASKED_SCORE
 from nmt.models.layers.basic import Layer
 from nmt.models.layers.ops import flat_rows, shaped_like, sizes
 from nmt.models.recurrent.scan import Operation, StepOps, Tensors
 from nmt.runtime import keras, tf
-
-ADDITIVE = ("additive", "concat")
 
 
 class Source(NamedTuple):

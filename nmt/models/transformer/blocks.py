@@ -3,10 +3,12 @@
 Shapes: B batch, S source length, T target length, M columns of a cache, D model, H heads, d head size, N real tokens.
 """
 
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple
 
-from nmt.models.layers.attention import KeysValues, MultiHeadAttention
-from nmt.models.layers.basic import Composite, FeedForward, SublayerConnection
+from nmt.config.schema import TransformerConfig
+from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions
+from nmt.models.layers.basic import Composite, Dropout, FeedForward, LayerNormalization, SublayerConnection
 from nmt.models.layers.ops import sizes
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
@@ -52,33 +54,54 @@ class TransformerState(NamedTuple):
         return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)
 
 
-class EncoderLayer(Composite):
+def make_norm(config: TransformerConfig, name: str = "norm") -> LayerNormalization:
+    """Return a norm."""
+    return LayerNormalization(config.layer_norm_epsilon, name=name)
+
+
+class _Layer(Composite):
+    """What makes the parts of a layer from the model section. Initializers draw seeds in the order of the calls."""
+
+    def __init__(self, config: TransformerConfig, name: str) -> None:
+        super().__init__(name=name)
+        self.config = config
+
+    def _dropout(self, rate: float, part: str) -> Dropout:
+        return Dropout(rate, f"{self.name}/{part}")
+
+    def _attention(self, name: str) -> MultiHeadAttention:
+        config, size = self.config, self.config.size_per_head
+        divisor = size if config.attention_scale == "head" else config.heads * size
+        dropout = self._dropout(config.attention_dropout, f"{name}/weights")
+        rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
+        return MultiHeadAttention(
+            config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, rotary, name=name
+        )  # fmt: skip
+
+    def _feed_forward(self) -> FeedForward:
+        dropout = self._dropout(self.config.feed_forward_dropout, "feed_forward/inner")
+        return FeedForward(self.config.d_model, self.config.d_ff, dropout, name="feed_forward")
+
+    def _connection(self, name: str, norm: LayerNormalization | None, *, residual: bool = True) -> SublayerConnection:
+        dropout, placement = self._dropout(self.config.dropout, name), self.config.norm_placement
+        return SublayerConnection(norm, dropout, placement, residual=residual, name=f"{name}_sublayer")
+
+
+class EncoderLayer(_Layer):
     """Self-attention and, unless it is left out, feed-forward, each in a sublayer connection."""
 
-    def __init__(
-        self,
-        attention: MultiHeadAttention,
-        feed_forward: FeedForward | None,
-        connections: list[SublayerConnection],
-        **kwargs: Any,
-    ) -> None:
-        """Take the blocks, the second of which may be left out, and a connection for each."""
-        super().__init__(**kwargs)
-        self.attention = attention
-        self.feed_forward = feed_forward
-        self.attention_connection, *others = connections
-        self.feed_forward_connection = others[0] if others else None
+    def __init__(self, config: TransformerConfig, number: int) -> None:
+        """Take the model section, and the number of the layer, from 1."""
+        super().__init__(config, f"encoder_{number}")
+        self.attention = self._attention("attention")
+        self.feed_forward = self._feed_forward() if config.encoder_feed_forward else None
+        self.attention_connection = self._encoder_connection("attention")
+        if self.feed_forward is not None:
+            self.feed_forward_connection = self._encoder_connection("feed_forward")
 
-    @property
-    def attentions(self) -> list[MultiHeadAttention]:
-        """Attention blocks of the layer."""
-        return [self.attention]
-
-    @property
-    def connections(self) -> list[SublayerConnection]:
-        """Sublayer connection of each block."""
-        second = [] if self.feed_forward_connection is None else [self.feed_forward_connection]
-        return [self.attention_connection, *second]
+    def _encoder_connection(self, name: str) -> SublayerConnection:
+        norm = make_norm(self.config) if self.config.encoder_norm else None
+        return self._connection(name, norm, residual=self.config.encoder_residual)
 
     def call(
         self,
@@ -101,39 +124,26 @@ class EncoderLayer(Composite):
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
         attended, weights = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.attention_connection(x, attended, dropout_seed)
-        if self.feed_forward is None or self.feed_forward_connection is None:
+        if self.feed_forward is None:
             return x, weights
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
         return self.feed_forward_connection(x, expanded, dropout_seed), weights
 
 
-class DecoderLayer(Composite):
+class DecoderLayer(_Layer):
     """Self-attention, cross-attention and feed-forward, each in a sublayer connection."""
 
-    def __init__(
-        self,
-        self_attention: MultiHeadAttention,
-        cross_attention: MultiHeadAttention,
-        feed_forward: FeedForward,
-        connections: list[SublayerConnection],
-        **kwargs: Any,
-    ) -> None:
-        """Take the three blocks and a connection for each."""
-        super().__init__(**kwargs)
-        self.self_attention = self_attention
-        self.cross_attention = cross_attention
-        self.feed_forward = feed_forward
-        self.self_attention_connection, self.cross_attention_connection, self.feed_forward_connection = connections
-
-    @property
-    def attentions(self) -> list[MultiHeadAttention]:
-        """Attention blocks of the layer."""
-        return [self.self_attention, self.cross_attention]
-
-    @property
-    def connections(self) -> list[SublayerConnection]:
-        """Sublayer connection of each block."""
-        return [self.self_attention_connection, self.cross_attention_connection, self.feed_forward_connection]
+    def __init__(self, config: TransformerConfig, number: int) -> None:
+        """Take the model section, and the number of the layer, from 1."""
+        super().__init__(config, f"decoder_{number}")
+        self.self_attention = self._attention("self_attention")
+        self.cross_attention = self._attention("cross_attention")
+        self.feed_forward = self._feed_forward()
+        norm = make_norm(config)
+        self.self_attention_connection = self._connection("self_attention", norm)
+        norm = norm if config.share_decoder_norm else make_norm(config)
+        self.cross_attention_connection = self._connection("cross_attention", norm)
+        self.feed_forward_connection = self._connection("feed_forward", make_norm(config))
 
     def call(
         self,

@@ -137,7 +137,7 @@ def test_transformer_and_its_gradients_equal_a_stack_of_keras_hub_layers(
     placement: str, tie_embeddings: str, positions: str
 ) -> None:
     config = TransformerConfig(
-        encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
+        encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm_placement=placement,
         layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
     )  # fmt: skip
     model = build_model(config, 9, 9)
