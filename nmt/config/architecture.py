@@ -93,9 +93,20 @@ class ModelConfig(Section):
         """Sizes of the model in a phrase."""
         return self.architecture
 
+    @property
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides, which needs one vocabulary for both."""
+        return False
+
     def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
         """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""
-        return None
+        if not self.shares_embeddings or source_vocabulary == target_vocabulary:
+            return None
+        return (
+            f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
+            f"side; model.tie_embeddings: {getattr(self, 'tie_embeddings', '')} needs one vocabulary for both. Prepare "
+            "the dataset with --set data.joint_vocabulary=true, or set model.tie_embeddings=output."
+        )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -110,14 +121,3 @@ class ModelConfig(Section):
             details = InitErrorDetails(type=problem, loc=("architecture",), input=name)
             raise ValidationError.from_exception_data("ModelConfig", [details])
         return section.model_validate(values)  # type: ignore[return-value]
-
-
-def joint_vocabulary_problem(tied: str, source_vocabulary: int, target_vocabulary: int) -> str | None:
-    """Return in words why embeddings cannot be shared by both sides; None if the vocabularies have the same size."""
-    if source_vocabulary == target_vocabulary:
-        return None
-    return (
-        f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
-        f"side; model.tie_embeddings: {tied} needs one vocabulary for both. Prepare the dataset with --set "
-        "data.joint_vocabulary=true, or set model.tie_embeddings=output."
-    )

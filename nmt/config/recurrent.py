@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import BatchShape, ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, ModelConfig
 
 ADDITIVE = ("additive", "concat")
 """Kinds of attention whose scores are v' tanh(...)."""
@@ -146,11 +146,10 @@ class RecurrentConfig(ModelConfig):
         attention = "no attention" if self.attention == "none" else f"{self.attention} attention, {self.window}"
         return f"recurrent, {direction}{self.cell} {self.layers} x {self.width:,}, {attention}, step of {self.step}"
 
-    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
-        """Return in words why embeddings cannot be shared by both sides; None if they can, or are not to be."""
-        if self.tie_embeddings not in ("shared", "all"):
-            return None
-        return joint_vocabulary_problem(self.tie_embeddings, source_vocabulary, target_vocabulary)
+    @property
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides."""
+        return self.tie_embeddings in ("shared", "all")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig
 
 
 class TransformerConfig(ModelConfig):
@@ -133,11 +133,10 @@ class TransformerConfig(ModelConfig):
             f"{self.d_ff:,}, {self.heads} heads"
         )
 
-    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
-        """Return in words why embeddings cannot be tied across sides; None if they can, or are not to be."""
-        if self.tie_embeddings != "all":
-            return None
-        return joint_vocabulary_problem("all", source_vocabulary, target_vocabulary)
+    @property
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides."""
+        return self.tie_embeddings == "all"
 
     @property
     def size_per_head(self) -> int:

@@ -158,26 +158,18 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             attention: whether the output holds attention.
         """
 
-    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
-        """Return the attention of each target position to the source.
-
-        Args:
-            source: int32 [B, S].
-            target: int32 [B, T], from bos on.
-
-        Returns:
-            Weights, float32 [layers, heads, B, T, S]; None for a model without attention.
-        """
-        return None
-
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
-        """Return all attention weights: those of ``cross_attention`` unless the architecture has self-attention too.
+        """Return all attention weights; architectures with attention have this method.
 
         Args:
             source: int32 [B, S].
             target: int32 [B, T], from bos on.
         """
-        return AttentionWeights(None, None, self.cross_attention(source, target))
+        return AttentionWeights(None, None, None)
+
+    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
+        """Return the ``cross`` of ``attention_weights``."""
+        return self.attention_weights(source, target).cross
 
     def teacher_forcing(
         self,

@@ -62,11 +62,7 @@ class Transformer(Seq2SeqModel):
     def __init__(
         self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, **kwargs: Any
     ) -> None:
-        """Take the model section and the number of ids of each side.
-
-        Raises:
-            ValueError: for embeddings tied across sides whose vocabularies differ in size.
-        """
+        """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
         self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
@@ -169,10 +165,6 @@ class Transformer(Seq2SeqModel):
         weights = tf.reduce_mean(tf.cast(decoded.cross_attention[-1], tf.float32), axis=1) if attention else None
         return StepOutput(logits, weights, TransformerState(decoded.layers, visible, state.length + 1))
 
-    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Return float32 [layers, H, B, T, S] for source [B, S] and target [B, T], int32."""
-        return _by_layer(self._decode(target, self.encode(source)).cross_attention)
-
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
         """Return the weights of all three kinds of attention; see ``Seq2SeqModel``."""
         encoded, encoder = self._encode(source)
@@ -245,9 +237,7 @@ def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabu
             )
         return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
 
-    if config.tie_embeddings == "all":
-        if source_vocabulary != target_vocabulary:
-            raise ValueError("embeddings of two vocabularies cannot be tied")
+    if config.shares_embeddings:
         shared = embedding(source_vocabulary, "embedding")
         return shared, shared
     return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
