@@ -99,12 +99,11 @@ def test_a_setting_of_the_model(copy: Copy) -> None:
     section, _, lines = field.partition("\n")
     assert section == "# nmt/config/transformer.py"
     copy.edit("config/transformer.py", "^    norm_placement: ", lines + r"\g<0>")
-    copy.append("models/layers/basic.py", layer)
     parts = "models/transformer/blocks.py"
+    copy.append(parts, layer)
     place, _, lines = choice.partition("\n")
     assert place == f"# nmt/{parts}: _feed_forward"
     copy.edit(parts, r"^        return FeedForward\(", lines + "        return kind(")
-    copy.edit(parts, r"^(from nmt.models.layers.basic import .*)FeedForward", r"\1FeedForward, GELUFeedForward")
     code = """
 from types import SimpleNamespace
 from nmt.config.schema import Config

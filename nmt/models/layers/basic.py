@@ -1,15 +1,15 @@
-"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings, feed-forward, sublayer connection.
+"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings; how layers make their weights.
 
-Shapes: B batch, L length of either side, D model, F feed-forward, V vocabulary, N real tokens.
+Shapes: B batch, L length of either side, D model, V vocabulary, N real tokens.
 """
 
 import math
 import zlib
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
-from nmt.models.layers.ops import Projection, dropout, dropout_scale, layer_normalization, linear, relu_dropout, sizes
+from nmt.models.layers.ops import Projection, dropout, layer_normalization, linear, sizes
 from nmt.models.layers.positions import BASE, angle_rates
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import FIRST_WORD, UNK
@@ -281,62 +281,3 @@ class WordDropout(SeededDropout):
             return ids
         random = tf.random.stateless_uniform(tf.shape(ids), self.own_seed(seed))
         return tf.where((ids >= FIRST_WORD) & (random < self.rate), UNK, ids)
-
-
-class FeedForward(Composite):
-    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
-
-    In training, dropout may apply to max(0, x W1 + b1).
-    """
-
-    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
-        """Take D, F and the dropout on the inner activation, if any."""
-        super().__init__(**kwargs)
-        self.inner = Linear(d_ff, name="inner")
-        self.outer = Linear(d_model, d_ff, name="outer")
-        self.dropout = dropout
-
-    def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """[..., D] -> [..., D]."""
-        inner = self.inner(x)
-        if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
-            return self.outer(tf.nn.relu(inner))
-        rate = self.dropout.rate
-        return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
-
-
-class SublayerConnection(Composite):
-    """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
-
-    Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
-    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
-    """
-
-    def __init__(
-        self,
-        norm: LayerNormalization | None,
-        dropout: Dropout,
-        placement: Literal["post", "pre"],
-        *,
-        residual: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
-
-        Without a norm, None, nothing is normalized.
-        """
-        super().__init__(**kwargs)
-        self.norm = norm
-        self.dropout = dropout
-        self.placement = placement
-        self.residual = residual
-
-    def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the block's input from x: [..., D] both."""
-        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
-
-    def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Add the block's output to x: [..., D] all."""
-        dropped = self.dropout(output, dropout_seed)
-        total = x + dropped if self.residual else dropped
-        return self.norm(total) if self.norm is not None and self.placement == "post" else total

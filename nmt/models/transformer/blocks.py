@@ -1,15 +1,16 @@
-"""Encoder layer and decoder layer of the Transformer (Vaswani et al. 2017, section 3.1).
+"""Blocks and layers of the Transformer (Vaswani et al. 2017, section 3).
 
-Shapes: B batch, S source length, T target length, M columns of a cache, D model, H heads, d head size, N real tokens.
+Shapes: B batch, S source length, T target length, M columns of a cache, D model, F feed-forward, H heads, d head size,
+N real tokens.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from nmt.config.schema import TransformerConfig
 from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions
-from nmt.models.layers.basic import Composite, Dropout, FeedForward, LayerNormalization, SublayerConnection
-from nmt.models.layers.ops import sizes
+from nmt.models.layers.basic import Composite, Dropout, LayerNormalization, Linear
+from nmt.models.layers.ops import dropout_scale, relu_dropout, sizes
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
 
@@ -52,6 +53,65 @@ class TransformerState(NamedTuple):
         """Return ``visible`` with a new column for each beam: bool [B, K, M + K]."""
         batch, beams, _ = sizes(self.visible)
         return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)
+
+
+class FeedForward(Composite):
+    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
+
+    In training, dropout may apply to max(0, x W1 + b1).
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
+        """Take D, F and the dropout on the inner activation, if any."""
+        super().__init__(**kwargs)
+        self.inner = Linear(d_ff, name="inner")
+        self.outer = Linear(d_model, d_ff, name="outer")
+        self.dropout = dropout
+
+    def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """[..., D] -> [..., D]."""
+        inner = self.inner(x)
+        if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
+            return self.outer(tf.nn.relu(inner))
+        rate = self.dropout.rate
+        return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
+
+
+class SublayerConnection(Composite):
+    """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
+
+    Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
+    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
+    """
+
+    def __init__(
+        self,
+        norm: LayerNormalization | None,
+        dropout: Dropout,
+        placement: Literal["post", "pre"],
+        *,
+        residual: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
+
+        Without a norm, None, nothing is normalized.
+        """
+        super().__init__(**kwargs)
+        self.norm = norm
+        self.dropout = dropout
+        self.placement = placement
+        self.residual = residual
+
+    def before(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the block's input from x: [..., D] both."""
+        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
+
+    def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Add the block's output to x: [..., D] all."""
+        dropped = self.dropout(output, dropout_seed)
+        total = x + dropped if self.residual else dropped
+        return self.norm(total) if self.norm is not None and self.placement == "post" else total
 
 
 def make_norm(config: TransformerConfig, name: str = "norm") -> LayerNormalization:

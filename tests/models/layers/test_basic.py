@@ -12,15 +12,13 @@ from nmt.models.build import build_model
 from nmt.models.layers.attention import RotaryPositions
 from nmt.models.layers.basic import (
     Dropout,
-    FeedForward,
     LayerNormalization,
     SinusoidalTokenEmbedding,
-    SublayerConnection,
     TokenEmbedding,
     WordDropout,
 )
 from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
+from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, FeedForward, SublayerConnection
 from nmt.runtime import keras, tf
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}

@@ -8,8 +8,9 @@ import pytest
 from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
 from nmt.models.layers.attention import MultiHeadAttention
-from nmt.models.layers.basic import FeedForward, LayerNormalization, Linear
+from nmt.models.layers.basic import LayerNormalization, Linear
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.models.transformer.blocks import FeedForward
 from nmt.models.transformer.model import Transformer
 from nmt.runtime import tf
 
