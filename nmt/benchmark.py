@@ -24,7 +24,6 @@ from nmt.decoding.exported import CTRANSLATE2, find_exports
 from nmt.decoding.tensorflow_engine import ModelSearch
 from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
-from nmt.models.registry import flops as flops_of
 from nmt.runs.directory import find_run
 from nmt.runtime import tf
 from nmt.storage.text import read_lines
@@ -52,7 +51,7 @@ class Speed(DocumentedRecord):
     """Time of a run in the fastest and in the slowest turn."""
     flops_per_second: float | None = None
     """Floating-point operations a second: 2 n^3 of a product of two [n, n] matrices; of a training step those that its
-    real tokens need (see ``nmt.models.registry.flops``)."""
+    real tokens need (see ``multiplications`` of the model section), two for each multiplication: it and an addition."""
     sentences_per_second: float | None = None
     """Sentences a second."""
     target_tokens_per_second: float | None = None
@@ -78,8 +77,9 @@ class BenchmarkReport(DocumentedRecord):
     """Dense matrix products in each precision."""
     training: Speed
     """Training steps, each from the request for its batches to the end of its work."""
-    share_of_matmul: float
-    """Operations of training a second, as a share of those of products in its precision."""
+    share_of_matmul: float | None
+    """Operations of training a second, as a share of those of products in its precision; null for an architecture that
+    counts none."""
     decoding: list[Speed]
     """Searches with weights that are not trained, until each translation is as long as its reference."""
 
@@ -159,7 +159,8 @@ def measure_model(
     return BenchmarkReport(
         version=version(), tensorflow=tf.__version__, device=runtime.device(), configuration=config,
         vocabulary=vocabulary, parameters=model.count_params(), matmul=products, training=training,
-        share_of_matmul=(training.flops_per_second or 0.0) / (product.flops_per_second or 1.0), decoding=decoding,
+        share_of_matmul=training.flops_per_second and training.flops_per_second / (product.flops_per_second or 1.0),
+        decoding=decoding,
     )  # fmt: skip
 
 
@@ -203,8 +204,15 @@ def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str,
             rows = source.numpy(), target.numpy()[:, 1:]
             read, written = (np.count_nonzero(side != PAD, axis=1) for side in rows)
             tokens += int(written.sum())
-            flops += passes * flops_of(config.model, read, written, vocabulary["target"])
-        return {"target_tokens": tokens, "flops": flops}
+            flops += (
+                2
+                * passes
+                * sum(
+                    config.model.multiplications(int(s), int(t), vocabulary["target"])
+                    for s, t in zip(read, written, strict=True)
+                )
+            )
+        return {"target_tokens": tokens, **({"flops": flops} if flops else {})}
 
     return Work(run, count, seconds)
 

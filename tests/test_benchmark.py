@@ -13,7 +13,6 @@ from nmt.config.decoding import DecodingConfig
 from nmt.config.schema import Config
 from nmt.data.token_arrays import generate_split
 from nmt.decoding.search import Hypotheses
-from nmt.models.registry import flops
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
@@ -126,5 +125,6 @@ def test_a_step_is_that_of_training_with_all_its_batches_epoch_after_epoch() -> 
         assert [len(batches) for batches in steps] == [2, 1]
         counts = [work.counts(batches) for batches in steps]
         assert sum(each["target_tokens"] for each in counts) == (split.target.lengths + 1).sum()
-        assert sum(each["flops"] for each in counts) == 3 * flops(config.model, read, written, 20)
+        products = sum(config.model.multiplications(int(s), int(t), 20) for s, t in zip(read, written, strict=True))
+        assert sum(each["flops"] for each in counts) == 3 * 2 * products
     assert update.optimizer.steps.numpy() == 4

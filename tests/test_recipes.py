@@ -94,6 +94,41 @@ def test_a_normalization_and_a_tokenizer(copy: Copy) -> None:
     assert copy.run(code=code) == "im one two im thirsty! character pairs\n"
 
 
+def test_a_setting_of_the_model(copy: Copy) -> None:
+    field, layer, choice = blocks("A setting of the model")
+    section, _, lines = field.partition("\n")
+    assert section == "# nmt/config/transformer.py"
+    copy.edit("config/transformer.py", "^    norm_placement: ", lines + r"\g<0>")
+    parts = "models/transformer/blocks.py"
+    copy.append(parts, layer)
+    place, _, lines = choice.partition("\n")
+    assert place == f"# nmt/{parts}: _feed_forward"
+    copy.edit(parts, r"^        return FeedForward\(", lines + "        return kind(")
+    code = """
+from types import SimpleNamespace
+from nmt.config.schema import Config
+from nmt.export.transformer_weights import transformer_section
+from nmt.models.build import build_model
+from nmt.runtime import keras, tf
+
+def logits(activation):
+    config = Config.model_validate({"model": {"d_model": 8, "d_ff": 8, "heads": 2, "activation": activation}})
+    keras.utils.set_random_seed(1)
+    return config, build_model(config.model, 9, 9)(tf.constant([[4, 5, 3]]), tf.constant([[2, 6]]))
+
+(_, relu), (config, gelu) = logits("relu"), logits("gelu")
+print(0 < float(tf.reduce_max(tf.abs(relu - gelu))) < 1)
+try:
+    transformer_section(SimpleNamespace(config=config, run=SimpleNamespace(name="one")), "CTranslate2")
+except Exception as error:
+    print(error)
+"""
+    told = copy.run(code=code)
+    assert told.startswith(
+        "True\nRun 'one' has model.activation: gelu. CTranslate2 runs Transformers with the default."
+    )
+
+
 def test_a_schedule(copy: Copy) -> None:
     function, branch = blocks("A schedule")
     module = "training/optimization/schedules.py"

@@ -73,6 +73,18 @@ class ModelConfig(Section):
         """Return about how many numbers a training step keeps for its gradient, logits apart; 0: it is not known."""
         return 0.0
 
+    def multiplications(self, source: int, target: int, vocabulary: int) -> int:
+        """Return the multiplications of a forward pass over a sentence pair, for benchmarks; 0: they are not known.
+
+        Products of real tokens count. Embedding look-ups, norms, softmax, dropout and biases do not.
+
+        Args:
+            source: number of source tokens that the encoder reads.
+            target: number of target tokens that the decoder reads.
+            vocabulary: number of target ids.
+        """
+        return 0
+
     @property
     def schedule_width(self) -> int:
         """Width D that the noam schedule divides by."""
@@ -83,9 +95,20 @@ class ModelConfig(Section):
         """Sizes of the model in a phrase."""
         return self.architecture
 
+    @property
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides, which needs one vocabulary for both."""
+        return False
+
     def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
         """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""
-        return None
+        if not self.shares_embeddings or source_vocabulary == target_vocabulary:
+            return None
+        return (
+            f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
+            f"side; model.tie_embeddings: {getattr(self, 'tie_embeddings', '')} needs one vocabulary for both. Prepare "
+            "the dataset with --set data.joint_vocabulary=true, or set model.tie_embeddings=output."
+        )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -100,14 +123,3 @@ class ModelConfig(Section):
             details = InitErrorDetails(type=problem, loc=("architecture",), input=name)
             raise ValidationError.from_exception_data("ModelConfig", [details])
         return section.model_validate(values)  # type: ignore[return-value]
-
-
-def joint_vocabulary_problem(tied: str, source_vocabulary: int, target_vocabulary: int) -> str | None:
-    """Return in words why embeddings cannot be shared by both sides; None if the vocabularies have the same size."""
-    if source_vocabulary == target_vocabulary:
-        return None
-    return (
-        f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
-        f"side; model.tie_embeddings: {tied} needs one vocabulary for both. Prepare the dataset with --set "
-        "data.joint_vocabulary=true, or set model.tie_embeddings=output."
-    )

@@ -29,7 +29,7 @@ class Retired(NamedTuple):
 # Both tables are by section and older key, whatever the architecture of a model.
 RENAMED: dict[str, dict[str, Renamed]] = {
     "data": {"normalisation": Renamed("normalization")},
-    "model": {"initialisation": Renamed("initializer")},
+    "model": {"initialisation": Renamed("initializer"), "norm": Renamed("norm_placement")},
     "training": {
         "accumulate": Renamed("micro_batches"),
         "accumulation_steps": Renamed("micro_batches"),

@@ -4,7 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import BatchShape, ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, ModelConfig
+
+ADDITIVE = ("additive", "concat")
+"""Kinds of attention whose scores are v' tanh(...)."""
 
 
 class RecurrentConfig(ModelConfig):
@@ -80,9 +83,31 @@ class RecurrentConfig(ModelConfig):
         cell = self.layers * (5 if self.cell == "simple" else 16)
         readout = 4 * (self.width + (self.annotation_width if self.attention != "none" else 0))
         readout += 4 * self.input_width * (self.step == "bahdanau")
-        score = 1.5 * self.score_width if self.attention in ("additive", "concat") else 3
+        score = 1.5 * self.score_width if self.attention in ADDITIVE else 3
         decoder = cell * self.width + readout + batch.source * score * (self.attention != "none")
         return batch.pairs * (batch.source * cell * self.annotation_width + batch.target * decoder)
+
+    def multiplications(self, source: int, target: int, vocabulary: int) -> int:
+        """Return the multiplications of a forward pass; annotations outside of a local window count too."""
+        gates = {"lstm": 4, "gru": 3, "simple": 1}[self.cell]
+        width, annotation, inner = self.width, self.annotation_width, self.score_width
+        attends, additive, above = self.attention != "none", self.attention in ADDITIVE, self.layers - 1
+        # An encoder layer reads all directions of the layer below.
+        read = self.layers * self.direction_width + self.input_width + above * annotation
+        of_source = gates * annotation * read + annotation * (
+            inner if additive else width if self.attention == "general" else 0
+        )
+        read = self.input_width + (2 * self.layers - 1) * width + width * self.input_feeding
+        readout = (annotation + width) * width * attends
+        if self.step == "bahdanau":  # maxout of state, context and embedding
+            read += annotation * attends
+            readout = 2 * (width + annotation * attends + self.input_width) * self.output_width
+        of_target = gates * width * read + readout + width * inner * additive + self.output_width * vocabulary
+        of_target += (width + 1) * inner * (self.window == "local-p")
+        start = {"linear": annotation, "backward": self.direction_width}.get(self.first_state, 0)
+        states = self.layers * (2 if self.cell == "lstm" else 1)
+        of_pair = ((inner if additive else width) + annotation) * attends
+        return source * of_source + target * of_target + source * target * of_pair + states * start * width
 
     @property
     def schedule_width(self) -> int:
@@ -121,11 +146,10 @@ class RecurrentConfig(ModelConfig):
         attention = "no attention" if self.attention == "none" else f"{self.attention} attention, {self.window}"
         return f"recurrent, {direction}{self.cell} {self.layers} x {self.width:,}, {attention}, step of {self.step}"
 
-    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
-        """Return in words why embeddings cannot be shared by both sides; None if they can, or are not to be."""
-        if self.tie_embeddings not in ("shared", "all"):
-            return None
-        return joint_vocabulary_problem(self.tie_embeddings, source_vocabulary, target_vocabulary)
+    @property
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides."""
+        return self.tie_embeddings in ("shared", "all")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

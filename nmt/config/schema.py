@@ -16,7 +16,7 @@ from nmt.config.transformer import TransformerConfig
 from nmt.config.yaml_io import Dumper
 
 MODEL_CONFIGS |= {"transformer": TransformerConfig, "recurrent": RecurrentConfig}
-"""Section of each architecture by its name; ``nmt.models.registry`` has the models."""
+"""Section of each architecture by its name; ``nmt.models.build`` has the models."""
 
 __all__ = [
     "DEFAULT_ARCHITECTURE",

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig, joint_vocabulary_problem
+from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig
 
 
 class TransformerConfig(ModelConfig):
@@ -36,7 +36,7 @@ class TransformerConfig(ModelConfig):
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Share of source and target words that training replaces by unk, so that the model learns to translate around
     unknown words."""
-    norm: Literal["post", "pre"] = "post"
+    norm_placement: Literal["post", "pre"] = "post"
     """Place of layer normalization: after each residual sum (``post``, the paper) or before each block (``pre``)."""
     initializer: Literal["glorot", "small"] = "glorot"
     """Initial values of matrices: ``glorot``, uniform by their width (Glorot and Bengio 2010), embeddings normal with
@@ -108,6 +108,16 @@ class TransformerConfig(ModelConfig):
         decoder += kept * batch.pairs * batch.target * (batch.target + batch.source)
         return self.encoder_layers * encoder + self.decoder_layers * decoder
 
+    def multiplications(self, source: int, target: int, vocabulary: int) -> int:
+        """Return the multiplications of a forward pass; scores behind the causal mask count (Chowdhery et al. 2022)."""
+        width = self.heads * self.size_per_head
+        projection, feed_forward = self.d_model * width, 2 * self.d_model * self.d_ff
+        encoder = source * (4 * projection + self.encoder_feed_forward * feed_forward) + 2 * width * source**2
+        # Of the four projections of cross-attention two read the source: keys and values.
+        decoder = target * (6 * projection + feed_forward) + source * 2 * projection
+        decoder += 2 * width * target * (target + source)
+        return self.encoder_layers * encoder + self.decoder_layers * decoder + target * self.d_model * vocabulary
+
     @property
     def schedule_width(self) -> int:
         """D, which the noam schedule divides by (Vaswani et al. 2017, equation 3)."""
@@ -121,21 +131,10 @@ class TransformerConfig(ModelConfig):
             f"{self.d_ff:,}, {self.heads} heads"
         )
 
-    def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
-        """Return in words why embeddings cannot be tied across sides; None if they can, or are not to be."""
-        if self.tie_embeddings != "all":
-            return None
-        return joint_vocabulary_problem("all", source_vocabulary, target_vocabulary)
-
     @property
-    def ablations(self) -> dict[str, str]:
-        """What the encoder lacks, in words, by the key that says so."""
-        kept = {
-            "encoder_residual": (self.encoder_residual, "residual sums"),
-            "encoder_norm": (self.encoder_norm, "layer norms"),
-            "encoder_feed_forward": (self.encoder_feed_forward, "feed-forward blocks"),
-        }
-        return {key: words for key, (there, words) in kept.items() if not there}
+    def shares_embeddings(self) -> bool:
+        """Whether one matrix has the words of both sides."""
+        return self.tie_embeddings == "all"
 
     @property
     def size_per_head(self) -> int:
@@ -161,9 +160,9 @@ class TransformerConfig(ModelConfig):
                 f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding "
                 "cannot be tied to a trained output layer. Set tie_embeddings: none"
             )
-        if self.share_decoder_norm and self.norm == "pre":
+        if self.share_decoder_norm and self.norm_placement == "pre":
             raise ValueError(
-                "share_decoder_norm is true and norm is 'pre'. share_decoder_norm needs norm: post. Set norm: post, or "
-                "share_decoder_norm: false"
+                "share_decoder_norm is true and norm_placement is 'pre'. Blocks share a norm after them. Set "
+                "norm_placement: post, or share_decoder_norm: false"
             )
         return self

@@ -21,7 +21,7 @@ from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds
 from nmt.decoding.translation import GREEDY, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
-from nmt.models.registry import count_weights
+from nmt.models.layers.basic import WeightLimitError
 from nmt.runs.weights import WeightsFile
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -161,10 +161,14 @@ class TensorFlowEngine:
             NotFoundError: if the file of weights does not exist.
             DataError: if it is damaged, or of another model.
         """
-        # A configuration that asks for a giant model is refused before the model is built.
-        weights.check_size(count_weights(config.model, {"source": source_vocabulary, "target": target_vocabulary}))
         precision = runtime.resolve_precision(config.decoding.precision)
-        model = build_model(config.model, source_vocabulary, target_vocabulary, precision, trained=True)
+        try:
+            model = build_model(
+                config.model, source_vocabulary, target_vocabulary, precision, trained=True,
+                most_weights=weights.most_weights,
+            )  # fmt: skip
+        except WeightLimitError:
+            raise weights.too_large() from None
         weights.load(model)
         return cls(model, config)
 

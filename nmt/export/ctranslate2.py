@@ -96,7 +96,7 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
     """Return the ``ctranslate2.specs.TransformerSpec`` of a model, filled."""
     weights = complete_weights(config, model, SINUSOIDS)
     head_dim = config.size_per_head if config.size_per_head * config.heads != config.d_model else None
-    options: dict[str, Any] = {"pre_norm": config.norm == "pre", "head_dim": head_dim}
+    options: dict[str, Any] = {"pre_norm": config.norm_placement == "pre", "head_dim": head_dim}
     if config.positions == "rotary":
         options |= {"rotary_dim": config.size_per_head, "rotary_base": config.position_base}
         options["rotary_interleave"] = False  # pairs are channels i and i + d/2
@@ -130,7 +130,7 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
             spec.position_encodings.encodings = weights[f"{side}_positions/matrix"]
         elif hasattr(spec, "position_encodings"):  # the encoder's specification has it in any case
             del spec.position_encodings
-        if config.norm == "pre":
+        if config.norm_placement == "pre":
             norm(spec.layer_norm, f"{stack}_norm")
         for number, part in enumerate(spec.layer, start=1):
             layer = f"{stack}_{number}"

@@ -24,8 +24,8 @@ from nmt.export.verification import (
     translate_ourselves,
 )
 from nmt.extras import require
-from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
+from nmt.runs.weights import count_weights
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import did_you_mean
@@ -195,7 +195,7 @@ def model_card(
     facts = {
         "languages": pair,
         "architecture": model.config.model.description,
-        "weights": f"{count_weights(model.config.model, sizes):,}, of {epoch}",
+        "weights": f"{count_weights(model.run):,}, of {epoch}",
         "ids": f"{sizes['source']:,} source and {sizes['target']:,} target {model.source.unit}",
         "normalization of text": settings.normalization,
         "longest sentence": "any" if most is None else f"{most:,} tokens, bos and eos included",

@@ -99,7 +99,7 @@ class HuggingFaceExporter(Exporter):
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         heads, decoding = exported_heads(config), model.config.decoding
         described = {
-            "architectures": [MODEL_CLASSES[config.norm]], "model_type": MODEL_TYPES[config.norm],
+            "architectures": [MODEL_CLASSES[config.norm_placement]], "model_type": MODEL_TYPES[config.norm_placement],
             "is_encoder_decoder": True, "dtype": "float32", "d_model": config.d_model,
             "encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers,
             "encoder_attention_heads": heads, "decoder_attention_heads": heads,
@@ -130,17 +130,17 @@ class HuggingFaceExporter(Exporter):
         ]
         if subwords:
             lines.append("`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.")
-        if config.norm == "pre" and not shares_embeddings(config, vocabularies(model.source, model.target)):
+        if config.norm_placement == "pre" and not shares_embeddings(config, vocabularies(model.source, model.target)):
             lines.append("Transformers 5 is needed: Pegasus of transformers 4 takes one embedding for both sides.")
         else:
             lines.append("`optimum-cli export onnx` of optimum-onnx 0.1, which needs transformers 4, makes it ONNX.")
-        if config.norm == "post" and not keeps_positions(config):
+        if config.norm_placement == "post" and not keeps_positions(config):
             lines.append(
                 "`save_pretrained` of `MarianMTModel` leaves out the positions. Copy both `embed_positions.weight` "
                 "from `model.safetensors` into a model saved by transformers."
             )
-        packages = "torch transformers" + (" sentencepiece" if subwords else "")
-        head = f"A `{MODEL_CLASSES[config.norm]}` of transformers 5 with its tokenizer: `pip install {packages}`."
+        packages, kind = "torch transformers" + (" sentencepiece" if subwords else ""), config.norm_placement
+        head = f"A `{MODEL_CLASSES[kind]}` of transformers 5 with its tokenizer: `pip install {packages}`."
         return "\n\n".join([head, _EXAMPLE, "\n".join(f"- {line}" for line in lines)])
 
 

@@ -58,7 +58,7 @@ def keeps_positions(config: TransformerConfig) -> bool:
     then have c = 1, and the first norm of either side differs from ours by a factor of at most 1 + 5e-6 / variance.
     """
     theirs = config.positions == "sinusoidal" and config.position_base == BASE
-    return config.norm == "post" and theirs and config.layer_norm_epsilon <= 2 * EPSILON
+    return config.norm_placement == "post" and theirs and config.layer_norm_epsilon <= 2 * EPSILON
 
 
 def shares_embeddings(config: TransformerConfig, vocabularies: Vocabularies) -> bool:
@@ -80,7 +80,10 @@ class Row(NamedTuple):
 
 def weight_map(config: TransformerConfig, vocabularies: Vocabularies) -> list[Row]:
     """Return the rows of all arrays but ``final_logits_bias``. ``exported_heads`` is not None."""
-    pre, scale = config.norm == "pre", math.sqrt(EPSILON / config.layer_norm_epsilon)  # c of the residual stream
+    pre, scale = (
+        config.norm_placement == "pre",
+        math.sqrt(EPSILON / config.layer_norm_epsilon),
+    )  # c of the residual stream
     words = 1.0 if keeps_positions(config) else scale  # c of words and positions
     shared, rows = shares_embeddings(config, vocabularies), list[Row]()
 
@@ -146,12 +149,14 @@ def embedding_keys(config: TransformerConfig, vocabularies: Vocabularies) -> dic
     size, shared = vocabularies.size, shares_embeddings(config, vocabularies)
     keys = {"vocab_size": size, "tie_word_embeddings": _ties_output(config, vocabularies)}
     both = {"decoder_vocab_size": size, "share_encoder_decoder_embeddings": shared}
-    return keys | (both if config.norm == "post" else {})
+    return keys | (both if config.norm_placement == "post" else {})
 
 
 def _ties_output(config: TransformerConfig, vocabularies: Vocabularies) -> bool:
     """Return whether the output layer is the target embedding. Pegasus ties all three matrices or none."""
-    return shares_embeddings(config, vocabularies) or (config.norm == "post" and config.tie_embeddings != "none")
+    return shares_embeddings(config, vocabularies) or (
+        config.norm_placement == "post" and config.tie_embeddings != "none"
+    )
 
 
 def _query(config: TransformerConfig) -> float:

@@ -11,6 +11,17 @@ from nmt.storage.arrays import Arrays
 
 NEVER = -1e9
 """Bias of a token that is never generated; finite, so that no product with it is undefined."""
+OF_TRAINING = frozenset({
+    "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout", "initializer", "cross_attention_initializer"
+})  # fmt: skip
+"""Keys of the section that a trained model does not depend on."""
+CARRIED = frozenset({
+    "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads", "head_size", "attention_scale", "norm_placement",
+    "layer_norm_epsilon", "share_decoder_norm", "word_embedding", "scale_embeddings", "tie_embeddings", "positions",
+    "position_base", "max_positions", "source_bos",
+})  # fmt: skip
+"""Keys whose every value the formats carry, but for what an exporter refuses itself. Any other key, a new one too, is
+refused unless it has its default."""
 BLOCKS = {"encoder": ("attention",), "decoder": ("self_attention", "cross_attention")}
 """Attention blocks of a layer of each stack, in order."""
 
@@ -19,7 +30,7 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
     """Return the model section of a Transformer.
 
     Raises:
-        NmtError: for another architecture, and for an encoder that lacks a part.
+        NmtError: for another architecture, and for a value that is not carried.
     """
     section = model.config.model
     if not isinstance(section, TransformerConfig):
@@ -27,11 +38,15 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
             f"Run {model.run.name!r} has the architecture {section.architecture!r}. {consumer} runs Transformers. "
             "Export it with --to saved-model, or train a model of architecture transformer."
         )
-    if section.ablations:
-        keys = " and ".join(f"model.{key}: false" for key in section.ablations)
+    changed = [
+        key for key, field in type(section).model_fields.items()
+        if key not in OF_TRAINING | CARRIED and getattr(section, key) != field.default
+    ]  # fmt: skip
+    if changed:
+        keys = " and ".join(f"model.{key}: {str(getattr(section, key)).lower()}" for key in changed)
         raise NmtError(
-            f"Run {model.run.name!r} has an encoder without {' and '.join(section.ablations.values())} ({keys}). "
-            f"{consumer} runs whole Transformers. Export it with --to saved-model."
+            f"Run {model.run.name!r} has {keys}. {consumer} runs Transformers with the default. Export it with --to "
+            "saved-model."
         )
     return section
 

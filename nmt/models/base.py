@@ -5,7 +5,7 @@ Training calls ``teacher_forcing`` and ``output_projection``. Search calls ``enc
 decoder's own state goes in and comes out of each step, never changed in place, and fits ``tf.while_loop``.
 
 An architecture also has a section of the configuration (``nmt.config.schema``), which knows without TensorFlow what it
-reads (bos, lengths), and a count of its weights and multiplications (``nmt.models.accounting``).
+reads (bos, lengths). Its weights are counted from the weights.
 
 Shapes: B batch, S source length, T target length, K beams, D width of decoder states, V target vocabulary, N real
 target tokens or live beams.
@@ -158,26 +158,18 @@ class Seq2SeqModel(keras.Model, abc.ABC):
             attention: whether the output holds attention.
         """
 
-    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
-        """Return the attention of each target position to the source.
-
-        Args:
-            source: int32 [B, S].
-            target: int32 [B, T], from bos on.
-
-        Returns:
-            Weights, float32 [layers, heads, B, T, S]; None for a model without attention.
-        """
-        return None
-
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
-        """Return all attention weights: those of ``cross_attention`` unless the architecture has self-attention too.
+        """Return all attention weights; architectures with attention have this method.
 
         Args:
             source: int32 [B, S].
             target: int32 [B, T], from bos on.
         """
-        return AttentionWeights(None, None, self.cross_attention(source, target))
+        return AttentionWeights(None, None, None)
+
+    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
+        """Return the ``cross`` of ``attention_weights``."""
+        return self.attention_weights(source, target).cross
 
     def teacher_forcing(
         self,

@@ -1,5 +1,6 @@
-"""Building: from a configuration to a model with its weights made."""
+"""Architectures by name; from a configuration to a model with its weights made."""
 
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,10 +8,14 @@ from nmt.config.schema import ModelConfig
 from nmt.config.training import Precision
 from nmt.errors import ConfigError
 from nmt.models.base import Seq2SeqModel
-from nmt.models.registry import architecture_of
+from nmt.models.layers.basic import WEIGHTS_LEFT
+from nmt.models.recurrent.model import Recurrent
+from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weight_name
 from nmt.runtime import keras
 
+ARCHITECTURES: dict[str, type[Seq2SeqModel]] = {"transformer": Transformer, "recurrent": Recurrent}
+"""Model class of each architecture by its name; ``nmt.config.schema`` has the sections."""
 # Keras's names. Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead
 # of at every step.
 TRAINING_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -25,6 +30,7 @@ def build_model(
     precision: Precision = "float32",
     *,
     trained: bool = False,
+    most_weights: float = math.inf,
 ) -> Seq2SeqModel:
     """Return the configured model with its weights made.
 
@@ -37,22 +43,24 @@ def build_model(
         precision: compute precision of the layers.
         trained: whether trained weights are to be loaded for inference: zeros are made then, in ``precision`` too;
             otherwise initial values from the global seed, in float32.
+        most_weights: largest number of weights.
 
     Raises:
         ConfigError: for a model that does not fit the vocabularies.
+        WeightLimitError: for a model of more weights, before memory is spent on them.
     """
-    architecture = architecture_of(config)
     problem = config.vocabulary_problem(source_vocabulary, target_vocabulary)
     if problem:
         raise ConfigError(problem)
     with _GLOBAL_POLICY:
-        policy = keras.config.dtype_policy()
+        policy, left = keras.config.dtype_policy(), WEIGHTS_LEFT.set(most_weights)
         keras.config.set_dtype_policy((TRAINED_POLICIES if trained else TRAINING_POLICIES)[precision])
         try:
-            model = architecture.load_model()(config, source_vocabulary, target_vocabulary)
+            model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
             model.make_weights(fresh=not trained)
         finally:
             keras.config.set_dtype_policy(policy)
+            WEIGHTS_LEFT.reset(left)
     names = [weight_name(weight) for weight in model.weights]
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"two weights of {type(model).__name__} are called {repeated!r}, and would be saved as one")

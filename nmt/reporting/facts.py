@@ -5,10 +5,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nmt.data.manifest import read_manifest
-from nmt.models.registry import count_weights
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
 from nmt.runs.overview import lineage
+from nmt.runs.weights import count_weights
 from nmt.training.checkpoints import newest_environment
 
 
@@ -34,7 +34,7 @@ class RunFacts:
         self.records = run.metrics()
         self.epochs = [record for record in self.records if isinstance(record, EpochMetrics)]
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
-        self.parameters = count_weights(self.config.model, self.manifest.vocabulary)
+        self.parameters = count_weights(run)
         self.environment = newest_environment(run)
         runs, self.hidden_ancestors = lineage(run)
         self.ancestors = [
@@ -54,7 +54,7 @@ class RunFacts:
             Fact("Dataset", f"{self.manifest.settings.dataset}", "" if languages == "source to target" else languages),
             Fact("Trained", day, f"{len(epochs)} of {self.config.training.epochs} epochs"),
             Fact("Model", model.architecture, model.description.removeprefix(model.architecture).lstrip(", ")),
-            Fact("Parameters", f"{self.parameters:,}"),
+            Fact("Parameters", "not saved yet" if self.parameters is None else f"{self.parameters:,}"),
             Fact("Training time", duration(self.seconds), steps),
             self._best(),
         ]

@@ -1,6 +1,6 @@
 """Overview of runs: what each was trained on, how far it came, how good it is, and in what the runs differ.
 
-It reads configurations, metrics files and names of files; weights and checkpoints are not opened.
+It reads configurations, metrics files, names of files, and the header of a file of weights.
 """
 
 import datetime
@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeVar
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
 from nmt.errors import NmtError
-from nmt.models.registry import count_weights
 from nmt.runs.directory import RUNS, Run, find_run, last_written, run_exists
 from nmt.runs.metrics import (
     EpochMetrics,
@@ -26,14 +25,12 @@ from nmt.runs.metrics import (
     validations_since_best,
     weights_id,
 )
+from nmt.runs.weights import count_weights
 from nmt.storage.file_lock import holder
 
 State = Literal["training", "finished", "stopped", "ended early", "new", "damaged"]
 """``training``: a process holds the run's lock. ``stopped``: epochs are left to train. ``ended early``: by
 ``training.patience``. ``new``: before the first checkpoint. ``damaged``: a file is missing or cannot be read."""
-
-ReadVocabulary = Callable[[Path], dict[Any, int]]
-"""Returns the vocabulary sizes by side in a dataset's manifest; raises NmtError if it is damaged."""
 
 Order = Literal["name", "date", "score"]
 Read = TypeVar("Read")
@@ -66,7 +63,7 @@ class Overview:
     config: Config | None
     """Configuration."""
     weights: int | None
-    """Number of weights of the model."""
+    """Number of weights of the model; None before the first are saved."""
     epochs: int | None
     """Number of finished epochs."""
     step: int
@@ -98,8 +95,8 @@ def run_folders() -> list[Run]:
     return [Run(folder) for folder in sorted(folders)]
 
 
-def overview(run: Run, read_vocabulary: ReadVocabulary) -> Overview:
-    """Return the overview of a run; damage is part of it and raises nothing."""
+def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
+    """Return the overview of a run; damage, that of its dataset's manifest too, is part of it and raises nothing."""
     problems: list[str] = []
 
     def attempt(read: Callable[[], Read]) -> Read | None:
@@ -112,8 +109,8 @@ def overview(run: Run, read_vocabulary: ReadVocabulary) -> Overview:
         return None
 
     config = attempt(run.config)
-    vocabulary = attempt(lambda: read_vocabulary(run.dataset_path))
-    weights = count_weights(config.model, vocabulary) if config and vocabulary else None
+    attempt(lambda: read_manifest(run.dataset_path))
+    weights = attempt(lambda: count_weights(run))
     readable = attempt(run.metrics)
     records = readable or []
     problems += _missing_files(run, records)

@@ -1,5 +1,6 @@
-"""Weights of a run to translate with: saving, reading in the background, averaging, choosing."""
+"""Weights of a run to translate with: saving, reading in the background, counting, averaging, choosing."""
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from nmt.errors import DataError, NotFoundError
 from nmt.models.weights import current_name, set_weights
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
-from nmt.storage.arrays import Arrays, read_arrays, write_arrays
+from nmt.storage.arrays import Arrays, read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import keras
 
 BYTES_PER_WEIGHT = 4  # float32
-MAX_SIZE_RATIO = 10  # model size / file size; below it the first difference is named
+MAX_SIZE_RATIO = 10  # model size / file size
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,20 @@ class WeightsFile:
         self._arrays = reader.submit(read_arrays, self.path)
         reader.shutdown(wait=False)
 
-    def check_size(self, weights: int) -> None:
-        """Refuse a model that is far larger than the file, before memory is spent on it.
+    @property
+    def most_weights(self) -> int:
+        """Number of weights that a model of this file has at most; that of a smaller one is compared by ``load``."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        return MAX_SIZE_RATIO * size // BYTES_PER_WEIGHT
 
-        Args:
-            weights: Number of weights of the model.
+    def too_large(self) -> DataError:
+        """Return the error that a model has more than ``most_weights``.
 
         Raises:
-            DataError: if the model is too large, or the file is damaged.
-            NotFoundError: if the file does not exist.
+            NotFoundError, DataError: if the file does not exist or is damaged, instead.
         """
-        size = self.path.stat().st_size if self.path.exists() else 0
-        if BYTES_PER_WEIGHT * weights > MAX_SIZE_RATIO * size:
-            count = sum(array.size for array in self._arrays.result().values())
-            raise self._mismatch(f"the file has {count:,} weights, the model {weights:,}")
+        count = sum(array.size for array in self._arrays.result().values())
+        return self._mismatch(f"the file has {count:,} weights, the model more than {self.most_weights:,}")
 
     def _mismatch(self, difference: str) -> DataError:
         return DataError(
@@ -81,6 +82,16 @@ class WeightsFile:
             set_weights(model, self._arrays.result())
         except ValueError as error:
             raise self._mismatch(str(error)) from None
+
+
+def count_weights(run: Run) -> int | None:
+    """Return the number of weights of a run's model, by the header of a file; None before the first is saved.
+
+    Raises:
+        DataError: if the file is damaged.
+    """
+    saved: list[WeightsId] = [*run.weights_epochs, *run.step_weights]
+    return sum(math.prod(shape) for shape in read_shapes(run.weights_path(saved[-1])).values()) if saved else None
 
 
 def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:

@@ -92,7 +92,7 @@ $ nmt export --to saved-model --quantization int8  => no number format 'int8' in
 $ nmt export --to argos --vocabulary-map  => --vocabulary-map is for ctranslate2
 $ nmt export --to argos  => The model has words as tokens
 $ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: false/' checkpoints/base/config.yaml
-$ nmt export --to ctranslate2  => Run 'base' has an encoder without residual sums and layer norms
+$ nmt export --to ctranslate2  => Run 'base' has model.encoder_residual: false and model.encoder_norm: false
 $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2  => checkpoints/base/exports/ctranslate2-float32 exists already
 $ mkdir mine
@@ -319,7 +319,7 @@ $ nmt train --config base.yaml --set model.heads=5  => heads is 5 and d_model is
 $ nmt train --config base.yaml --set model.positions=rotary --set model.head_size=5
 => positions is 'rotary' and heads have the size 5
 $ nmt train --config base.yaml --set model.word_embedding=sinusoidal  => word_embedding is 'sinusoidal'
-$ nmt train --config base.yaml --set model.share_decoder_norm=true --set model.norm=pre
+$ nmt train --config base.yaml --set model.share_decoder_norm=true --set model.norm_placement=pre
 => share_decoder_norm is true and norm is 'pre'. share_decoder_norm
 $ echo 'model: {architecture: recurrent, bidirectional: true, encoder_width: 300}' > rnn.yaml
 $ nmt train --config rnn.yaml  => first_state is 'final', width is 512 and annotations are 600
@@ -564,7 +564,7 @@ $ nmt translate 'im thirsty'  => the file has no decoder_2/cross_attention/key/b
 $ sed -i 's/positions: sinusoidal/positions: learned/' checkpoints/base/config.yaml
 $ nmt translate 'im thirsty'  => the file has no source_positions/matrix, the model has one
 $ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yaml
-$ nmt translate 'im thirsty'  => the file has 22,240 weights, the model 8,557,696
+$ nmt translate 'im thirsty'  => the file has 22,240 weights, the model more than 2
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => A tokenizer is missing
 $ sed -i 's/"word"/"wort"/' checkpoints/base/tokenizer.source.json

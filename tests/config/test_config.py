@@ -107,7 +107,12 @@ def test_every_key_is_described() -> None:
 def test_the_defaults_are_those_of_the_base_model_of_the_paper() -> None:
     model, training = Config().model, Config().training
     assert (model.encoder_layers, model.decoder_layers, model.d_model, model.d_ff, model.heads) == (6, 6, 512, 2048, 8)
-    assert (model.size_per_head, model.dropout, model.norm, model.attention_scale) == (64, 0.1, "post", "head")
+    assert (model.size_per_head, model.dropout, model.norm_placement, model.attention_scale) == (
+        64,
+        0.1,
+        "post",
+        "head",
+    )
     assert (training.warmup_steps, training.adam_beta_1, training.adam_beta_2) == (4000, 0.9, 0.98)
     assert training.adam_epsilon == 1e-9
 
@@ -368,6 +373,7 @@ def test_a_retired_key_is_passed_over_and_noted_where_it_asked_for_more(
 OLDER = [
     ("data", "normalisation", "normalization", "nfkc", "nfkc"),
     ("model", "initialisation", "initializer", "small", "small"),
+    ("model", "norm", "norm_placement", "pre", "pre"),
     ("training", "accumulate", "micro_batches", 2, 2),
     ("training", "accumulation_steps", "micro_batches", 2, 2),
     ("training", "pack", "remove_padding", False, False),

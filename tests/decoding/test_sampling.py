@@ -113,7 +113,7 @@ LIMITS = [8, 3, 7, 5, 8]
 @pytest.mark.parametrize(("norm", "seed"), [("post", 6), ("pre", 2)])  # weights that say different things
 def test_search_with_a_cache_equals_decoding_anew_at_every_step(norm: str, seed: int) -> None:
     config = TransformerConfig(
-        encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm=norm, tie_embeddings="none"
+        encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm_placement=norm, tie_embeddings="none"
     )
     runtime.start(1)
     model, random = build_model(config, VOCABULARY, VOCABULARY), np.random.default_rng(seed)

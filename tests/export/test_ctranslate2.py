@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import MakeRun
+from conftest import EXPORT_SIZES, MakeRun
 
+from nmt.config.transformer import TransformerConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
+from nmt.export.transformer_weights import CARRIED, OF_TRAINING
 from nmt.runs.directory import Run
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
@@ -23,11 +25,11 @@ FAST: list[Variant] = [
     ("subword", {}),
     ("word", {"positions": "learned", "max_positions": 24}),
     ("subword", {"positions": "rotary", "position_base": 100.0}),
-    ("separate", {"tie_embeddings": "none", "norm": "pre"}),
+    ("separate", {"tie_embeddings": "none", "norm_placement": "pre"}),
     ("word", {"attention_scale": "projection"}),
 ]
 SLOW: list[Variant] = [
-    ("subword", {"norm": "pre"}),
+    ("subword", {"norm_placement": "pre"}),
     ("subword", {"tie_embeddings": "all"}),
     ("word", {"tie_embeddings": "none"}),
     ("char", {}),
@@ -42,6 +44,11 @@ SLOW: list[Variant] = [
 
 
 Pair = tuple[Translator, Translator]
+
+
+def test_every_key_that_is_carried_has_a_variant_here_and_every_key_is_one_of_the_section() -> None:
+    tried = EXPORT_SIZES.keys() | {key for _, options in (*FAST, *SLOW) for key in options}
+    assert tried == CARRIED and TransformerConfig.model_fields.keys() > OF_TRAINING | CARRIED
 
 
 def exported(run: Run, folder: Path) -> Pair:

@@ -145,15 +145,15 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("words", {"positions": "learned", "max_positions": 20}),
     ("words", {"layer_norm_epsilon": 1e-2}),
     ("words", {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True}),
-    ("words", {"norm": "pre"}),
-    ("joint words", {"norm": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
-    ("words", {"norm": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
-    ("words", {"norm": "pre", "positions": "learned", "max_positions": 20}),
-    ("words", {"norm": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False}),
+    ("words", {"norm_placement": "pre"}),
+    ("joint words", {"norm_placement": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
+    ("words", {"norm_placement": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
+    ("words", {"norm_placement": "pre", "positions": "learned", "max_positions": 20}),
+    ("words", {"norm_placement": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False}),
     ("words", {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2}),
-    *((kind, options) for kind in SUBWORDS for options in ({}, {"norm": "pre", "source_bos": False})),
+    *((kind, options) for kind in SUBWORDS for options in ({}, {"norm_placement": "pre", "source_bos": False})),
 ]
-COPIED = ({}, {"norm": "pre"}, {"norm": "pre", "positions": "learned", "max_positions": 20})
+COPIED = ({}, {"norm_placement": "pre"}, {"norm_placement": "pre", "positions": "learned", "max_positions": 20})
 """Options with which a copy that transformers saves is tested too."""
 
 
@@ -282,6 +282,7 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
         (WORDS, {"head_size": 9}, "heads x head_size is at most d_model"),
         (WORDS, {"positions": "rotary"}, "adds position vectors to the words"),
         (WORDS, {"architecture": "recurrent"}, "runs Transformers"),
+        (WORDS, {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
         ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
     ],
 )
@@ -297,6 +298,6 @@ def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
         return HuggingFaceExporter().usage(described(tmp_path, tokenizers, **options))
 
     assert "save_pretrained" in usage(positions="learned")
-    assert "save_pretrained" not in usage() + usage(positions="learned", norm="pre")
-    assert "PegasusForConditionalGeneration" in usage(norm="pre")
+    assert "save_pretrained" not in usage() + usage(positions="learned", norm_placement="pre")
+    assert "PegasusForConditionalGeneration" in usage(norm_placement="pre")
     assert "language code" in usage(SUBWORDS["joint"])

@@ -46,7 +46,9 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "pre-norm, learned positions, characters, no bos": {
         "data": {"tokenizer": "char", "normalization": "none"},
-        "model": {**TRANSFORMER, "norm": "pre", "positions": "learned", "max_positions": 40, "source_bos": False},
+        "model": {
+            **TRANSFORMER, "norm_placement": "pre", "positions": "learned", "max_positions": 40, "source_bos": False,
+        },
     },
     "tied embeddings, subwords": {
         "data": {**SUBWORDS, "joint_vocabulary": True, "byte_fallback": False},

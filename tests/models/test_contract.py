@@ -4,7 +4,6 @@ Nothing of the package is changed for it but two tables, which is all that an ar
 """
 
 import re
-import sys
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,14 +15,11 @@ import nmt
 from nmt.config.schema import MODEL_CONFIGS, Config, ModelConfig
 from nmt.data.token_arrays import generate_split
 from nmt.errors import ConfigError, NotFoundError
-from nmt.models import registry
-from nmt.models.accounting import Count
 from nmt.models.base import Seq2SeqModel, StepOutput
-from nmt.models.build import build_model
+from nmt.models.build import ARCHITECTURES, build_model
 from nmt.models.layers.basic import Linear, TokenEmbedding
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
-from nmt.models.registry import Architecture
 from nmt.plotting.figures import empty_figure
 from nmt.plotting.trained import draw_positions
 from nmt.runtime import keras, tf
@@ -121,11 +117,6 @@ class Nameless(Toy):
             layer.build((None, 3 * self.config.width))
 
 
-def toy_count(config: ToyConfig, source_vocabulary: int, target_vocabulary: int) -> Count:
-    words, output = source_vocabulary + target_vocabulary, (3 * config.width + 1) * target_vocabulary
-    return Count(words * config.width + output, target=3 * config.width * target_vocabulary)
-
-
 TOY = """
 data: {tokenizer: word, normalization: ascii-words}
 model: {architecture: toy, width: 32}
@@ -139,8 +130,7 @@ SENTENCE = "im one two three"
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder, with the architecture registered."""
     monkeypatch.setitem(MODEL_CONFIGS, "toy", ToyConfig)
-    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Toy", toy_count))
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[Toy.__module__])
+    monkeypatch.setitem(ARCHITECTURES, "toy", Toy)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in small_pairs(200)))
     (tmp_path / "toy.yaml").write_text(TOY)
@@ -174,7 +164,7 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(toy: Path
     done = [run_nmt(*arguments) for arguments in (("info", "--run", "whole"), bench, plot, ("average", "--last", "2"))]
     assert [one.code for one in done] == [0, 0, 0, 0]
     assert re.search(r"^  output +[\d,]+  kernel \[96, ", done[0].out, re.M) and "architecture: toy" in done[0].out
-    assert "Model: toy, " in done[1].out
+    assert "Model: toy, " in done[1].out and "products in its precision" not in done[1].out
 
 
 def test_what_it_cannot_do_is_refused_in_words(toy: Path) -> None:
@@ -204,6 +194,6 @@ def test_the_contract_has_abstract_methods_and_training_uses_no_others(toy: Path
 def test_weights_that_share_a_name_are_a_mistake_of_the_architecture(
     toy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry.ARCHITECTURES, "toy", Architecture(f"{__name__}:Nameless", toy_count))
+    monkeypatch.setitem(ARCHITECTURES, "toy", Nameless)
     with pytest.raises(ValueError, match=r"two weights of Nameless are called 'matrix'"):
         build_model(ToyConfig(), 20, 20)

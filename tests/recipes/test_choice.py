@@ -128,7 +128,7 @@ def test_positions_are_rotary_where_heads_have_pairs_of_channels(own: list[str],
 @pytest.mark.parametrize(
     "own",
     ["training.schedule=noam", "training.schedule=paper", "training.schedule=cosine", "training.batch_type=sentences",
-     "training.decode_validation=0", "model.tie_embeddings=none", "model.norm=pre",
+     "training.decode_validation=0", "model.tie_embeddings=none", "model.norm_placement=pre",
      "training.xla=true", "training.decay_steps=9"],
 )  # fmt: skip
 def test_one_setting_needs_no_other(own: str) -> None:

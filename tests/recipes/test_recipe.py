@@ -19,7 +19,7 @@ def recipe_for(dataset: Dataset, overrides: Sequence[str] = ()) -> Recipe:
 SETTINGS: dict[str, list[str]] = {
     "none": [],
     "of chosen keys": ["model.d_model=96", "training.epochs=7", "training.schedule=cosine"],
-    "of other keys": ["training.trackers=[tensorboard]", "decoding.beam_size=4", "model.norm=pre"],
+    "of other keys": ["training.trackers=[tensorboard]", "decoding.beam_size=4", "model.norm_placement=pre"],
     "by older names": ["training.accumulate=3", "model.initialisation=glorot", "training.batch_type=sentences"],
 }
 
@@ -68,7 +68,7 @@ def test_the_reasons_have_the_numbers_in_force(prepared: Path, monkeypatch: pyte
 
 
 def test_fine_tuning_takes_the_model_of_the_run(make_run: MakeRun) -> None:
-    run = make_run("subword", norm="pre")
+    run = make_run("subword", norm_placement="pre")
     dataset = open_dataset("subword")
     tuned: Recipe = recipe_for(dataset, overrides=[f"training.start_from={run.name}:best"])
     fresh = recipe_for(dataset)

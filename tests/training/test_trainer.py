@@ -290,7 +290,7 @@ def test_half_the_precision_learns_as_float32_does(dataset: Dataset) -> None:
 
 
 @pytest.mark.parametrize("model", [
-    {"norm": "pre", "positions": "learned", "max_positions": 16},
+    {"norm_placement": "pre", "positions": "learned", "max_positions": 16},
     {"tie_embeddings": "none", "word_embedding": "sinusoidal", "source_bos": False, "share_decoder_norm": True,
      "head_size": 3, "attention_scale": "projection", "scale_embeddings": False},
 ])  # fmt: skip

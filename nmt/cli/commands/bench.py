@@ -109,7 +109,9 @@ def describe(report: "BenchmarkReport", origin: str) -> str:
         "",
         table([*report.matmul, report.training, *report.decoding]),
         "",
-        f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision.",
+        *([] if report.share_of_matmul is None else [
+            f"Training reaches {report.share_of_matmul:.1%} of the rate of products in its precision."
+        ]),
         "Times and rates are medians of the turns, in which all of these ran one after the other.",
     ])  # fmt: skip
 

@@ -50,7 +50,7 @@ def runs(
     folders = run_folders()
     if not folders:
         find_run(None)  # says what to do
-    found = in_order([overview(run, lambda path: read_manifest(path).vocabulary) for run in folders], sort)
+    found = in_order([overview(run, read_manifest) for run in folders], sort)
     differing = differences({shown.name: shown.config for shown in found})
     if as_json:
         rows = [json_of(shown, differing[shown.name]) for shown in found]

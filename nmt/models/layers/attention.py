@@ -134,7 +134,7 @@ class MultiHeadAttention(Composite):
         self.query = Linear(heads * head_size, name="query")
         self.key = Linear(heads * head_size, name="key")
         self.value = Linear(heads * head_size, name="value")
-        self.output_projection = Linear(d_model, name="output")
+        self.output_projection = Linear(d_model, heads * head_size, name="output")
 
     def add_copying(self) -> None:
         """Add to the initial weights what copies: heads attend to keys like the query, and sum to half of those.

@@ -1,13 +1,15 @@
-"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings, feed-forward, sublayer connection.
+"""Basic layers: linear, layer norm, dropout, embeddings, position embeddings; how layers make their weights.
 
-Shapes: B batch, L length of either side, D model, F feed-forward, V vocabulary, N real tokens.
+Shapes: B batch, L length of either side, D model, V vocabulary, N real tokens.
 """
 
 import math
 import zlib
-from typing import Any, Literal
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
 
-from nmt.models.layers.ops import Projection, dropout, dropout_scale, layer_normalization, linear, relu_dropout, sizes
+from nmt.models.layers.ops import Projection, dropout, layer_normalization, linear, sizes
 from nmt.models.layers.positions import BASE, angle_rates
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import FIRST_WORD, UNK
@@ -18,6 +20,14 @@ def sinusoids(positions: tf.Tensor, d_model: int, base: float = BASE) -> tf.Tens
     angles = tf.cast(positions, tf.float32)[..., tf.newaxis] * angle_rates(d_model, base)
     pairs = tf.stack([tf.sin(angles), tf.cos(angles)], axis=-1)
     return tf.reshape(pairs, [*sizes(positions), d_model])
+
+
+WEIGHTS_LEFT: ContextVar[float] = ContextVar("weights_left", default=math.inf)
+"""Number of weights that layers may still make: those of a model that does not fit its file stop before memory ends."""
+
+
+class WeightLimitError(Exception):
+    """A layer would make more weights than are left."""
 
 
 class Layer(keras.layers.Layer):
@@ -34,6 +44,39 @@ class Layer(keras.layers.Layer):
             self.build(args[0].shape)
         with tf.name_scope(self.name):
             return self.call(*args, **kwargs)
+
+    def add_weight(self, *, shape: tuple[int, ...], **kwargs: Any) -> keras.Variable:
+        """Make a weight, if it is among the ``WEIGHTS_LEFT``."""
+        WEIGHTS_LEFT.set(WEIGHTS_LEFT.get() - math.prod(shape))
+        if WEIGHTS_LEFT.get() < 0:
+            raise WeightLimitError
+        return super().add_weight(shape=shape, **kwargs)
+
+
+def make_weights(
+    layer: keras.layers.Layer, width: int, initializer: Callable[[], keras.initializers.Initializer] | None = None
+) -> None:
+    """Make the weights of a layer and of those in it, in the order in which they were set, unless they are made.
+
+    Keras makes weights at the first call, after tracing every layer for shapes that are known before; that takes
+    seconds.
+
+    Args:
+        layer: the layer.
+        width: input width of layers that name none.
+        initializer: makes the initializer of a layer's matrices; None: each layer has its own.
+    """
+    if layer.built:  # it serves twice, or has no weights
+        return
+    if isinstance(layer, Composite):
+        with keras.name_scope(layer.name):
+            for part in layer._flatten_layers(recursive=False, include_self=False):
+                make_weights(part, width, initializer)
+        layer.built = True
+        return
+    if initializer is not None:
+        layer.kernel_initializer = initializer()
+    layer.build((None, width))
 
 
 def small_values() -> keras.initializers.Initializer:
@@ -138,17 +181,16 @@ class Composite(Layer):
 class Linear(Layer):
     """x W + b, with the weight names and initial values of Keras's Dense."""
 
-    def __init__(self, units: int, **kwargs: Any) -> None:
-        """Take the width of the output."""
+    def __init__(self, units: int, width: int | None = None, **kwargs: Any) -> None:
+        """Take the width of the output, and that of the input; None: what ``build`` is given."""
         super().__init__(**kwargs)
-        self.units = units
+        self.units, self.width = units, width
         self.kernel_initializer = keras.initializers.GlorotUniform()
 
     def build(self, input_shape: Any) -> None:
         """Make the kernel, Glorot uniform (2010) unless the model sets another initializer, and a zero bias."""
-        self.kernel = self.add_weight(
-            name="kernel", shape=(input_shape[-1], self.units), initializer=self.kernel_initializer
-        )
+        shape = (self.width or input_shape[-1], self.units)
+        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self.kernel_initializer)
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
 
     def call(self, x: tf.Tensor, factor: float = 1.0) -> tf.Tensor:
@@ -203,6 +245,7 @@ class SeededDropout(Layer):
     def __init__(self, rate: float, name: str) -> None:
         """Take the rate, and a name that is unique in the model."""
         super().__init__(name=name.replace("/", "_"))
+        self.built = True  # it has no weights
         self.rate = rate
         self.number = zlib.crc32(name.encode()) >> 1
 
@@ -238,62 +281,3 @@ class WordDropout(SeededDropout):
             return ids
         random = tf.random.stateless_uniform(tf.shape(ids), self.own_seed(seed))
         return tf.where((ids >= FIRST_WORD) & (random < self.rate), UNK, ids)
-
-
-class FeedForward(Composite):
-    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
-
-    In training, dropout may apply to max(0, x W1 + b1).
-    """
-
-    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
-        """Take D, F and the dropout on the inner activation, if any."""
-        super().__init__(**kwargs)
-        self.inner = Linear(d_ff, name="inner")
-        self.outer = Linear(d_model, name="outer")
-        self.dropout = dropout
-
-    def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """[..., D] -> [..., D]."""
-        inner = self.inner(x)
-        if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
-            return self.outer(tf.nn.relu(inner))
-        rate = self.dropout.rate
-        return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
-
-
-class SublayerConnection(Composite):
-    """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
-
-    Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
-    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
-    """
-
-    def __init__(
-        self,
-        norm: LayerNormalization | None,
-        dropout: Dropout,
-        placement: Literal["post", "pre"],
-        *,
-        residual: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
-
-        Without a norm, None, nothing is normalized.
-        """
-        super().__init__(**kwargs)
-        self.norm = norm
-        self.dropout = dropout
-        self.placement = placement
-        self.residual = residual
-
-    def before(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the block's input from x: [..., D] both."""
-        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
-
-    def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
-        """Add the block's output to x: [..., D] all."""
-        dropped = self.dropout(output, dropout_seed)
-        total = x + dropped if self.residual else dropped
-        return self.norm(total) if self.norm is not None and self.placement == "post" else total

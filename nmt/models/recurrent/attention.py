@@ -7,14 +7,12 @@ E annotation width, A width of the scores' vectors.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt.config.schema import RecurrentConfig
+from nmt.config.recurrent import ADDITIVE, RecurrentConfig
 from nmt.models.layers.attention import MASKED_SCORE
 from nmt.models.layers.basic import Layer
 from nmt.models.layers.ops import flat_rows, shaped_like, sizes
 from nmt.models.recurrent.scan import Operation, StepOps, Tensors
 from nmt.runtime import keras, tf
-
-ADDITIVE = ("additive", "concat")
 
 
 class Source(NamedTuple):
@@ -81,25 +79,18 @@ class Attention(Layer):
             keys = tf.transpose(keys, [0, 2, 1])
         return Source(keys=keys, annotations=annotations, lengths=lengths)
 
-    def matrices(self, source: Source) -> Tensors:
-        """Return the factors of products in ``call``, by name."""
+    def tensors(self, source: Source) -> Tensors:
+        """Return what ``call`` reads, by name."""
         found = {"attention/context": source.annotations}
         if self.config.attention in ADDITIVE:
-            found["attention/query"] = self._weight("query_kernel")
+            found |= {"attention/query": self._weight("query_kernel"), "attention/keys": source.keys}
+            found["attention/score"] = self._weight("score_kernel")
         else:
             found["attention/scores"] = source.keys
+        if self.config.attention == "scaled-dot":
+            found["attention/scale"] = tf.cast(self.scale.value, tf.float32)
         if self.config.window == "local-p":
             found["attention/position"] = self._weight("position_kernel")
-        return found
-
-    def shared(self, source: Source) -> Tensors:
-        """Return the other tensors that ``call`` reads, by name."""
-        found = {}
-        if self.config.attention in ADDITIVE:
-            found = {"attention/keys": source.keys, "attention/score": self._weight("score_kernel")}
-        elif self.config.attention == "scaled-dot":
-            found = {"attention/scale": tf.cast(self.scale.value, tf.float32)}
-        if self.config.window == "local-p":
             found["attention/position_score"] = self._weight("position_score_kernel")
         return found
 
@@ -109,7 +100,7 @@ class Attention(Layer):
         """Attend from states.
 
         Args:
-            ops: operations with the tensors of ``matrices`` and ``shared``.
+            ops: operations with the ``tensors``.
             states: [R, n].
             t: target positions of the Q states of a sentence: int32 scalar or [Q].
             length: S.
@@ -138,11 +129,11 @@ class Attention(Layer):
         if self.config.attention in ADDITIVE:
             query = ops.product("attention/query", states)
             query = tf.reshape(query, [batch, -1, 1, query.shape[-1]])
-            keys = tf.expand_dims(ops.shared["attention/keys"], 1)
-            return ops.apply(_ADDITIVE, keys, query, ops.shared["attention/score"])[0]
+            keys = tf.expand_dims(ops.tensors["attention/keys"], 1)
+            return ops.apply(_ADDITIVE, keys, query, ops.tensors["attention/score"])[0]
         scores = ops.product("attention/scores", states)
         if self.config.attention == "scaled-dot":
-            return tf.cast(scores, tf.float32) * ops.shared["attention/scale"]
+            return tf.cast(scores, tf.float32) * ops.tensors["attention/scale"]
         return scores
 
     def _centre(self, ops: StepOps, states: tf.Tensor, t: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor | None:
@@ -153,7 +144,7 @@ class Attention(Layer):
         if self.config.window == "local-m":
             return tf.cast(tf.minimum(tf.reshape(t, [1, -1]), lengths - 1), tf.float32)
         inner = ops.tanh(ops.product("attention/position", states))
-        share = tf.matmul(inner, ops.shared["attention/position_score"])
+        share = tf.matmul(inner, ops.tensors["attention/position_score"])
         share = tf.reshape(ops.sigmoid(tf.cast(share, tf.float32)), [sizes(lengths)[0], -1])
         return tf.cast(lengths, tf.float32) * share
 

@@ -10,6 +10,7 @@ import abc
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from nmt.config.schema import RecurrentConfig
 from nmt.models.layers.basic import Layer
 from nmt.models.layers.ops import column_sums, linear
 from nmt.models.recurrent.scan import Operation, StepOps, Tensors, scan
@@ -52,25 +53,17 @@ class Cell(Layer, abc.ABC):
         """Return the products of inputs with W, plus the bias: [..., M] -> [..., G n]."""
         return linear(x, self._cast(self.kernel), self._cast(self.bias))
 
-    def matrices(self) -> Tensors:
-        """Return the factors of products in ``step``, by name."""
+    def tensors(self) -> Tensors:
+        """Return what ``step`` reads, by name."""
         return {self._named("state"): self._cast(self.recurrent_kernel)}
 
-    def shared(self) -> Tensors:
-        """Return the other tensors that ``step`` reads, by name."""
-        return {}
-
-    def input_matrices(self) -> Tensors:
-        """Return the factor of the product in ``project``, by name."""
-        return {self._named("input"): self._cast(self.kernel)}
-
-    def input_shared(self) -> Tensors:
-        """Return the other tensor that ``project`` reads, by name."""
-        return {self._named("input_bias"): self._cast(self.bias)}
+    def input_tensors(self) -> Tensors:
+        """Return what ``project`` reads, by name."""
+        return {self._named("input"): self._cast(self.kernel), self._named("input_bias"): self._cast(self.bias)}
 
     def project(self, ops: StepOps, x: tf.Tensor) -> tf.Tensor:
         """Do in a step what ``call`` does: [R, M] -> [R, G n]."""
-        return ops.product(self._named("input"), x) + ops.shared[self._named("input_bias")]
+        return ops.product(self._named("input"), x) + ops.tensors[self._named("input_bias")]
 
     def zero_state(self, rows: tf.Tensor | int) -> State:
         """Return a state of zeros."""
@@ -147,26 +140,20 @@ class GRUCell(Cell):
         if self.reset_after:
             self.recurrent_bias = self.add_weight(name="recurrent_bias", shape=(columns,), initializer="zeros")
 
-    def matrices(self) -> Tensors:
+    def tensors(self) -> Tensors:
         """See ``Cell``."""
         if self.reset_after:
-            return super().matrices()
+            return {**super().tensors(), self._named("bias"): self._cast(self.recurrent_bias)}
         kernel = self._cast(self.recurrent_kernel)
         gates, candidate = tf.split(kernel, [2 * self.units, self.units], axis=1)
         return {self._named("gates"): gates, self._named("candidate"): candidate}
-
-    def shared(self) -> Tensors:
-        """See ``Cell``."""
-        if not self.reset_after:
-            return {}
-        return {self._named("bias"): self._cast(self.recurrent_bias)}
 
     def step(self, ops: StepOps, x: tf.Tensor, state: State) -> State:
         """See ``Cell``."""
         (h,) = state
         if self.reset_after:
             product = ops.product(self._named("state"), self.output(state))
-            return (ops.apply(_GRU_RESET_AFTER, x, product, ops.shared[self._named("bias")], h)[0],)
+            return (ops.apply(_GRU_RESET_AFTER, x, product, ops.tensors[self._named("bias")], h)[0],)
         x_gates, x_candidate = tf.split(x, [2 * self.units, self.units], axis=-1)
         gates = x_gates + ops.product(self._named("gates"), self.output(state))
         z, r = tf.split(ops.sigmoid(tf.cast(gates, tf.float32)), 2, axis=-1)
@@ -229,11 +216,11 @@ _LSTM = Operation(_lstm, _lstm_gradient)
 _GRU_RESET_AFTER = Operation(_gru_reset_after, _gru_gradient)
 
 
-def make_cell(kind: str, units: int, *, reset_after: bool, name: str) -> Cell:
-    """Return the cell of a kind, "lstm", "gru" or "simple", with n units."""
-    if kind == "gru":
-        return GRUCell(units, reset_after=reset_after, name=name)
-    return (LSTMCell if kind == "lstm" else SimpleCell)(units, name=name)
+def make_cell(config: RecurrentConfig, units: int, name: str) -> Cell:
+    """Return the cell of the model section with n units."""
+    if config.cell == "gru":
+        return GRUCell(units, reset_after=config.reset_after, name=name)
+    return (LSTMCell if config.cell == "lstm" else SimpleCell)(units, name=name)
 
 
 def run_cell(cell: Cell, projected: tf.Tensor, state: State) -> list[tf.Tensor]:
@@ -252,4 +239,4 @@ def run_cell(cell: Cell, projected: tf.Tensor, state: State) -> list[tf.Tensor]:
         state = cell.step(ops, inputs[0], state)
         return state, [cell.output(state), *state[1:]]
 
-    return scan(step, [projected], state, cell.matrices(), cell.shared())
+    return scan(step, [projected], state, cell.tensors())

@@ -14,7 +14,7 @@ from nmt.models.layers.basic import Dropout, Layer
 from nmt.models.layers.ops import flat_rows, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Attention, Source
-from nmt.models.recurrent.cells import Cell, State, run_cell
+from nmt.models.recurrent.cells import State, make_cell, run_cell
 from nmt.models.recurrent.encoder import TimeMajor, Words
 from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
 from nmt.runtime import keras, tf
@@ -41,10 +41,12 @@ class Features(NamedTuple):
 class Decoder(Layer, abc.ABC):
     """Layers of cells, attention, and what comes before the output layer."""
 
-    def __init__(self, config: RecurrentConfig, cells: list[Cell], dropouts: list[Dropout], **kwargs: Any) -> None:
-        """Take the model section, the cell of each layer, and the dropout on the input of each."""
+    def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
+        """Take the model section. Initializers draw seeds in the order of the cells, the attention, the decoder."""
         super().__init__(**kwargs)
-        self.config, self.cells, self.dropouts = config, cells, dropouts
+        numbers = range(1, config.layers + 1)
+        self.config, self.cells = config, [make_cell(config, config.width, f"cell_{number}") for number in numbers]
+        self.dropouts = [Dropout(config.dropout, f"decoder_{number}") for number in numbers]
         self.attention = Attention(config, name="attention") if config.attention != "none" else None
         self.kernel_initializer: keras.initializers.Initializer = keras.initializers.GlorotUniform()
 
@@ -54,23 +56,12 @@ class Decoder(Layer, abc.ABC):
     def _cast(self, weight: Any) -> tf.Tensor:
         return tf.cast(weight.value, self.compute_dtype)
 
-    def matrices(self, source: Source | None) -> Tensors:
-        """Return the factors of products in ``step``, by name."""
-        found: Tensors = {}
+    def tensors(self, source: Source | None) -> Tensors:
+        """Return what ``step`` reads, by name."""
+        found = {} if self.attention is None or source is None else self.attention.tensors(source)
         for number, cell in enumerate(self.cells):
-            found |= cell.matrices()
-            if number:
-                found |= cell.input_matrices()
-        return found if self.attention is None or source is None else found | self.attention.matrices(source)
-
-    def shared(self, source: Source | None) -> Tensors:
-        """Return the other tensors that ``step`` reads, by name."""
-        found: Tensors = {}
-        for number, cell in enumerate(self.cells):
-            found |= cell.shared()
-            if number:
-                found |= cell.input_shared()
-        return found if self.attention is None or source is None else found | self.attention.shared(source)
+            found |= cell.tensors() | (cell.input_tensors() if number else {})
+        return found
 
     @abc.abstractmethod
     def step(
@@ -80,7 +71,7 @@ class Decoder(Layer, abc.ABC):
         """Read a target token.
 
         Args:
-            ops: operations with the tensors of ``matrices`` and ``shared``.
+            ops: operations with the ``tensors``.
             t: position of the token: int32 scalar.
             inputs: product of the embedding in the lowest cell [R, G n], then dropout masks [R, n] of the layers above.
             state: state of the step before.
@@ -125,7 +116,7 @@ class Decoder(Layer, abc.ABC):
             state, features = self.step(ops, t, inputs, state, source)
             return state, [*features.parts, *(features.weights if weights else ())]
 
-        outputs = scan(step, [projected, *masks], state, self.matrices(source), self.shared(source))
+        outputs = scan(step, [projected, *masks], state, self.tensors(source))
         found = [_token_rows(outputs.pop(), layout)] if weights and self.attention else []
         return Features(tuple(layout.to_tokens(part) for part in outputs), tuple(found))
 
@@ -174,15 +165,12 @@ class LuongDecoder(Decoder):
         if config.input_feeding:
             self.feeding_kernel = self._kernel("feeding_kernel", width, self.cells[0].gates * width)
 
-    def matrices(self, source: Source | None) -> Tensors:
+    def tensors(self, source: Source | None) -> Tensors:
         """See ``Decoder``."""
-        found = super().matrices(source)
+        found = super().tensors(source)
         if self.config.input_feeding:
-            found = {
-                **found,
-                "feeding": self._cast(self.feeding_kernel),
-                "attentional": self._cast(self.attentional_kernel),
-            }
+            found["feeding"] = self._cast(self.feeding_kernel)
+            found["attentional"] = self._cast(self.attentional_kernel)
         return found
 
     def step(
@@ -228,7 +216,7 @@ class LuongDecoder(Decoder):
             x = layout.to_tokens(run_cell(cell, layout.to_steps(cell(dropout(x, dropout_seed))), first)[0])
         if self.attention is None or source is None:
             return Features((x,), ())
-        ops = DirectOps(self.attention.matrices(source), self.attention.shared(source))
+        ops = DirectOps(self.attention.tensors(source))
         rows = unpadding.restore(x)
         _, length, width = sizes(rows)
         (context,), found = self._attend(ops, tf.reshape(rows, [-1, width]), tf.range(length), source)
@@ -252,9 +240,9 @@ class BahdanauDecoder(Decoder):
         rows = config.width + annotation + config.input_width
         self.maxout_kernel = self._kernel("maxout_kernel", rows, 2 * config.output_width)
 
-    def matrices(self, source: Source | None) -> Tensors:
+    def tensors(self, source: Source | None) -> Tensors:
         """See ``Decoder``."""
-        found = super().matrices(source)
+        found = super().tensors(source)
         return {**found, "context": self._cast(self.context_kernel)} if self.attention else found
 
     def step(
@@ -273,6 +261,10 @@ class BahdanauDecoder(Decoder):
         """Return the maxout of s, c and the embedding."""
         x = tf.matmul(tf.concat([*parts, embedded], axis=-1), self._cast(self.maxout_kernel))
         return tf.maximum(*tf.split(x, 2, axis=-1))
+
+
+DECODERS: dict[str, type[Decoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
+"""Decoders by ``step`` of the model section."""
 
 
 def _token_rows(weights: tf.Tensor, layout: TimeMajor) -> tf.Tensor:

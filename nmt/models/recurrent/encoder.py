@@ -6,10 +6,11 @@ Shapes: B sentences, S source length, N real tokens, D width of a layer's input,
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from nmt.config.schema import RecurrentConfig
 from nmt.models.layers.basic import Composite, Dropout
 from nmt.models.layers.ops import sizes
 from nmt.models.layers.unpadding import Unpadding, gather_or_zero
-from nmt.models.recurrent.cells import Cell, State, run_cell
+from nmt.models.recurrent.cells import Cell, State, make_cell, run_cell
 from nmt.runtime import tf
 
 
@@ -100,15 +101,6 @@ def _repeated(x: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
     return gathered(x)
 
 
-class Read(NamedTuple):
-    """What a direction of a layer gives."""
-
-    outputs: tf.Tensor
-    """Output at each real token: [N, n]."""
-    final: State
-    """State after the last token that the direction reads: [B, n] each."""
-
-
 class Direction(Composite):
     """A cell that reads sentences from their first token or from their last."""
 
@@ -117,8 +109,12 @@ class Direction(Composite):
         super().__init__(**kwargs)
         self.cell, self.backward = cell, backward
 
-    def call(self, x: Words | tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor) -> Read:
-        """Read words, or the outputs of the layer below [N, D], of sentences with real lengths int32 [B]."""
+    def call(self, x: Words | tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor) -> tuple[tf.Tensor, State]:
+        """Read words, or the outputs of the layer below [N, D], of sentences with real lengths int32 [B].
+
+        Returns:
+            The output at each real token [N, n], and the state after the last token that is read: [B, n] each.
+        """
         layout = TimeMajor.of(unpadding, lengths, backward=self.backward)
         steps = x.to_steps(self.cell(x.vectors), layout) if isinstance(x, Words) else layout.to_steps(self.cell(x))
         state = self.cell.zero_state(lengths.shape[0] or tf.size(lengths))
@@ -126,16 +122,24 @@ class Direction(Composite):
         outputs, *rest = (layout.to_tokens(part) for part in outputs)
         ends = tf.cumsum(lengths, exclusive=self.backward) - (0 if self.backward else 1)
         final = [tf.gather(part, ends) for part in (outputs, *rest)]
-        return Read(outputs, tuple(map(tf.cast, final, (part.dtype for part in state))))
+        return outputs, tuple(map(tf.cast, final, (part.dtype for part in state)))
 
 
 class RecurrentEncoder(Composite):
     """Layers of one direction or two; each reads the outputs of the layer below, dropout between them."""
 
-    def __init__(self, layers: list[list[Direction]], dropouts: list[Dropout], **kwargs: Any) -> None:
-        """Take the directions of each layer, and the dropout on the input of each."""
+    def __init__(self, config: RecurrentConfig, **kwargs: Any) -> None:
+        """Take the model section."""
         super().__init__(**kwargs)
-        self.layers, self.dropouts = layers, dropouts
+        numbers = range(1, config.layers + 1)
+
+        def direction(number: int, *, backward: bool) -> Direction:
+            name = f"{'backward' if backward else 'forward'}_{number}"
+            return Direction(make_cell(config, config.direction_width, "cell"), backward=backward, name=name)
+
+        directions = [False, True] if config.bidirectional else [config.reverse_source]
+        self.layers = [[direction(number, backward=backward) for backward in directions] for number in numbers]
+        self.dropouts = [Dropout(config.dropout, f"encoder_{number}") for number in numbers]
 
     def call(
         self, words: Words, unpadding: Unpadding, lengths: tf.Tensor, dropout_seed: tf.Tensor | None = None
@@ -156,7 +160,7 @@ class RecurrentEncoder(Composite):
         for number, (layer, dropout) in enumerate(zip(self.layers, self.dropouts, strict=True)):
             if number:
                 x = dropout(x, dropout_seed)
-            read = [direction(x, unpadding, lengths) for direction in layer]
-            x = tf.concat([part.outputs for part in read], axis=-1)
-            finals.append([part.final for part in read])
+            outputs, states = zip(*(direction(x, unpadding, lengths) for direction in layer), strict=True)
+            x = tf.concat(outputs, axis=-1)
+            finals.append([*states])
         return x, finals

@@ -8,14 +8,14 @@ import contextlib
 from typing import Any, NamedTuple
 
 from nmt.config.schema import RecurrentConfig
-from nmt.models.base import Seq2SeqModel, StepOutput
+from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
 from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Source
-from nmt.models.recurrent.cells import State, make_cell
-from nmt.models.recurrent.decoder import BahdanauDecoder, Decoder, Features, LuongDecoder, StepState
-from nmt.models.recurrent.encoder import Direction, RecurrentEncoder, Words
+from nmt.models.recurrent.cells import State
+from nmt.models.recurrent.decoder import DECODERS, Decoder, Features, StepState
+from nmt.models.recurrent.encoder import RecurrentEncoder, Words
 from nmt.models.recurrent.scan import DirectOps
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
@@ -60,19 +60,15 @@ class Recurrent(Seq2SeqModel):
     config: RecurrentConfig
 
     def __init__(self, config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int, **kwargs: Any) -> None:
-        """Take the model section and the number of ids of each side.
-
-        Raises:
-            ValueError: for embeddings shared by sides whose vocabularies differ in size.
-        """
+        """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
         self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
         self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
         self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
         self.output_dropout = Dropout(config.dropout, "output")
-        self.encoder = _encoder(config)
-        self.decoder = _decoder(config)
+        self.encoder = RecurrentEncoder(config, name="encoder")
+        self.decoder: Decoder = DECODERS[config.step](config, name="decoder")
         self.bridges = _bridges(config, len(self.decoder.cells[0].state_types))
         if config.tie_embeddings in ("none", "shared"):
             self.output_layer = Linear(target_vocabulary, name="output_layer")
@@ -160,18 +156,18 @@ class Recurrent(Seq2SeqModel):
             return tf.ensure_shape(beams.flatten(part), [None, self.config.width])
 
         rows = tf.nest.map_structure(live_rows, state.step)
-        ops = DirectOps(self.decoder.matrices(source), self.decoder.shared(source))
+        ops = DirectOps(self.decoder.tensors(source))
         rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source, beams)
         logits = self.output_projection().logits(self.decoder.readout(features.parts, embedded))
         weights = tf.reshape(features.weights[0], [*sizes(tokens), -1]) if attention and features.weights else None
         return StepOutput(logits, weights, RecurrentState(tf.nest.map_structure(beams.restore, rows), state.length + 1))
 
-    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor | None:
-        """Return float32 [1, 1, B, T, S] for source [B, S] and target [B, T], int32; None without attention."""
+    def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
+        """Return the weights of the one layer and head, [1, 1, B, T, S]; see ``Seq2SeqModel``."""
         if self.decoder.attention is None:
-            return None
+            return super().attention_weights(source, target)
         weights = self._decode(target, self.encode(source), _everything(target), weights=True)[1].weights[0]
-        return tf.reshape(weights, [1, 1, *sizes(target), -1])
+        return AttentionWeights(None, None, tf.reshape(weights, [1, 1, *sizes(target), -1]))
 
     def output_projection(self) -> Projection:
         """Return the output layer; with tied embeddings it is the target embedding's matrix."""
@@ -237,29 +233,10 @@ def _embeddings(config: RecurrentConfig, source_vocabulary: int, target_vocabula
     def embedding(vocabulary: int, name: str) -> TokenEmbedding:
         return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
 
-    if config.tie_embeddings in ("shared", "all"):
-        if source_vocabulary != target_vocabulary:
-            raise ValueError("embeddings of two vocabularies cannot be shared")
+    if config.shares_embeddings:
         shared = embedding(source_vocabulary, "embedding")
         return shared, shared
     return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
-
-
-def _encoder(config: RecurrentConfig) -> RecurrentEncoder:
-    directions = [False, True] if config.bidirectional else [config.reverse_source]
-    layers = [
-        [
-            Direction(
-                make_cell(config.cell, config.direction_width, reset_after=config.reset_after, name="cell"),
-                backward=backward,
-                name=f"{'backward' if backward else 'forward'}_{number}",
-            )
-            for backward in directions
-        ]
-        for number in range(1, config.layers + 1)
-    ]
-    dropouts = [Dropout(config.dropout, f"encoder_{number}") for number in range(1, config.layers + 1)]
-    return RecurrentEncoder(layers, dropouts, name="encoder")
 
 
 def _bridges(config: RecurrentConfig, parts: int) -> list[list[Linear]]:
@@ -269,14 +246,3 @@ def _bridges(config: RecurrentConfig, parts: int) -> list[list[Linear]]:
         [Linear(config.width, name=f"first_state_{layer}_{'hc'[part]}") for part in range(parts)]
         for layer in range(1, config.layers + 1)
     ]
-
-
-def _decoder(config: RecurrentConfig) -> Decoder:
-    numbers = range(1, config.layers + 1)
-    cells = [
-        make_cell(config.cell, config.width, reset_after=config.reset_after, name=f"cell_{number}")
-        for number in numbers
-    ]
-    dropouts = [Dropout(config.dropout, f"decoder_{number}") for number in numbers]
-    kind = BahdanauDecoder if config.step == "bahdanau" else LuongDecoder
-    return kind(config, cells, dropouts, name="decoder")

@@ -37,16 +37,11 @@ SOFTMAX = Operation(
 
 
 class StepOps(abc.ABC):
-    """The operations of a step that have weights, or whose results the gradient needs.
+    """The operations of a step that have weights, or whose results the gradient needs."""
 
-    Args:
-        matrices: factors of products by name: [D, F], or one for each sentence, [B, D, F].
-        shared: further tensors by name that every step reads.
-    """
-
-    def __init__(self, matrices: Tensors, shared: Tensors) -> None:
-        """Take the tensors that all steps share."""
-        self.matrices, self.shared = matrices, shared
+    def __init__(self, tensors: Tensors) -> None:
+        """Take what every step reads: factors of products, [D, F] or for each sentence [B, D, F], and other tensors."""
+        self.tensors = tensors
 
     @abc.abstractmethod
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
@@ -54,7 +49,7 @@ class StepOps(abc.ABC):
 
     def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
         """Multiply by a matrix: [R, D] -> [R, F]."""
-        matrix = self.matrices[name]
+        matrix = self.tensors[name]
         return self.apply(
             Operation(
                 lambda x: (multiply(x, matrix),), lambda dy, _y, _x: (multiply(dy[0], matrix, transposed=True),)
@@ -85,17 +80,25 @@ class DirectOps(StepOps):
 class _RecordingOps(StepOps):
     """Operations of the forward loop, which keeps their results."""
 
-    def __init__(self, matrices: Tensors, shared: Tensors) -> None:
-        super().__init__(matrices, shared)
+    def __init__(self, tensors: Tensors) -> None:
+        super().__init__(tensors)
         self.results: list[tf.Tensor] = []
         self.counts: list[int] = []
         """Number of results of each operation."""
+        self.factors: list[str] = []
+        """Names of the tensors that are factors of products."""
 
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
         results = operation.compute(*x)
         self.results += results
         self.counts.append(len(results))
         return results
+
+    def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
+        if name in self.factors:
+            raise ValueError(f"a step multiplies twice by matrix {name!r}")
+        self.factors.append(name)
+        return super().product(name, x)
 
 
 class _Replayed(NamedTuple):
@@ -112,14 +115,9 @@ class _ReplayingOps(StepOps):
     """Operations of the backward loop, whose results are known. To the tape each result is a source of its own."""
 
     def __init__(
-        self,
-        matrices: Tensors,
-        shared: Tensors,
-        results: Sequence[tf.Tensor],
-        counts: Sequence[int],
-        tape: tf.GradientTape,
+        self, tensors: Tensors, results: Sequence[tf.Tensor], counts: Sequence[int], tape: tf.GradientTape
     ) -> None:
-        super().__init__(matrices, shared)
+        super().__init__(tensors)
         self.results, self._counts, self._tape = results, counts, tape
         self._done: list[_Replayed] = []
         self._products: dict[str, int] = {}
@@ -134,8 +132,6 @@ class _ReplayingOps(StepOps):
         return known
 
     def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
-        if name in self._products:
-            raise ValueError(f"a step multiplies twice by matrix {name!r}")
         self._products[name] = len(self._done)
         return super().product(name, x)
 
@@ -187,50 +183,37 @@ def multiply(x: tf.Tensor, matrix: tf.Tensor, *, transposed: bool = False) -> tf
     return tf.reshape(rows, [-1, out])
 
 
-def scan(
-    step: Step,
-    inputs: Sequence[tf.Tensor],
-    state: Any,
-    matrices: Tensors,
-    shared: Tensors | None = None,
-) -> list[tf.Tensor]:
+def scan(step: Step, inputs: Sequence[tf.Tensor], state: Any, tensors: Tensors) -> list[tf.Tensor]:
     """Run a recurrence over at least one step and return the outputs of all steps: [T, R, ...] each.
 
     Args:
-        step: the step. It multiplies by each matrix once, and reaches tensors with a gradient by its arguments alone.
+        step: the step. It multiplies by a matrix at most once, and reaches tensors with a gradient by its arguments
+            alone.
         inputs: [T, R, ...] each.
         state: initial state, a structure of tensors [R, ...].
-        matrices: factors of the step's products, see ``StepOps``.
-        shared: further tensors that every step reads; their gradients add up in the loop.
+        tensors: what every step reads, see ``StepOps``. The gradients of those that are no factors of products add up
+            in the loop.
     """
-    shared = shared or {}
     flat_state = tf.nest.flatten(state)
-    counts = len(inputs), len(flat_state), len(matrices), len(shared)
+    counts = len(inputs), len(flat_state), len(tensors)
 
     @tf.custom_gradient
-    def run(*tensors: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
-        inputs, first, factors, others = _split(tensors, counts)
-        by_name = (dict(zip(names, parts, strict=True)) for names, parts in ((matrices, factors), (shared, others)))
-        loop = _Loop(step, inputs, first, state, *by_name)
+    def run(*flat: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
+        inputs, first, read = _split(flat, counts)
+        loop = _Loop(step, inputs, first, state, dict(zip(tensors, read, strict=True)))
         outputs = loop.forward()
         return outputs, lambda *upstream: loop.backward(upstream)
 
-    return list(run(*inputs, *flat_state, *matrices.values(), *shared.values()))
+    return list(run(*inputs, *flat_state, *tensors.values()))
 
 
 class _Loop:
     """Forward loop and backward loop of a scan."""
 
     def __init__(
-        self,
-        step: Step,
-        inputs: list[tf.Tensor],
-        first: list[tf.Tensor],
-        structure: Any,
-        matrices: Tensors,
-        shared: Tensors,
+        self, step: Step, inputs: list[tf.Tensor], first: list[tf.Tensor], structure: Any, tensors: Tensors
     ) -> None:
-        self.step, self.first, self.matrices, self.shared, self.structure = step, first, matrices, shared, structure
+        self.step, self.first, self.structure, self.tensors = step, first, structure, tensors
         self.length = sizes(inputs[0])[0]
         self.inputs, self.input_shapes = [_unstack(part) for part in inputs], [part.shape for part in inputs]
 
@@ -238,10 +221,11 @@ class _Loop:
         """Return the outputs."""
 
         def one_step(t: tf.Tensor, now: list[tf.Tensor]) -> tuple[list[tf.Tensor], ...]:
-            ops = _RecordingOps(self.matrices, self.shared)
+            ops = _RecordingOps(self.tensors)
             state = tf.nest.pack_sequence_as(self.structure, now)
             new, outputs = self.step(ops, t, [part.read(t) for part in self.inputs], state)
             self.result_shapes, self.result_counts = [part.shape for part in ops.results], ops.counts
+            self.factors = ops.factors
             return tf.nest.flatten(new), list(now), ops.results, list(outputs)
 
         def write(arrays: list[tf.TensorArray], t: tf.Tensor, parts: list[tf.Tensor]) -> list[tf.TensorArray]:
@@ -260,27 +244,28 @@ class _Loop:
         return [array.stack() for array in outputs]
 
     def backward(self, upstream: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Return the gradients of inputs, initial state, matrices and shared tensors."""
+        """Return the gradients of inputs, initial state and tensors."""
         above = [_unstack(part) for part in upstream]
-        names, shared = list(self.matrices), list(self.shared.values())
+        matrices = [self.tensors[name] for name in self.factors]
+        shared = {name: tensor for name, tensor in self.tensors.items() if name not in self.factors}
 
         def body(t: tf.Tensor, of_state: list[tf.Tensor], of_shared: list[tf.Tensor], collected: Any) -> tuple:
             t -= 1
             inputs, before = ([array.read(t) for array in arrays] for arrays in (self.inputs, self.states))
-            sources = [*inputs, *before, *shared]
+            sources = [*inputs, *before, *shared.values()]
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(sources)
                 results = [
                     tf.ensure_shape(array.read(t), shape)
                     for array, shape in zip(self.results, self.result_shapes, strict=True)
                 ]
-                ops = _ReplayingOps(self.matrices, self.shared, results, self.result_counts, tape)
+                ops = _ReplayingOps(self.tensors, results, self.result_counts, tape)
                 new, outputs = self.step(ops, t, inputs, tf.nest.pack_sequence_as(self.structure, before))
             gradients, products = ops.differentiate(
                 [*tf.nest.flatten(new), *outputs], [*of_state, *(array.read(t) for array in above)], sources
             )
             of_inputs, of_before, of_all = _split(gradients, (len(inputs), len(before), len(shared)))
-            found = of_inputs, [products[name][0] for name in names], [products[name][1] for name in names]
+            found = of_inputs, *([products[name][part] for name in self.factors] for part in range(2))
             collected = [
                 [array.write(t, part) for array, part in zip(arrays, parts, strict=True)]
                 for arrays, parts in zip(collected, found, strict=True)
@@ -291,18 +276,18 @@ class _Loop:
         def empty(like: tf.Tensor) -> tf.TensorArray:
             return tf.TensorArray(like.dtype, self.length, infer_shape=False)
 
-        kept = [[empty(part) for part in parts] for parts in (self.inputs, *[self.matrices.values()] * 2)]
+        kept = [[empty(part) for part in parts] for parts in (self.inputs, matrices, matrices)]
         zeros = (
             [tf.zeros_like(part) for part in self.first],
-            [tf.zeros_like(part, tf.float32 if part.dtype.size < 4 else part.dtype) for part in shared],
+            [tf.zeros_like(part, tf.float32 if part.dtype.size < 4 else part.dtype) for part in shared.values()],
         )
         loop = (tf.convert_to_tensor(self.length), *zeros, kept)
         _, of_first, of_shared, kept = tf.while_loop(lambda t, *_: t > 0, body, loop)
         of_inputs, factors, of_products = ([array.stack() for array in arrays] for arrays in kept)
         of_inputs = [tf.ensure_shape(part, like) for part, like in zip(of_inputs, self.input_shapes, strict=True)]
-        of_matrices = map(_matrix_gradient, self.matrices.values(), factors, of_products)
-        of_shared = [tf.cast(total, part.dtype) for total, part in zip(of_shared, shared, strict=True)]
-        return [*of_inputs, *of_first, *of_matrices, *of_shared]
+        found = dict(zip(self.factors, map(_matrix_gradient, matrices, factors, of_products), strict=True))
+        found |= {name: tf.cast(total, shared[name].dtype) for name, total in zip(shared, of_shared, strict=True)}
+        return [*of_inputs, *of_first, *(found[name] for name in self.tensors)]
 
 
 def _matrix_gradient(matrix: tf.Tensor, x: tf.Tensor, upstream: tf.Tensor) -> tf.Tensor:

@@ -1,13 +1,16 @@
-"""Encoder layer and decoder layer of the Transformer (Vaswani et al. 2017, section 3.1).
+"""Blocks and layers of the Transformer (Vaswani et al. 2017, section 3).
 
-Shapes: B batch, S source length, T target length, M columns of a cache, D model, H heads, d head size, N real tokens.
+Shapes: B batch, S source length, T target length, M columns of a cache, D model, F feed-forward, H heads, d head size,
+N real tokens.
 """
 
-from typing import Any, NamedTuple
+import math
+from typing import Any, Literal, NamedTuple
 
-from nmt.models.layers.attention import KeysValues, MultiHeadAttention
-from nmt.models.layers.basic import Composite, FeedForward, SublayerConnection
-from nmt.models.layers.ops import sizes
+from nmt.config.schema import TransformerConfig
+from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions
+from nmt.models.layers.basic import Composite, Dropout, LayerNormalization, Linear
+from nmt.models.layers.ops import dropout_scale, relu_dropout, sizes
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import tf
 
@@ -52,33 +55,113 @@ class TransformerState(NamedTuple):
         return tf.concat([self.visible, tf.eye(beams, batch_shape=[batch], dtype=tf.bool)], axis=2)
 
 
-class EncoderLayer(Composite):
-    """Self-attention and, unless it is left out, feed-forward, each in a sublayer connection."""
+class FeedForward(Composite):
+    """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
+
+    In training, dropout may apply to max(0, x W1 + b1).
+    """
+
+    def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
+        """Take D, F and the dropout on the inner activation, if any."""
+        super().__init__(**kwargs)
+        self.inner = Linear(d_ff, name="inner")
+        self.outer = Linear(d_model, d_ff, name="outer")
+        self.dropout = dropout
+
+    def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """[..., D] -> [..., D]."""
+        inner = self.inner(x)
+        if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
+            return self.outer(tf.nn.relu(inner))
+        rate = self.dropout.rate
+        return self.outer(relu_dropout(inner, rate, self.dropout.own_seed(dropout_seed)), dropout_scale(rate))
+
+
+class SublayerConnection(Composite):
+    """Dropout, residual sum and layer norm around a block (Vaswani et al. 2017, section 5.4).
+
+    Post-norm (Vaswani et al. 2017, section 3.1): norm(x + dropout(block(x))). Pre-norm (Xiong et al. 2020):
+    x + dropout(block(norm(x))). For ablations, the norm and the residual sum can be left out.
+    """
 
     def __init__(
         self,
-        attention: MultiHeadAttention,
-        feed_forward: FeedForward | None,
-        connections: list[SublayerConnection],
+        norm: LayerNormalization | None,
+        dropout: Dropout,
+        placement: Literal["post", "pre"],
+        *,
+        residual: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Take the blocks, the second of which may be left out, and a connection for each."""
+        """Take the layer norm (two connections may share it), the dropout, the place of the norm, whether x is added.
+
+        Without a norm, None, nothing is normalized.
+        """
         super().__init__(**kwargs)
-        self.attention = attention
-        self.feed_forward = feed_forward
-        self.attention_connection, *others = connections
-        self.feed_forward_connection = others[0] if others else None
+        self.norm = norm
+        self.dropout = dropout
+        self.placement = placement
+        self.residual = residual
 
-    @property
-    def attentions(self) -> list[MultiHeadAttention]:
-        """Attention blocks of the layer."""
-        return [self.attention]
+    def before(self, x: tf.Tensor) -> tf.Tensor:
+        """Return the block's input from x: [..., D] both."""
+        return self.norm(x) if self.norm is not None and self.placement == "pre" else x
 
-    @property
-    def connections(self) -> list[SublayerConnection]:
-        """Sublayer connection of each block."""
-        second = [] if self.feed_forward_connection is None else [self.feed_forward_connection]
-        return [self.attention_connection, *second]
+    def call(self, x: tf.Tensor, output: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
+        """Add the block's output to x: [..., D] all."""
+        dropped = self.dropout(output, dropout_seed)
+        total = x + dropped if self.residual else dropped
+        return self.norm(total) if self.norm is not None and self.placement == "post" else total
+
+
+def make_norm(config: TransformerConfig, name: str = "norm") -> LayerNormalization:
+    """Return a norm."""
+    return LayerNormalization(config.layer_norm_epsilon, name=name)
+
+
+class _Layer(Composite):
+    """What makes the parts of a layer from the model section. Initializers draw seeds in the order of the calls."""
+
+    def __init__(self, config: TransformerConfig, name: str) -> None:
+        super().__init__(name=name)
+        self.config = config
+
+    def _dropout(self, rate: float, part: str) -> Dropout:
+        return Dropout(rate, f"{self.name}/{part}")
+
+    def _attention(self, name: str) -> MultiHeadAttention:
+        config, size = self.config, self.config.size_per_head
+        divisor = size if config.attention_scale == "head" else config.heads * size
+        dropout = self._dropout(config.attention_dropout, f"{name}/weights")
+        rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
+        return MultiHeadAttention(
+            config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, rotary, name=name
+        )  # fmt: skip
+
+    def _feed_forward(self) -> FeedForward:
+        dropout = self._dropout(self.config.feed_forward_dropout, "feed_forward/inner")
+        return FeedForward(self.config.d_model, self.config.d_ff, dropout, name="feed_forward")
+
+    def _connection(self, name: str, norm: LayerNormalization | None, *, residual: bool = True) -> SublayerConnection:
+        dropout, placement = self._dropout(self.config.dropout, name), self.config.norm_placement
+        return SublayerConnection(norm, dropout, placement, residual=residual, name=f"{name}_sublayer")
+
+
+class EncoderLayer(_Layer):
+    """Self-attention and, unless it is left out, feed-forward, each in a sublayer connection."""
+
+    def __init__(self, config: TransformerConfig, number: int) -> None:
+        """Take the model section, and the number of the layer, from 1."""
+        super().__init__(config, f"encoder_{number}")
+        self.attention = self._attention("attention")
+        self.feed_forward = self._feed_forward() if config.encoder_feed_forward else None
+        self.attention_connection = self._encoder_connection("attention")
+        if self.feed_forward is not None:
+            self.feed_forward_connection = self._encoder_connection("feed_forward")
+
+    def _encoder_connection(self, name: str) -> SublayerConnection:
+        norm = make_norm(self.config) if self.config.encoder_norm else None
+        return self._connection(name, norm, residual=self.config.encoder_residual)
 
     def call(
         self,
@@ -101,39 +184,26 @@ class EncoderLayer(Composite):
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
         attended, weights = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.attention_connection(x, attended, dropout_seed)
-        if self.feed_forward is None or self.feed_forward_connection is None:
+        if self.feed_forward is None:
             return x, weights
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
         return self.feed_forward_connection(x, expanded, dropout_seed), weights
 
 
-class DecoderLayer(Composite):
+class DecoderLayer(_Layer):
     """Self-attention, cross-attention and feed-forward, each in a sublayer connection."""
 
-    def __init__(
-        self,
-        self_attention: MultiHeadAttention,
-        cross_attention: MultiHeadAttention,
-        feed_forward: FeedForward,
-        connections: list[SublayerConnection],
-        **kwargs: Any,
-    ) -> None:
-        """Take the three blocks and a connection for each."""
-        super().__init__(**kwargs)
-        self.self_attention = self_attention
-        self.cross_attention = cross_attention
-        self.feed_forward = feed_forward
-        self.self_attention_connection, self.cross_attention_connection, self.feed_forward_connection = connections
-
-    @property
-    def attentions(self) -> list[MultiHeadAttention]:
-        """Attention blocks of the layer."""
-        return [self.self_attention, self.cross_attention]
-
-    @property
-    def connections(self) -> list[SublayerConnection]:
-        """Sublayer connection of each block."""
-        return [self.self_attention_connection, self.cross_attention_connection, self.feed_forward_connection]
+    def __init__(self, config: TransformerConfig, number: int) -> None:
+        """Take the model section, and the number of the layer, from 1."""
+        super().__init__(config, f"decoder_{number}")
+        self.self_attention = self._attention("self_attention")
+        self.cross_attention = self._attention("cross_attention")
+        self.feed_forward = self._feed_forward()
+        norm = make_norm(config)
+        self.self_attention_connection = self._connection("self_attention", norm)
+        norm = norm if config.share_decoder_norm else make_norm(config)
+        self.cross_attention_connection = self._connection("cross_attention", norm)
+        self.feed_forward_connection = self._connection("feed_forward", make_norm(config))
 
     def call(
         self,

@@ -4,31 +4,27 @@ Shapes: B batch, S source length, T target length, D model, H heads, d head size
 a cache, N real tokens or live beams.
 """
 
-import contextlib
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.config.schema import TransformerConfig
 from nmt.models.base import AttentionWeights, Blocks, Seq2SeqModel, StepOutput
-from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask
+from nmt.models.layers.attention import KeysValues, causal_mask, padding_mask
 from nmt.models.layers.basic import (
     Dropout,
-    FeedForward,
-    LayerNormalization,
     LearnedPositions,
     Linear,
     NoPositions,
     SinusoidalPositions,
     SinusoidalTokenEmbedding,
-    SublayerConnection,
     TokenEmbedding,
     WordDropout,
+    make_weights,
     small_values,
 )
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, TokenLayout, Unpadding
-from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, TransformerState
+from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, TransformerState, make_norm
 from nmt.runtime import keras, tf
 
 
@@ -66,11 +62,7 @@ class Transformer(Seq2SeqModel):
     def __init__(
         self, config: TransformerConfig, source_vocabulary: int, target_vocabulary: int, **kwargs: Any
     ) -> None:
-        """Take the model section and the number of ids of each side.
-
-        Raises:
-            ValueError: for embeddings tied across sides whose vocabularies differ in size.
-        """
+        """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
         self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
@@ -80,56 +72,28 @@ class Transformer(Seq2SeqModel):
         self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
         self.source_dropout = Dropout(config.dropout, "source_embedding")
         self.target_dropout = Dropout(config.dropout, "target_embedding")
-        self.encoder_layers = [_encoder_layer(config, n) for n in range(1, config.encoder_layers + 1)]
-        self.decoder_layers = [_decoder_layer(config, n) for n in range(1, config.decoder_layers + 1)]
-        if config.norm == "pre":
-            self.encoder_norm = _norm(config, "encoder_norm") if config.encoder_norm else None
-            self.decoder_norm = _norm(config, "decoder_norm")
-        if config.tie_embeddings == "none":
-            self.output_layer = Linear(target_vocabulary, name="output_layer")
+        self.encoder_layers = [EncoderLayer(config, number) for number in range(1, config.encoder_layers + 1)]
+        self.decoder_layers = [DecoderLayer(config, number) for number in range(1, config.decoder_layers + 1)]
+        pre = config.norm_placement == "pre"
+        self.encoder_norm = make_norm(config, "encoder_norm") if pre and config.encoder_norm else None
+        self.decoder_norm = make_norm(config, "decoder_norm") if pre else None
+        tied = config.tie_embeddings != "none"
+        self.output_layer = None if tied else Linear(target_vocabulary, name="output_layer")
 
     def make_weights(self, *, fresh: bool = True) -> None:
-        """Make all weights: initial values from the global seed, or zeros if weights are to be loaded.
-
-        Keras makes weights at the first call, after tracing every layer for shapes that are known here; that takes
-        seconds.
-        """
-        d_model, joined = self.config.d_model, self.config.heads * self.config.size_per_head
-
-        def make(width: int, scopes: tuple[keras.layers.Layer, ...], *layers: keras.layers.Layer) -> None:
-            with contextlib.ExitStack() as stack:
-                for scope in scopes:
-                    stack.enter_context(keras.name_scope(scope.name))
-                for layer in layers:
-                    if layer.built:  # a layer that serves twice
-                        continue
-                    if not fresh:
-                        layer.kernel_initializer = keras.initializers.Zeros()
-                    elif self.config.initializer == "small":
-                        layer.kernel_initializer = small_values()
-                    layer.build((None, width))
-            for scope in scopes[1:]:
-                scope.built = True
-
-        make(d_model, (self,), self.source_embedding, self.target_embedding)
-        make(d_model, (self,), self.source_positions, self.target_positions)
-        layers: list[Any] = [*self.encoder_layers, *self.decoder_layers]
-        for layer in layers:
-            for attention in layer.attentions:
-                make(d_model, (self, layer, attention), attention.query, attention.key, attention.value)
-                make(joined, (self, layer, attention), attention.output_projection)
-            if layer.feed_forward is not None:
-                make(d_model, (self, layer, layer.feed_forward), layer.feed_forward.inner)
-                make(self.config.d_ff, (self, layer, layer.feed_forward), layer.feed_forward.outer)
-            for connection in layer.connections:
-                make(d_model, (self, layer, connection), *([] if connection.norm is None else [connection.norm]))
-        if fresh and self.config.cross_attention_initializer == "copying":
-            for decoder_layer in self.decoder_layers:
-                decoder_layer.cross_attention.add_copying()
-        if self.config.norm == "pre":
-            make(d_model, (self,), *([] if self.encoder_norm is None else [self.encoder_norm]), self.decoder_norm)
-        if self.config.tie_embeddings == "none":
-            make(d_model, (self,), self.output_layer)
+        """Make all weights, see ``Seq2SeqModel``."""
+        config = self.config
+        initializer = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+        words = [self.source_embedding, self.target_embedding, self.source_positions, self.target_positions]
+        with keras.name_scope(self.name):
+            for layer in (*words, *self.encoder_layers, *self.decoder_layers):
+                make_weights(layer, config.d_model, initializer)
+            if fresh and config.cross_attention_initializer == "copying":
+                for decoder_layer in self.decoder_layers:
+                    decoder_layer.cross_attention.add_copying()
+            for layer in (self.encoder_norm, self.decoder_norm, self.output_layer):
+                if layer is not None:
+                    make_weights(layer, config.d_model, initializer)
         self.built = True
 
     def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:
@@ -161,7 +125,7 @@ class Transformer(Seq2SeqModel):
         for layer in self.encoder_layers:
             x, weights = layer(x, mask, layout=layout, dropout_seed=dropout_seed)
             attention.append(weights)
-        if self.config.norm == "pre" and self.encoder_norm is not None:
+        if self.encoder_norm is not None:
             x = self.encoder_norm(x)
         layers = tuple(layer.cross_attention.keys_values(x, layout) for layer in self.decoder_layers)
         return TransformerEncoderOutput(layers, mask), attention
@@ -201,10 +165,6 @@ class Transformer(Seq2SeqModel):
         weights = tf.reduce_mean(tf.cast(decoded.cross_attention[-1], tf.float32), axis=1) if attention else None
         return StepOutput(logits, weights, TransformerState(decoded.layers, visible, state.length + 1))
 
-    def cross_attention(self, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-        """Return float32 [layers, H, B, T, S] for source [B, S] and target [B, T], int32."""
-        return _by_layer(self._decode(target, self.encode(source)).cross_attention)
-
     def attention_weights(self, source: tf.Tensor, target: tf.Tensor) -> AttentionWeights:
         """Return the weights of all three kinds of attention; see ``Seq2SeqModel``."""
         encoded, encoder = self._encode(source)
@@ -213,7 +173,7 @@ class Transformer(Seq2SeqModel):
 
     def output_projection(self) -> Projection:
         """Return the output layer; with tied embeddings it is the target embedding's matrix."""
-        return (self.target_embedding if self.config.tie_embeddings != "none" else self.output_layer).projection()
+        return (self.output_layer or self.target_embedding).projection()
 
     def _decode(
         self,
@@ -250,7 +210,7 @@ class Transformer(Seq2SeqModel):
             layers.append(keys_values)
             self_attention.append(own_weights)
             cross_attention.append(cross_weights)
-        if self.config.norm == "pre":
+        if self.decoder_norm is not None:
             x = self.decoder_norm(x)
         return _Decoded(x, tuple(layers), tuple(self_attention), tuple(cross_attention))
 
@@ -277,9 +237,7 @@ def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabu
             )
         return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
 
-    if config.tie_embeddings == "all":
-        if source_vocabulary != target_vocabulary:
-            raise ValueError("embeddings of two vocabularies cannot be tied")
+    if config.shares_embeddings:
         shared = embedding(source_vocabulary, "embedding")
         return shared, shared
     return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
@@ -291,56 +249,3 @@ def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:
     if config.positions == "rotary":
         return NoPositions(name=name)
     return SinusoidalPositions(config.position_base, name=name)
-
-
-def _norm(config: TransformerConfig, name: str) -> LayerNormalization:
-    return LayerNormalization(config.layer_norm_epsilon, name=name)
-
-
-def _attention(config: TransformerConfig, layer: str, name: str) -> MultiHeadAttention:
-    size = config.size_per_head
-    divisor = size if config.attention_scale == "head" else config.heads * size
-    dropout = Dropout(config.attention_dropout, f"{layer}/{name}/weights")
-    rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
-    return MultiHeadAttention(config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, rotary, name=name)
-
-
-def _feed_forward(config: TransformerConfig, layer: str) -> FeedForward:
-    dropout = Dropout(config.feed_forward_dropout, f"{layer}/feed_forward/inner")
-    return FeedForward(config.d_model, config.d_ff, dropout, name="feed_forward")
-
-
-def _connection(
-    config: TransformerConfig, norm: LayerNormalization | None, layer: str, name: str, *, residual: bool = True
-) -> SublayerConnection:
-    dropout = Dropout(config.dropout, f"{layer}/{name}")
-    return SublayerConnection(norm, dropout, config.norm, residual=residual, name=f"{name}_sublayer")
-
-
-def _encoder_layer(config: TransformerConfig, number: int) -> EncoderLayer:
-    layer = f"encoder_{number}"
-    # Initializers draw their seeds as they are made, in this order.
-    attention = _attention(config, layer, "attention")
-    feed_forward = _feed_forward(config, layer) if config.encoder_feed_forward else None
-    connections = [
-        _connection(
-            config, _norm(config, "norm") if config.encoder_norm else None, layer, name,
-            residual=config.encoder_residual,
-        )
-        for name in ["attention", "feed_forward"][: 1 if feed_forward is None else 2]
-    ]  # fmt: skip
-    return EncoderLayer(attention, feed_forward, connections, name=layer)
-
-
-def _decoder_layer(config: TransformerConfig, number: int) -> DecoderLayer:
-    layer, names = f"decoder_{number}", ["self_attention", "cross_attention", "feed_forward"]
-    norms = [_norm(config, "norm") for _ in names]
-    if config.share_decoder_norm:
-        norms[1] = norms[0]
-    return DecoderLayer(
-        _attention(config, layer, "self_attention"),
-        _attention(config, layer, "cross_attention"),
-        _feed_forward(config, layer),
-        [_connection(config, norm, layer, name) for norm, name in zip(norms, names, strict=True)],
-        name=layer,
-    )

@@ -12,15 +12,13 @@ from nmt.models.build import build_model
 from nmt.models.layers.attention import RotaryPositions
 from nmt.models.layers.basic import (
     Dropout,
-    FeedForward,
     LayerNormalization,
     SinusoidalTokenEmbedding,
-    SublayerConnection,
     TokenEmbedding,
     WordDropout,
 )
 from nmt.models.layers.positions import sinusoidal_encoding
-from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer
+from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, FeedForward, SublayerConnection
 from nmt.runtime import keras, tf
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -137,7 +135,7 @@ def test_transformer_and_its_gradients_equal_a_stack_of_keras_hub_layers(
     placement: str, tie_embeddings: str, positions: str
 ) -> None:
     config = TransformerConfig(
-        encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm=placement,
+        encoder_layers=2, decoder_layers=2, d_model=D_MODEL, d_ff=D_FF, heads=HEADS, norm_placement=placement,
         layer_norm_epsilon=1e-4, tie_embeddings=tie_embeddings, positions=positions, max_positions=6,
     )  # fmt: skip
     model = build_model(config, 9, 9)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt.config.schema import RecurrentConfig
 from nmt.models.layers.unpadding import Unpadding
 from nmt.models.recurrent.cells import Cell, make_cell
 from nmt.models.recurrent.encoder import Direction
@@ -17,7 +18,7 @@ KINDS = [("lstm", False), ("gru", False), ("gru", True), ("simple", False)]
 
 def build(kind: str, reset_after: bool, seed: int = 1) -> Cell:
     keras.utils.set_random_seed(seed)
-    cell = make_cell(kind, N, reset_after=reset_after, name="cell")
+    cell = make_cell(RecurrentConfig(cell=kind, reset_after=reset_after), N, "cell")
     cell.build((None, M))
     random = np.random.default_rng(seed)
     for weight in cell.weights:
@@ -48,17 +49,17 @@ def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_af
     mask = np.arange(T) < np.array(LENGTHS)[:, None]
     x = tf.random.stateless_normal([B, T, M], [1, 2]) * mask[..., None].astype(np.float32)
     unpadding = Unpadding.of(tf.constant(mask.astype(np.int32)))
-    read = Direction(cell, backward=backward)(unpadding.flatten(x), unpadding, tf.constant(LENGTHS))
+    outputs, state = Direction(cell, backward=backward)(unpadding.flatten(x), unpadding, tf.constant(LENGTHS))
     theirs, *final = twin(cell, kind, reset_after, go_backwards=backward)(x, mask=tf.constant(mask))
     if backward:  # Keras gives the outputs in the order of its steps, those of padding first
         theirs = theirs[:, ::-1]
-    np.testing.assert_allclose(unpadding.restore(read.outputs) * mask[..., None], theirs * mask[..., None], atol=1e-6)
-    for ours, part in zip(read.final, final, strict=True):
+    np.testing.assert_allclose(unpadding.restore(outputs) * mask[..., None], theirs * mask[..., None], atol=1e-6)
+    for ours, part in zip(state, final, strict=True):
         np.testing.assert_allclose(ours, part, rtol=1e-5, atol=1e-6)
 
 
 def test_the_forget_gate_starts_open_and_state_kernels_orthogonal() -> None:
-    cell = make_cell("lstm", N, reset_after=False, name="cell")
+    cell = make_cell(RecurrentConfig(cell="lstm"), N, "cell")
     cell.build((None, M))
     np.testing.assert_array_equal(cell.bias, [0] * N + [1] * N + [0] * 2 * N)
     np.testing.assert_allclose(cell.recurrent_kernel @ tf.transpose(cell.recurrent_kernel), np.eye(N), atol=1e-6)

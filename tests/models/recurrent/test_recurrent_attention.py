@@ -29,7 +29,7 @@ def build(**settings: Any) -> Attention:
 def attend(attention: Attention, states: np.ndarray = STATES, lengths: np.ndarray = LENGTHS) -> tuple[Any, Any]:
     """Contexts [B, Q, N] and weights [B, Q, S]."""
     source = attention.source(tf.constant(H), tf.constant(lengths, tf.int32))
-    ops = DirectOps(attention.matrices(source), attention.shared(source))
+    ops = DirectOps(attention.tensors(source))
     rows = tf.reshape(tf.constant(states), [-1, N])
     context, weights = attention(ops, rows, tf.range(states.shape[1]), S, source.lengths)
     return context.numpy().reshape(*states.shape), weights.numpy().reshape(*states.shape[:2], S)

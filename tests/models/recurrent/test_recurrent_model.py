@@ -173,7 +173,7 @@ def test_the_decoder_starts_from_what_first_state_names(first_state: str) -> Non
     encoded = model.encode(SOURCE)
     unpadding, lengths = Unpadding.of(SOURCE), tf.constant([5, 3, 2])
     embedded = model.source_embedding(unpadding.flatten(SOURCE))
-    forward, backward = (direction(embedded, unpadding, lengths).final for direction in model.encoder.layers[0])
+    forward, backward = (direction(embedded, unpadding, lengths)[1] for direction in model.encoder.layers[0])
     state = [tf.concat(parts, axis=-1) for parts in zip(forward, backward, strict=True)]
     if first_state == "zero":
         state = [tf.zeros_like(part) for part in state]

@@ -12,11 +12,9 @@ from nmt.runtime import tf
 T, B, D, F, S = 5, 3, 4, 6, 7
 
 
-def unrolled(
-    step: Any, inputs: Sequence[tf.Tensor], state: Any, matrices: Tensors, shared: Tensors | None = None
-) -> list[tf.Tensor]:
+def unrolled(step: Any, inputs: Sequence[tf.Tensor], state: Any, tensors: Tensors) -> list[tf.Tensor]:
     """The scan as a Python loop."""
-    ops, found = DirectOps(matrices, shared or {}), []
+    ops, found = DirectOps(tensors), []
     for t in range(inputs[0].shape[0]):
         state, outputs = step(ops, tf.constant(t), [part[t] for part in inputs], state)
         found.append(outputs)
@@ -26,7 +24,7 @@ def unrolled(
 def step(ops: StepOps, t: tf.Tensor, inputs: Sequence[tf.Tensor], state: Any) -> tuple[Any, list[tf.Tensor]]:
     """Products with a matrix and with one for each sentence, all functions, a shared tensor, a use of t, a dead end."""
     h, (c,) = state
-    wide = ops.tanh(inputs[0] + ops.product("wide", h) + ops.shared["bias"])
+    wide = ops.tanh(inputs[0] + ops.product("wide", h) + ops.tensors["bias"])
     weights = ops.softmax(ops.product("scores", wide))
     unused = ops.sigmoid(wide)
     c = c + ops.sigmoid(ops.product("narrow", wide)) * tf.cast(t + 1, c.dtype)
@@ -34,27 +32,27 @@ def step(ops: StepOps, t: tf.Tensor, inputs: Sequence[tf.Tensor], state: Any) ->
     return (h, (c,)), [h, weights + 0 * tf.reduce_sum(tf.stop_gradient(unused))]
 
 
-def arguments() -> tuple[list[tf.Tensor], Any, Tensors, Tensors]:
+def arguments() -> tuple[list[tf.Tensor], Any, Tensors]:
     random = np.random.default_rng(1)
 
     def tensor(*shape: int) -> tf.Tensor:
         return tf.constant(random.normal(size=shape))
 
     matrices = {"wide": tensor(D, F), "scores": tensor(B, F, S), "narrow": tensor(F, D), "context": tensor(B, S, D)}
-    return [tensor(T, B, F), tensor(T, B, D)], (tensor(B, D), (tensor(B, D),)), matrices, {"bias": tensor(F)}
+    return [tensor(T, B, F), tensor(T, B, D)], (tensor(B, D), (tensor(B, D),)), {**matrices, "bias": tensor(F)}
 
 
 @pytest.mark.parametrize(("steps", "traced"), [(T, False), (T, True), (1, False)])
 def test_outputs_and_gradients_are_those_of_an_unrolled_loop(steps: int, traced: bool) -> None:
-    inputs, state, matrices, shared = arguments()
+    inputs, state, tensors = arguments()
     inputs = [part[:steps] for part in inputs]
     weights = [tf.constant(np.random.default_rng(2).normal(size=(steps, B, width))) for width in (D, S)]
 
     def run(loop: Any) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        flat = tf.nest.flatten([inputs, state, matrices, shared])
+        flat = tf.nest.flatten([inputs, state, tensors])
         with tf.GradientTape() as tape:
             tape.watch(flat)
-            outputs = loop(step, inputs, state, matrices, shared)
+            outputs = loop(step, inputs, state, tensors)
             loss = sum(tf.reduce_sum(output * weight) for output, weight in zip(outputs, weights, strict=True))
         return outputs, tape.gradient(loss, flat)
 

@@ -8,8 +8,9 @@ import pytest
 from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
 from nmt.models.layers.attention import MultiHeadAttention
-from nmt.models.layers.basic import FeedForward, LayerNormalization, Linear
+from nmt.models.layers.basic import LayerNormalization, Linear
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.models.transformer.blocks import FeedForward
 from nmt.models.transformer.model import Transformer
 from nmt.runtime import tf
 
@@ -65,10 +66,10 @@ class Reference:
         return linear(layer.outer, np.maximum(0, linear(layer.inner, x)))
 
     def before(self, connection: Any, x: np.ndarray) -> np.ndarray:
-        return norm(connection.norm, x) if self.config.norm == "pre" else x
+        return norm(connection.norm, x) if self.config.norm_placement == "pre" else x
 
     def after(self, connection: Any, x: np.ndarray, output: np.ndarray) -> np.ndarray:
-        return x + output if self.config.norm == "pre" else norm(connection.norm, x + output)
+        return x + output if self.config.norm_placement == "pre" else norm(connection.norm, x + output)
 
     def embed(self, embedding: Any, ids: np.ndarray) -> np.ndarray:
         encoding = sinusoidal_encoding(ids.shape[1], self.config.d_model)
@@ -86,7 +87,7 @@ class Reference:
             x = self.after(layer.attention_connection, x, output)
             inner = self.feed_forward(layer.feed_forward, self.before(layer.feed_forward_connection, x))
             x = self.after(layer.feed_forward_connection, x, inner)
-        memory = norm(self.model.encoder_norm, x) if self.config.norm == "pre" else x
+        memory = norm(self.model.encoder_norm, x) if self.config.norm_placement == "pre" else x
         x = self.embed(self.model.target_embedding, target)
         for layer in self.model.decoder_layers:
             normed = self.before(layer.self_attention_connection, x)
@@ -102,7 +103,9 @@ class Reference:
         return {kind: np.stack(layers).transpose(0, 2, 1, 3, 4) for kind, layers in found.items()}
 
 
-@pytest.mark.parametrize("settings", [{"norm": "post"}, {"norm": "pre"}, {"norm": "post", **BOOK}])
+@pytest.mark.parametrize(
+    "settings", [{"norm_placement": "post"}, {"norm_placement": "pre"}, {"norm_placement": "post", **BOOK}]
+)
 def test_weights_are_the_softmax_of_scaled_products_and_zero_behind_masks(settings: dict[str, Any]) -> None:
     model: Transformer = build_model(TransformerConfig(**SMALL, **settings), VOCABULARY, VOCABULARY)
     random = np.random.default_rng(5)
