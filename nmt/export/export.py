@@ -10,7 +10,7 @@ from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
-from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, score_systems
+from nmt.evaluation.scoring import score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.model_card import model_card
 from nmt.export.verification import Comparison, Tolerance, compare, sentences_of, translate_ourselves
@@ -126,7 +126,7 @@ def export_run(
         comparison = compare(exporter, sources, references, ours, theirs, tolerance or Tolerance())
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
-        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
+        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"])
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / CARD).write_text(card, encoding="utf-8")
         _copy_run_files(model, temporary / RUN_FILES)

@@ -25,7 +25,7 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, Validation
+from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, Validation, measures
 from nmt.storage.json_file import read_json
 
 AXES = {
@@ -50,16 +50,23 @@ class Metric(NamedTuple):
     """Function that chooses the best value; None if none is better than another."""
 
 
-LOSS, ACCURACY = "cross-entropy of a target token (nats)", "target tokens predicted right"
-METRICS: dict[str, Metric] = {
-    "loss": Metric("Validation loss", LOSS, "validation_loss", None, min),
-    "accuracy": Metric("Validation accuracy", ACCURACY, "validation_accuracy", None, max),
-    "bleu": Metric("BLEU of validation translations", "BLEU", "validation_bleu", None, max),
-    "chrf": Metric("chrF of validation translations", "chrF", "validation_chrf", None, max),
-    "train-loss": Metric("Training loss", LOSS, "train_loss", "loss", min),
-    "train-accuracy": Metric("Training accuracy", ACCURACY, "train_accuracy", "accuracy", max),
-    "learning-rate": Metric("Learning rate", "learning rate", None, "learning_rate", None),
-}
+def _metrics() -> dict[str, Metric]:
+    """Return the metrics of the metrics file: "loss" of the validation, "train-loss", "learning-rate"."""
+    epochs, steps, best = measures(EpochMetrics), measures(StepMetrics), {"min": min, "max": max, None: None}
+    found = {}
+    for field, measure in [*epochs.items(), *steps.items()]:
+        in_steps = field.removeprefix("train_") if field.startswith("train_") else field
+        if field in epochs or f"train_{field}" not in epochs:
+            words = "Validation" if field.startswith("validation_") else "Training" if field != in_steps else ""
+            heading = f"{words} {measure.label}".strip()
+            found[field.removeprefix("validation_").replace("_", "-")] = Metric(
+                heading[:1].upper() + heading[1:], measure.axis or measure.label, field if field in epochs else None,
+                in_steps if in_steps in steps else None, best[measure.best],
+            )  # fmt: skip
+    return found
+
+
+METRICS = _metrics()
 
 
 def check_choice(option: str, value: str, choices: Iterable[str]) -> str:

@@ -1,11 +1,12 @@
 """Reports of an evaluation: every sentence is shown as it is, on a page and in the terminal."""
 
+import io
 import re
 
 from report_runs import Page
 from report_runs import evaluation as made_evaluation
+from rich.console import Console
 
-from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import (
     Evaluation,
     EvaluationRecord,
@@ -13,9 +14,10 @@ from nmt.evaluation.result import (
     EvaluationTexts,
     System,
     pick_examples,
+    print_evaluation,
 )
 from nmt.evaluation.scoring import score_systems, sentence_scores
-from nmt.evaluation.text import terminal_report
+from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.page import evaluation_page
 
 NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
@@ -42,6 +44,12 @@ def small_evaluation(*, known: list[int]) -> Evaluation:
         examples={name: pick_examples(lines, NASTY, references, chrf[name], 2) for name, lines in translations.items()},
     )
     return Evaluation(record, EvaluationTexts(NASTY, references, translations, chrf))
+
+
+def terminal_report(record: EvaluationRecord, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    print_evaluation(record, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -62,7 +62,7 @@ def test_without_a_terminal_there_are_plain_lines_with_the_figures(
 ) -> None:
     stream = Screen(150, monkeypatch) if terminal else io.StringIO()
     monkeypatch.setenv("TERM", "dumb")
-    console = Console(epochs=3, log_every=2, stream=stream)
+    console = Console(epochs=3, stream=stream)
     console.on_epoch_start(1, steps=4, done=0)
     for _ in range(4):
         step(console)
@@ -83,7 +83,7 @@ def test_scores_and_long_samples_have_lines_of_their_own() -> None:
         epoch=1, step=7, validation_loss=2.0, validation_accuracy=0.5, validation_bleu=12.34, validation_chrf=30.0
     )
     samples = [Sample(source="a " * 30, reference="c\x1b[2J", translation="b " * 20)]
-    Console(epochs=3, log_every=2, stream=stream).on_validation(ValidationEvent(metrics, samples, best=False))
+    Console(epochs=3, stream=stream).on_validation(ValidationEvent(metrics, samples, best=False))
     first, *lines = stream.getvalue().splitlines()
     assert all(figure in first for figure in ("step 7", "2.000", "0.500", "BLEU 12.3", "chrF 30.0"))
     assert ["a a" in lines[0], "b b" in lines[1], r"c\x1b" in lines[2], len(lines)] == [True, True, True, 3]
@@ -92,7 +92,7 @@ def test_scores_and_long_samples_have_lines_of_their_own() -> None:
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_a_terminal_shows_loss_rate_and_time_left_in_one_line(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(columns, monkeypatch)
-    console = Console(epochs=3, log_every=2, stream=screen)
+    console = Console(epochs=3, stream=screen)
     console.on_epoch_start(1, steps=100, done=0)
     for _ in range(40):
         step(console)
@@ -106,7 +106,7 @@ def test_a_terminal_shows_loss_rate_and_time_left_in_one_line(columns: int, monk
 
 def test_a_resumed_epoch_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(100, monkeypatch)
-    console = Console(epochs=1, log_every=2, stream=screen)
+    console = Console(epochs=1, stream=screen)
     console.on_epoch_start(1, steps=100, done=50)
     step(console)
     assert "51/100" in screen.lines[0] and "200 tokens/s, 00:24 left" in screen.lines[0]
@@ -115,7 +115,7 @@ def test_a_resumed_epoch_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -
 
 def test_validation_shows_its_progress_and_leaves_its_figures_and_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(150, monkeypatch)
-    console = Console(epochs=3, log_every=2, stream=screen)
+    console = Console(epochs=3, stream=screen)
     console.on_epoch_start(1, steps=4, done=0)
     step(console)
     console.on_validation_start(3)
@@ -137,7 +137,7 @@ def test_validation_shows_its_progress_and_leaves_its_figures_and_samples(monkey
 
 
 def test_figures_are_read_only_when_they_will_be_shown() -> None:
-    progress = Console(epochs=1, log_every=10, stream=io.StringIO())
+    progress = Console(epochs=1, stream=io.StringIO())
     progress.on_epoch_start(1, steps=100, done=0)
     due = []
     for _ in range(100):
@@ -148,7 +148,7 @@ def test_figures_are_read_only_when_they_will_be_shown() -> None:
 
 def test_a_sample_is_shown_when_its_translation_is_new() -> None:
     stream, lines = io.StringIO(), []
-    progress = Console(epochs=3, log_every=2, stream=stream)
+    progress = Console(epochs=3, stream=stream)
     changed = [SAMPLES[0].model_copy(update={"translation": "ich bin nass"}), SAMPLES[1]]
     for samples in (SAMPLES, SAMPLES, changed, SAMPLES):
         progress.on_epoch(ValidationEvent(METRICS, samples, best=False))

@@ -213,7 +213,7 @@ def _train(session: "TrainingSession", say: Callable[[str], None], *, dry_run: b
     parameters, pairs = trainer.state.model.count_params(), trainer.pipeline.pairs
     shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     say(f"{parameters:,} parameters, {pairs:,} training pairs, {runtime.device()}{shared}, {trainer.state.precision}")
-    console = Console(config.training.epochs, config.training.log_every) if session.is_chief else None
+    console = Console(config.training.epochs) if session.is_chief else None
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown:
         try:

@@ -84,22 +84,13 @@ def _describe_run(name: str | None, *, as_json: bool) -> None:
 
 
 def _print_progress(run: "Run", config: "Config") -> None:
-    from nmt.runs.metrics import best_of, in_ranges, weights_id
+    from nmt.runs.metrics import best_of, in_ranges, in_words, weights_id, weights_in_words
 
     typer.echo(f"Epochs trained: {len(run.epochs())} of {config.training.epochs}")
-    best = best_of(run.validations(), config.training.best_by)
-    if best:
-        typer.echo(
-            f"Best epoch: {weights_id(best)}, validation accuracy {best.validation_accuracy:.3f}, "
-            f"loss {best.validation_loss:.3f}"
-        )
-    mean = run.average()
-    if mean:
-        scores = (
-            "not validated"
-            if mean.validation_loss is None
-            else f"validation accuracy {mean.validation_accuracy:.3f}, loss {mean.validation_loss:.3f}"
-        )
+    if best := best_of(run.validations(), config.training.best_by):
+        typer.echo(f"Best: {weights_in_words(weights_id(best))}, {in_words(best)}")
+    if mean := run.average():
+        scores = in_words(mean) or "not validated"
         typer.echo(f"Average of epochs {in_ranges(mean.epochs)}: {scores}; nmt translate uses it")
 
 

@@ -24,7 +24,7 @@ def compare(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="loss, accuracy, bleu or chrf of the validation; train-loss, train-accuracy or learning-rate.",
+            help="Metric of the validation, such as loss or bleu, or of training, such as train-loss or learning-rate.",
         ),
     ] = "loss",
     by: Annotated[str, typer.Option("--by", metavar="AXIS", help="steps, epochs, tokens or minutes.")] = "epochs",
@@ -70,7 +70,7 @@ def by_length(
         nmt evaluate --run base --beam 5 --by-length --json > scores.json
         nmt plot by-length scores.json
     """
-    from nmt.cli.commands.evaluate import TerminalProgress
+    from nmt.cli.bars import Bar
     from nmt.evaluation.evaluate import evaluate
     from nmt.plotting.comparison import draw_by_length
 
@@ -80,9 +80,9 @@ def by_length(
         )
     with drawing("by-length", output) as figure:
         if file is None:
-            with contextlib.closing(TerminalProgress(None)) as progress:
+            with contextlib.closing(Bar("sentences")) as bar:
                 record = evaluate(
-                    run or [], resamples=0, examples=0, metrics=["bleu"], by_length=True, progress=progress
+                    run or [], resamples=0, examples=0, metrics=["bleu"], by_length=True, progress=bar.show
                 ).record
             when = datetime.now()
         else:
