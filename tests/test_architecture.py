@@ -27,7 +27,7 @@ WINGS: dict[str, str] = {
     "recipes": "errors config runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "reporting": "errors storage config runtime models runs data decoding evaluation training plotting",
+    "reporting": "errors storage runtime models runs data decoding evaluation training plotting",
     "api": "errors extras config runs data decoding evaluation training recipes",
     "benchmark": "storage config runtime tokenizers models runs data decoding training api",
     "serving": "errors storage config tokenizers runs data decoding api",

@@ -6,8 +6,8 @@ import os
 import pyte
 import pytest
 
-from nmt.runs.metrics import EpochMetrics, Sample, StepValidation
-from nmt.training.console import Console
+from nmt.runs.metrics import EpochMetrics, Sample, StepMetrics, StepValidation
+from nmt.training.console import REFRESH_SECONDS, Console
 from nmt.training.listeners import StepEvent, ValidationEvent
 from nmt.training.optimization.gradient_sums import Sums
 
@@ -47,13 +47,17 @@ class Screen(io.StringIO):
 
 
 def step(console: Console) -> None:
-    """Take a step of 100 tokens and half a second, as if the display were due."""
+    """Take a step of 100 tokens and half a second, as if the display were due; every second step has a record."""
     console.refreshed -= 1
     if console.bar is not None:
         console.bar.last_print_t -= 1
     done = console.done + 1
     totals = Sums(300.0 * done, 40.0 * done, 100.0 * done) if console.needs_totals() else None
-    console.on_step(StepEvent(totals, 0.5 * done, None))
+    record = StepMetrics(
+        epoch=console.epoch, step=done, loss=3.0, accuracy=0.4, learning_rate=1e-3, target_tokens=100 * done,
+        seconds=0.5 * done,
+    )  # fmt: skip
+    console.on_step(StepEvent(totals, 0.5 * done, None if done % 2 else record))
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "dumb terminal"])
@@ -71,7 +75,9 @@ def test_without_a_terminal_there_are_plain_lines_with_the_figures(
     assert "\r" not in text and "\x1b" not in text
     half, whole, epoch, wrong, right = text.splitlines()
     for line, place, left in ((half, "step 2/4", "1 s left"), (whole, "step 4/4", "0 s left")):
-        assert all(figure in line for figure in ("epoch 1/3", place, "3.000", "0.400", "200 tokens/s", left))
+        assert all(
+            figure in line for figure in ("epoch 1/3", place, "3.000", "0.400", "rate 0.001", "200 tokens/s", left)
+        )
     assert all(figure in epoch for figure in ("epoch 1/3", "2.500", "0.400", "2.000", "0.500", "2.0 s", "500 tokens/s"))
     assert all(words in wrong for words in ("im wet", "ich bin durstig", "ich bin nass"))
     assert right.count("ich bin durstig") == 1, "a right translation is its reference"
@@ -136,14 +142,12 @@ def test_validation_shows_its_progress_and_leaves_its_figures_and_samples(monkey
     assert not screen.screen.cursor.hidden and screen.screen.cursor.x == 0
 
 
-def test_figures_are_read_only_when_they_will_be_shown() -> None:
-    progress = Console(epochs=1, stream=io.StringIO())
-    progress.on_epoch_start(1, steps=100, done=0)
-    due = []
-    for _ in range(100):
-        due.append(progress.needs_totals())
-        progress.on_step(StepEvent(Sums(1.0, 1.0, 1.0) if due[-1] else None, 1.0, None))
-    assert sum(due) == 10
+def test_figures_are_read_only_when_they_will_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not Console(epochs=1, stream=io.StringIO()).needs_totals(), "records of steps have them"
+    console = Console(epochs=1, stream=Screen(80, monkeypatch))
+    assert not console.needs_totals()
+    console.refreshed -= REFRESH_SECONDS
+    assert console.needs_totals()
 
 
 def test_a_sample_is_shown_when_its_translation_is_new() -> None:
