@@ -240,7 +240,7 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
         try:
             values: Any = json.loads(line)
             if number == 1 and values["kind"] == "header":
-                check_format(values["format"], [FIRST_FORMAT, CURRENT_FORMAT], str(path))
+                check_format(values["format"], range(FIRST_FORMAT, CURRENT_FORMAT + 1), str(path))
             elif values["kind"] not in RETIRED_KINDS:
                 kind = KINDS[values["kind"]]
                 known = {name: value for name, value in values.items() if name in kind.model_fields}
