@@ -170,9 +170,7 @@ def test_a_field_of_the_metrics_file(copy: Copy) -> None:
     metrics = "runs/metrics.py"
     copy.edit(metrics, r"^CURRENT_FORMAT = 2$", number.partition("\n")[2].rstrip())
     copy.edit(metrics, r"^    learning_rate: Annotated", "    rate: Annotated")
-    copy.edit(
-        metrics, r"^            if number == 1 and .*:$", placed(older, "parse_metrics")
-    )
+    copy.edit(metrics, r"^            if number == 1 and .*:$", placed(older, "parse_metrics"))
     lines = [
         json.dumps({"kind": "header", "format": 2}),
         *(json.dumps({"kind": "step", "epoch": 1, "step": 1, "loss": 1.0, "accuracy": 0.5, name: 0.25, "new": 7})

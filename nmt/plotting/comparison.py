@@ -138,8 +138,9 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
     places = steps_to(axis, records)([step for step, _ in measured])
     points = [(float(place), value) for place, (_, value) in zip(places, measured, strict=True) if np.isfinite(place)]
     if not points:
+        name = f"{metric.heading[:1].lower()}{metric.heading[1:]}"
         raise NotFoundError(
-            f"Run {run.name!r} has no {metric.heading} by {axis} to draw. The first point of a curve comes after the "
+            f"Run {run.name!r} has no {name} by {axis} to draw. The first point of a curve comes after the "
             "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: nmt "
             f"train --run {run.name}"
         )

@@ -127,7 +127,7 @@ def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
         first, last = (int(bound or bounds[1]) for bound in bounds.groups()) if bounds else (0, 0)
         if not 0 < first <= last:
             raise NmtError(f"{text!r} names no epochs of {owner}. Give numbers and ranges, such as 12-16,20.")
-        epochs |= _with_weights(first, last, part.strip(), available, owner)
+        epochs |= _with_weights(first, last, f"epoch{'' if first == last else 's'} {part.strip()}", available, owner)
     return sorted(epochs)
 
 
@@ -138,7 +138,7 @@ def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
         NmtError: if one of them has no weights.
     """
     end = max(available, default=0)
-    return sorted(_with_weights(end - count + 1, end, f"the last {count}", available, owner))
+    return sorted(_with_weights(end - count + 1, end, f"the last {count} epochs", available, owner))
 
 
 def _with_weights(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:
@@ -151,7 +151,7 @@ def _with_weights(first: int, last: int, named: str, available: list[int], owner
             f"{start} has no weights yet. The weights of an epoch are saved at its end. Continue with nmt train first."
         )
     raise NmtError(
-        f"{start} does not have the weights of these epochs: {named}. An average needs the weights of each of its "
+        f"{start} does not have the weights of {named}. An average needs the weights of each of its "
         f"epochs. Choose from {in_ranges(available)} with --epochs."
     )
 
@@ -192,6 +192,8 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
         choice = next((name for name in ("average", "best", "last") if name in chosen), "last")
     if choice in chosen:
         return chosen[choice]
+    if choice == "best":
+        choice = str(best)
     if not epochs:
         raise NotFoundError(
             f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}"
@@ -204,6 +206,6 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
             f"or give one of {known}."
         )
     raise NotFoundError(
-        f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(choice, ['last', 'average'])}. "
+        f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(choice, ['best', 'last', 'average'])}. "
         f"An epoch is a number, best, last or average. Kept: {known}."
     )

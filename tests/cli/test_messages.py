@@ -490,7 +490,7 @@ $ nmt plot compare  => Missing argument 'RUN'
 $ nmt plot compare base bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
 $ nmt plot compare base --metric los  => --metric must be one of loss, accuracy, bleu, chrf, train-loss
 $ nmt plot compare base --by hours  => --by must be one of steps, epochs, tokens, minutes
-$ nmt plot compare base --metric bleu --by steps  => Run 'base' has no BLEU of validation translations by steps
+$ nmt plot compare base --metric bleu --by steps  => Run 'base' has no validation BLEU by steps
 $ for run in {a..z} {0..9}; do mkdir checkpoints/$run && cp checkpoints/base/*.* checkpoints/$run; done
 $ nmt plot compare base a b c d e f g h i j k l m n o p q r s t u v w x y z 0 1 2 3 4 5 6 7 8 9
 => 37 runs were given
@@ -616,7 +616,7 @@ $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model cannot 
 
 # --- nmt evaluate ----------------------------------------------------------------------------------------------------
 $ nmt evaluate --metric blue  => There is no metric 'blue' (did you mean 'bleu'?)
-$ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13a'?) for BLEU
+$ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13a'?)
 $ nmt evaluate --metric chrf --tokenize char  => --tokenize char has no effect on chrf
 $ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md'
 $ printf 'eins\n' > few.de

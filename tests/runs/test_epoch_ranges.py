@@ -33,7 +33,7 @@ def test_the_last_epochs_end_with_the_last_and_have_no_gap(there: list[int], cou
     if set(wanted) <= set(there):
         assert last_epochs(count, there, "run 'a'") == wanted
     else:
-        with pytest.raises(NmtError, match=rf"epochs: the last {count}\. .* Choose from {in_ranges(there)} "):
+        with pytest.raises(NmtError, match=rf"weights of the last {count} epochs\. .* Choose from {in_ranges(there)} "):
             last_epochs(count, there, "run 'a'")
 
 
