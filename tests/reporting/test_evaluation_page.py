@@ -78,7 +78,9 @@ def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
 
 def test_the_table_fits_the_terminal() -> None:
     record = small_evaluation(known=[1]).record
-    assert all(len(line) <= 80 for line in terminal_report(record, 80).split("\n") if "nrefs" not in line)
+    lines = terminal_report(record, 80).split("\n")
+    assert all(len(line) <= 80 for line in lines if "nrefs" not in line)
+    assert ["BLEU", "↑", "TER", "↓"] in [line.split() for line in lines]
 
 
 def test_scores_by_length_are_a_table_in_every_report() -> None:
