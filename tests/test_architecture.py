@@ -27,7 +27,7 @@ WINGS: dict[str, str] = {
     "recipes": "errors extras config cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "reporting": "errors storage config runtime runs data decoding evaluation training plotting",
+    "reporting": "errors storage runtime runs data decoding evaluation training plotting",
     "api": "errors config runs data decoding training recipes",
     "benchmark": "storage config runtime tokenizers models runs data decoding training api",
     "serving": "errors storage config tokenizers runs data decoding api",
@@ -138,7 +138,7 @@ def test_modules_load_tensorflow_and_templates_only_where_they_are_used() -> Non
         module for module in sorted(MODULES)
         if not module.startswith("__") and not any(f"{module}.".startswith(f"{name}.") for name in WITH_TENSORFLOW)
     ]  # fmt: skip
-    without_report = ["evaluation.evaluate", "evaluation.text", "cli.commands.evaluate"]
+    without_report = ["evaluation.evaluate", "cli.commands.evaluate"]
     code = "\n".join(
         f"for module in {modules}: __import__('nmt.' + module)\nassert {absent!r} not in sys.modules, {absent!r}"
         for modules, absent in ((without_report, "jinja2"), (light, "tensorflow"))

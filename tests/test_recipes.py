@@ -4,6 +4,7 @@ A recipe that changes a file is followed on a copy of the package, by the code o
 text names.
 """
 
+import json
 import os
 import re
 import shlex
@@ -179,6 +180,60 @@ def test_an_option_and_a_message(copy: Copy, project: Path) -> None:
     command, _, phrase = RECIPES.split("```text\n$ ")[1].split("\n")[0].partition("  => ")
     done = copy.start(*shlex.split(command)[1:])
     assert (done.returncode, done.stdout) == (2, "") and phrase in done.stderr
+
+
+def placed(block: str, place: str) -> str:
+    """Return the lines of a block that names the class or function they go into, as a replacement of ``Copy.edit``."""
+    first, _, lines = block.partition("\n")
+    assert first == f"# nmt/runs/metrics.py: {place}"
+    return lines.replace("\\", r"\\") + r"\g<0>"
+
+
+def test_a_metric(copy: Copy, project: Path) -> None:
+    of_steps, of_validations, score = blocks("A metric")
+    metrics = "runs/metrics.py"
+    copy.edit(metrics, r"^    target_tokens: int \| None = None$", placed(of_steps, "StepMetrics"))
+    copy.edit(metrics, r"^    validation_chrf: .*$", placed(of_validations, "Quality"))
+    copy.append("evaluation/metrics.py", score)
+    shown = (
+        "from nmt.evaluation.validation_decoder import SCORES; from nmt.plotting.comparison import METRICS; "
+        "from nmt.runs.metrics import *; from nmt.training.tensorboard import Series; "
+        "record = StepMetrics(epoch=1, step=1, loss=1.0, accuracy=0.5, learning_rate=0.1, gradient_norm=2.5); "
+        "print(in_words(record), Series('loss').scalars(record)['train/gradient_norm'], SCORES['validation_ter'], "
+        "METRICS['ter'].best([3, 2]), 'gradient-norm' in METRICS)"
+    )
+    words = "loss 1.000, accuracy 0.500, learning rate 0.1, gradient norm 2.5"
+    assert copy.run(code=shown) == f"{words} 2.5 ter 2 True\n"
+    copy.run("prepare", "pairs.pkl")
+    settings = [f"training.{key}" for key in ("epochs=1", "decode_validation=5", "samples=0")]
+    copy.run("train", "--config", "tiny.yaml", *(part for key in settings for part in ("--set", key)))
+    *_, epoch = (copy.folder / "checkpoints/tiny/metrics.jsonl").read_text().splitlines()
+    assert json.loads(epoch)["validation_ter"] > 0
+    copy.run("report", "--no-scores", "--no-attention")
+    page = (copy.folder / "checkpoints/tiny/report.html").read_text()
+    assert "validation TER" in page and "Validation TER by step" in page
+    files = [part for option in ("--hypothesis", "--reference") for part in (option, "data/pairs/test.target.txt")]
+    assert "chrF2+ ↑" in copy.run("evaluate", *files, "--metric", "chrf+")
+    assert "chrf+" in copy.run("evaluate", "--help")
+
+
+def test_a_field_of_the_metrics_file(copy: Copy) -> None:
+    number, older = blocks("A field of metrics.jsonl, and when its format number grows")
+    metrics = "runs/metrics.py"
+    copy.edit(metrics, r"^CURRENT_FORMAT = 2$", number.partition("\n")[2].rstrip())
+    copy.edit(metrics, r"^    learning_rate: Annotated", "    rate: Annotated")
+    copy.edit(metrics, r"^            if number == 1 and .*:$", placed(older, "parse_metrics"))
+    lines = [
+        json.dumps({"kind": "header", "format": 2}),
+        *(json.dumps({"kind": "step", "epoch": 1, "step": 1, "loss": 1.0, "accuracy": 0.5, name: 0.25, "new": 7})
+          for name in ("learning_rate", "rate")),
+    ]  # fmt: skip
+    (copy.folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    code = (
+        "from pathlib import Path; from nmt.runs.metrics import *; path = Path('metrics.jsonl'); "
+        "print([record.rate for record in parse_metrics(path.read_bytes(), path)], Header().format)"
+    )
+    assert copy.run(code=code) == "[0.25, 0.25] 3\n"
 
 
 def test_an_export(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,23 @@
 This is what ``nmt evaluate`` runs; the command adds only options and printing.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmt.decoding.exported import CTRANSLATE2, check_backend
+from nmt.config.decoding import DecodingConfig
+from nmt.config.loading import change_decoding
+from nmt.data.manifest import Manifest, read_manifest
+from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, choose_export
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
-from nmt.evaluation.overlap import TrainingOverlap, compare_with_training
-from nmt.evaluation.progress import EvaluationProgress
+from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
 from nmt.evaluation.result import (
     Evaluation,
     EvaluationRecord,
@@ -20,25 +28,45 @@ from nmt.evaluation.result import (
     System,
     pick_examples,
 )
-from nmt.evaluation.scoring import (
-    DEFAULT_METRICS,
-    DEFAULT_RESAMPLES,
-    DEFAULT_TOKENIZATION,
-    Scores,
-    check_bootstrap_memory,
-    check_metrics,
-    score_by_length,
-    score_subset,
-    score_systems,
-    sentence_scores,
+from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
+from nmt.evaluation.test_set import (
+    EvaluationSet,
+    compare_with_training,
+    find_and_read,
+    read_test_files,
+    read_test_split,
 )
-from nmt.evaluation.systems import RunSystem, find_exported_system, find_run_system, translate
-from nmt.evaluation.test_set import EvaluationSet, find_and_read, read_test_files, read_test_split
+from nmt.extras import require
+from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
 from nmt.version import version
 
+DEFAULT_RESAMPLES = 1000
 DEFAULT_EXAMPLES = 3
+BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
+_LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is done, the sentences done, and their number."""
+
+
+@dataclass(frozen=True)
+class RunSystem:
+    """A run with the weights and the settings that it translates with."""
+
+    name: str
+    """Name as it was given: RUN or RUN:EPOCH."""
+    run: Run
+    """Run directory."""
+    manifest: Manifest
+    """Manifest of the dataset that the run was trained on."""
+    epoch: str | None
+    """Weights: a number, "best", "last" or "average"; None for the run's default."""
+    decoding: DecodingConfig
+    """Settings of decoding."""
+    exported: ExportedModel | None = None
+    """Export that translates instead of the run's weights; None for these weights."""
 
 
 def evaluate(
@@ -56,7 +84,7 @@ def evaluate(
     by_length: bool = False,
     backend: str = "tensorflow",
     exports: Sequence[str] = (),
-    progress: EvaluationProgress | None = None,
+    progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
     """Translate a test set with runs, and score their translations and those of files.
 
@@ -68,15 +96,15 @@ def evaluate(
         references: files of reference translations of ``source``.
         epoch: weights of the runs that name no epoch: a number, "best", "last" or "average"; None for their default.
         decoding: values that replace keys of the runs' section decoding, such as {"beam_size": 5}.
-        metrics: names in ``nmt.evaluation.scoring.METRICS``; empty for bleu, chrf and ter.
-        tokenization: tokenization of BLEU, one of ``nmt.evaluation.scoring.TOKENIZATIONS``.
+        metrics: names in ``nmt.evaluation.metrics.METRICS``; empty for bleu, chrf and ter.
+        tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
         backend: "tensorflow", or "ctranslate2": the export of each run that was written last translates.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
-        progress: observer.
+        progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
 
     Raises:
         NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory, and
@@ -86,73 +114,66 @@ def evaluate(
         ConfigError: for a value that the section decoding does not allow.
         DataError: if a file is damaged, not UTF-8, or has another number of lines than the test set.
     """
-    progress = progress or EvaluationProgress()
-    metrics = check_metrics(metrics or DEFAULT_METRICS, tokenization)
+    metrics = check_metrics(metrics, tokenization)
     check_backend(backend)
+    find = partial(find_system, epoch=epoch, decoding=decoding or {})
     names: list[str | None] = [*runs] if runs or hypotheses or exports else [None]
-    if backend == CTRANSLATE2:
-        run_systems = [find_exported_system(name, epoch, None, decoding or {}) for name in names]
-    else:
-        run_systems = [find_run_system(name, epoch, decoding or {}) for name in names]
+    systems = [find(name, exported=backend == CTRANSLATE2) for name in names]
     for export in exports:
         name = runs[0] if runs and Path(export).name == export else None
-        run_systems.append(find_exported_system(name, epoch, export, decoding or {}))
-    _refuse_repeats([*(system.name for system in run_systems), *hypotheses])
-    test_set = _find_test_set(run_systems, source, references)
+        systems.append(find(name, exported=True, export=export))
+    given = [*(system.name for system in systems), *hypotheses]
+    for name in given:
+        if given.count(name) > 1:
+            raise NmtError(
+                f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
+                "repeats."
+            )
+    test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
         raise NmtError(
             "--by-length cannot be computed: the source sentences are unknown. Sentences are grouped by the number of "
             "words of their source. Add --source FILE, or leave --by-length out."
         )
     check_bootstrap_memory(resamples, len(test_set))
-    hypothesis_lines = {name: _read_hypothesis(name, test_set) for name in hypotheses}
-    overlap = compare_with_training(test_set.sources, [system.run for system in run_systems])
-    progress.compared_with_training(overlap, len(test_set))
-    for system in run_systems:  # a missing epoch is found before the first run translates, which takes time
+    translations: dict[str, list[str]] = {}
+    of_files: dict[str, list[str]] = {}
+    for name in hypotheses:
+        file, of_files[name] = find_and_read(name)
+        test_set.check_translations(file, of_files[name])
+    overlap = compare_with_training(test_set.sources, [system.run for system in systems])
+    for system in systems:  # a missing epoch is found before the first run translates, which takes time
         if system.exported is None:
             choose_epoch(system.run, system.epoch)
 
-    systems, translations = [], dict[str, list[str]]()
-    for system in run_systems:
-        report = partial(progress.translating, system.name, sentences=len(test_set))
-        description, lines = translate(system, test_set, report)
-        progress.translated(description, lines)
-        systems.append(description)
-        translations[system.name] = lines
-    systems += [System(name=name, hypothesis=name) for name in hypotheses]
-    translations |= hypothesis_lines
+    described = []
+    for system in systems:
+        description, translations[system.name] = translate(system, test_set, partial(progress, system.name))
+        described.append(description)
+    described += [System(name=name, hypothesis=name) for name in hypotheses]
+    translations |= of_files
 
-    progress.scoring()
-    chrf = {name: sentence_scores(lines, test_set.references) for name, lines in translations.items()}
+    progress("scoring", 0, len(test_set))
+    lines = test_set.references
+    score = partial(score_systems, translations, lines, metrics, tokenization, resamples)
+    unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
+    chrf = {name: sentence_scores(translated, lines) for name, translated in translations.items()}
     record = EvaluationRecord(
         nmt=version(),
         test_set=_record_of(test_set),
         resamples=resamples,
-        systems=systems,
-        scores=score_systems(translations, test_set.references, metrics, tokenization, resamples),
+        systems=described,
+        scores=score(),
         overlap=overlap,
-        without_overlap=_score_without(overlap, translations, test_set.references, metrics, tokenization, resamples),
+        without_overlap=score(chosen=unseen) if overlap.numbers and unseen else None,
         examples={
-            name: pick_examples(lines, test_set.sources, test_set.references, chrf[name], examples)
-            for name, lines in translations.items()
+            name: pick_examples(translated, test_set.sources, lines, chrf[name], examples)
+            for name, translated in translations.items()
             if examples
         },
-        by_length=(
-            score_by_length(translations, test_set.sources or [], test_set.references, tokenization)
-            if by_length
-            else []
-        ),
+        by_length=score_by_length(translations, test_set.sources or [], lines, tokenization) if by_length else [],
     )
-    return Evaluation(record, EvaluationTexts(test_set.sources, test_set.references, translations, chrf))
-
-
-def _refuse_repeats(names: list[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise NmtError(
-                f"System {name!r} was given {names.count(name)} times. Each system is compared once. Leave out its "
-                "repeats."
-            )
+    return Evaluation(record, EvaluationTexts(test_set.sources, lines, translations, chrf))
 
 
 def _find_test_set(systems: list[RunSystem], source: str | None, references: Sequence[str]) -> EvaluationSet:
@@ -167,12 +188,6 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
     return read_test_split({system.name: system.manifest for system in systems})
 
 
-def _read_hypothesis(name: str, test_set: EvaluationSet) -> list[str]:
-    file, lines = find_and_read(name)
-    test_set.check_translations(file, lines)
-    return lines
-
-
 def _record_of(test_set: EvaluationSet) -> EvaluationSetRecord:
     files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
     return EvaluationSetRecord(
@@ -184,12 +199,105 @@ def _record_of(test_set: EvaluationSet) -> EvaluationSetRecord:
     )
 
 
-def _score_without(
-    overlap: TrainingOverlap, translations: dict[str, list[str]], references: list[list[str]], metrics: list[str],
-    tokenization: str, resamples: int,
-) -> Scores | None:  # fmt: skip
-    """Return the scores on the sentences that were not trained on, None if these are all or none."""
-    unseen = sorted(set(range(len(references[0]))) - {number - 1 for number in overlap.numbers})
-    if not overlap.numbers or not unseen:
-        return None
-    return score_subset(unseen, translations, references, metrics, tokenization, resamples)
+# --- systems
+
+
+def find_system(
+    name: str | None,
+    epoch: str | None,
+    decoding: Mapping[str, Any],
+    *,
+    exported: bool = False,
+    export: str | None = None,
+) -> RunSystem:
+    """Return the system of a run, or of an export to CTranslate2.
+
+    Args:
+        name: RUN or RUN:EPOCH; None for the run that trained last.
+        epoch: the epoch, if ``name`` has none; an export must have it.
+        decoding: values for keys of the run's section decoding; a value of None leaves the key as it is.
+        exported: whether an export translates.
+        export: name of the export in the run, or a folder; None for the export written last.
+
+    Raises:
+        NotFoundError: if there is no such run or export, or CTranslate2 is not installed.
+        NmtError: if the export has other weights.
+        ConfigError: for a value that the section decoding does not allow.
+        DataError: if the run or the export is damaged.
+    """
+    run_name, _, own_epoch = (name or "").partition(":")
+    chosen, epoch = run_name if name is not None else None, own_epoch or epoch
+    model: ExportedModel | None = None
+    if exported:
+        require("fast", "ctranslate2")
+        run, model = choose_export(chosen, epoch, export)
+        name, epoch = f"{model.description.run}/{model.folder.name}", str(model.description.epoch)
+    else:
+        run = find_run(chosen)
+    owner = model.run if model else run
+    settings = change_decoding(owner.config().decoding, dict(decoding))
+    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model)
+
+
+def translate(
+    system: RunSystem, test_set: EvaluationSet, report: Callable[[int, int], None]
+) -> tuple[System, list[str]]:
+    """Translate the sources of a test set with a run.
+
+    Args:
+        system: the run.
+        test_set: N sentences with their sources.
+        report: called with the number of sentences translated so far, from 0 to N, and N.
+
+    Returns:
+        A description of the system with its speed, and N translations without line breaks.
+
+    Raises:
+        NotFoundError: if the weights are missing.
+        DataError: if the run is damaged, or a sentence is longer than learned positions reach.
+    """
+    if system.exported is not None:
+        batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
+        translator = Translator.open_export(system.exported, system.decoding)
+        decoding = system.decoding
+    else:
+        batches = BATCHES_PER_CALL
+        translator = Translator.open(system.run, system.epoch, system.decoding)
+        decoding = system.decoding.model_copy(update={"precision": translator.precision})
+    started = time.perf_counter()
+    translations = _translate_all(translator, test_set, report, batches)
+    seconds = time.perf_counter() - started
+    description = System(
+        name=system.name,
+        run=system.run.name,
+        epoch=translator.epoch,
+        dataset=system.manifest.settings.dataset,
+        decoding=decoding,
+        export=str(system.exported.folder) if system.exported else None,
+        computed_in=translator.precision if system.exported else None,
+        seconds=seconds,
+        sentences_per_second=len(translations) / seconds,
+        with_unknown_words=sum(bool(translation.unknown) for translation in translations),
+        cut_off=sum(not translation.finished for translation in translations),
+    )
+    return description, [_LINE_BREAK.sub(" ", translation.text) for translation in translations]
+
+
+def _translate_all(
+    translator: Translator, test_set: EvaluationSet, report: Callable[[int, int], None], batches: int
+) -> list[Translation]:
+    """Translate all sources, a number of batches a call, shortest first: batches of like length have least padding."""
+    sources = test_set.sources or []
+    lengths = [len(translator.source.encode(text)) for text in sources]
+    empty = [index for index, length in enumerate(lengths) if not length]
+    order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
+    size = batches * translator.config.decoding.batch_size
+    translations: dict[int, Translation] = {}
+    report(0, len(sources))
+    for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
+        names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
+        texts = [sources[index] for index in indices]
+        translated = translator.find_best(texts, names=names)
+        translations |= dict(zip(indices, translated, strict=True))
+        report(len(translations), len(sources))
+    return [translations[index] for index in range(len(sources))]

@@ -1,10 +1,11 @@
-"""The result of an evaluation: systems, scores, overlap with training, examples, and every sentence.
+"""The result of an evaluation: systems, scores, overlap with training, examples, every sentence; in words and tables.
 
 N sentences, R references of each.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import sacrebleu
@@ -12,8 +13,20 @@ from pydantic import Field
 
 from nmt.config.decoding import DecodingConfig
 from nmt.config.record import Record
-from nmt.evaluation.overlap import TrainingOverlap
-from nmt.evaluation.scoring import LengthBucket, Scores
+from nmt.errors import printable
+from nmt.evaluation.metrics import metric_heading
+from nmt.evaluation.scoring import LengthBucket, Score, Scores
+from nmt.evaluation.test_set import TrainingOverlap
+from nmt.runs.metrics import weights_in_words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+SIGNIFICANT = 0.05
+EMPTY = "(empty)"
+BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
+SAMPLING = {"temperature", "top_k", "top_p", "seed"}  # keys of decoding without effect here: nothing is sampled
 
 
 class Example(Record):
@@ -157,3 +170,179 @@ def pick_examples(
         )
 
     return Examples(worst=[example(index) for index in worst], best=[example(index) for index in best])
+
+
+# --- in words, for all reports
+
+
+def system_line(system: System) -> str:
+    """Return in words where a system's translations come from."""
+    if system.hypothesis is not None:
+        return f"translations of {system.hypothesis}"
+    weights = "average of several epochs" if system.epoch == "average" else weights_in_words(system.epoch or "")
+    parts = [f"run {system.run}", weights]
+    if decoding := system.decoding:
+        beam = f"beam {decoding.beam_size}, length penalty {decoding.length_penalty:g}"
+        beam += f", coverage penalty {decoding.coverage_penalty:g}" if decoding.coverage_penalty else ""
+        precision = f"CTranslate2 {system.computed_in}" if system.export else decoding.precision
+        search = "greedy search" if decoding.beam_size == 1 else beam
+        parts += [search, precision, f"batches of {decoding.batch_size}"]
+    if system.seconds is not None:
+        parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")
+    if system.with_unknown_words:
+        parts.append(f"{_count(system.with_unknown_words, 'sentence')} with unknown words")
+    if system.cut_off:
+        parts.append(f"{_count(system.cut_off, 'translation')} cut off at the length limit")
+    return ", ".join(parts)
+
+
+def set_line(record: EvaluationRecord) -> str:
+    """Return in words what was scored against."""
+    test_set = record.test_set
+    dataset = f"the test split of dataset {test_set.dataset}: " if test_set.dataset else ""
+    files = " -> ".join([*([test_set.source] if test_set.source else []), ", ".join(test_set.references)])
+    count = len(test_set.references)
+    references = f"{count} references each" if count > 1 else "one reference each"
+    return f"Test set: {dataset}{files}; {_count(test_set.sentences, 'sentence')}, {references}"
+
+
+def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
+    """Yield in words how many of the source sentences were trained on."""
+    overlap, sentences = record.overlap, record.test_set.sentences
+    if overlap.numbers:
+        counts = [f"{count:,} in the training split of {dataset}" for dataset, count in overlap.checked.items()]
+        yield (
+            f"WARNING: {len(overlap.numbers):,} of {_count(sentences, 'source sentence')} "
+            f"({len(overlap.numbers) / sentences:.1%}) were trained on ({', '.join(counts)}). These scores also "
+            "measure memorization." + ("" if record.without_overlap else " Nothing is left to score without them.")
+        )
+    elif overlap.checked:
+        yield f"No source sentence is in the training split of {', '.join(overlap.checked)}."
+    for dataset, count in overlap.undecided.items():
+        if count:
+            yield (
+                f"{_count(count, 'more source sentence')} may be in the training split of {dataset}: a sentence there "
+                "differs at most in words that the model does not know."
+            )
+    for reason in overlap.unchecked:
+        yield f"Not compared with training: {reason}"
+
+
+def score_notes(record: EvaluationRecord) -> Iterator[str]:
+    """Yield in words how the scores are to be read."""
+    if record.resamples and record.test_set.sentences == 1:
+        yield "A single sentence cannot be resampled: no intervals, no tests."
+    elif record.resamples:
+        yield (
+            f"In brackets: mean of {record.resamples:,} bootstrap resamples ± half the width of their 95% confidence "
+            "interval."
+        )
+    baseline, *compared = record.systems
+    if compared and record.resamples and record.test_set.sentences > 1:
+        correction = ", not corrected for several comparisons" if len(compared) > 1 else ""
+        yield (
+            f"p: p-value of the difference from {baseline.name}, two-sided, by paired bootstrap resampling of these "
+            f"sentences (Koehn 2004){correction}; * below {SIGNIFICANT:g}. It does not cover the variation between "
+            "trainings with different seeds."
+        )
+
+
+def score_text(score: Score) -> str:
+    """Return a score with its confidence interval."""
+    return f"{score.score:.1f}" + ("" if score.mean is None else f" ({score.mean:.1f} ± {score.ci:.1f})")
+
+
+def p_value_text(score: Score) -> str:
+    """Return p, with a star if it is below ``SIGNIFICANT``; an empty string without a test."""
+    if score.p_value is None:
+        return ""
+    return f"p {score.p_value:.3f}{'*' if score.p_value < SIGNIFICANT else ''}"
+
+
+def without_overlap_heading(scores: Scores) -> str:
+    """Return the heading of the scores on the sentences that were not trained on."""
+    return f"Scores on the {_count(scores.sentences, 'sentence')} not trained on:"
+
+
+def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
+    """Yield the rows of the table of scores by length, a column for each bucket.
+
+    The first row is the heading: two empty cells, then the range of lengths of each bucket. The second has the numbers
+    of sentences. Each of the others has the scores of a system by a metric.
+    """
+    scores = [bucket.scores for bucket in buckets]
+    yield ["", "", *(bucket.lengths for bucket in buckets)]
+    yield ["sentences", "", *(f"{of_bucket.sentences:,}" for of_bucket in scores)]
+    for metric in scores[0].signatures:
+        for system in scores[0].systems:
+            yield [
+                metric_heading(metric), system, *(score_text(of_bucket.systems[system][metric]) for of_bucket in scores)
+            ]  # fmt: skip
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# --- for the terminal
+
+
+def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
+    """Print an evaluation as text and tables in the width of the console; signatures are not wrapped.
+
+    Args:
+        record: the evaluation.
+        console: without markup, emoji and highlighting, so that names and sentences are printed as they are.
+    """
+    systems = _table(*((system.name, system_line(system)) for system in record.systems))
+    signatures = _table(*record.scores.signatures.items(), no_wrap=True)
+    blocks: list[list[Any]] = [
+        [set_line(record)],
+        [systems],
+        [_score_table(record.scores), *score_notes(record)],
+        [signatures],
+        [*overlap_lines(record)],
+    ]
+    if without := record.without_overlap:
+        blocks.append([without_overlap_heading(without), _score_table(without)])
+    if record.by_length:
+        blocks.append([f"{BY_LENGTH_HEADING}:", _table(*length_rows(record.by_length), right=2)])
+    for name, examples in record.examples.items():
+        of_system = f" of {name}" if len(record.systems) > 1 else ""
+        for title, chosen in (("Worst", examples.worst), ("Best", examples.best)):
+            if chosen:
+                rows = [row for example in chosen for row in _example_rows(example)]
+                blocks.append([f"{title}{of_system} by sentence chrF", _table(*rows)])
+    for number, block in enumerate(block for block in blocks if block):
+        console.print(*([""] if number else []), *block, sep="\n", soft_wrap=block == [signatures])
+
+
+def _table(*rows: Sequence[str], right: int | None = None, no_wrap: bool = False) -> "Table":
+    """Return rows as a table without lines; the columns from number ``right`` are aligned right."""
+    from rich.table import Table  # noqa: PLC0415 - a page of HTML needs no terminal
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in range(len(rows[0])):
+        at_right = right is not None and column >= right
+        table.add_column(justify="right" if at_right else "left", no_wrap=no_wrap, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _score_table(scores: Scores) -> "Table":
+    rows = [["", *map(metric_heading, scores.signatures)]]
+    for name, by_metric in scores.systems.items():
+        rows.append([name, *(score_text(by_metric[metric]) for metric in scores.signatures)])
+        p_values = [p_value_text(by_metric[metric]) for metric in scores.signatures]
+        rows += [["", *p_values]] if any(p_values) else []
+    return _table(*rows, right=1)
+
+
+def _example_rows(example: Example) -> Iterator[tuple[str, str, str, str]]:
+    texts = [*(("reference", text) for text in example.references), ("translation", example.translation)]
+    if example.source is not None:
+        texts.insert(0, ("source", example.source))
+    heads = [(f"  {example.number:>6}", f"{example.chrf:5.1f}"), *[("", "")] * len(texts)]
+    for head, (label, text) in zip(heads, texts, strict=False):
+        yield (*head, label, printable(text) or EMPTY)

@@ -5,29 +5,16 @@ N sentences, R references of each, B bootstrap resamples.
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
 from nmt.config.record import Record
 from nmt.errors import NmtError
-from nmt.storage.names import did_you_mean
+from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, make_metric
 
-# Each takes the tokenization of BLEU.
-METRICS: dict[str, Callable[[str], Metric]] = {
-    "bleu": lambda tokenization: BLEU(tokenize=tokenization),  # Papineni et al. 2002
-    "chrf": lambda _: CHRF(),  # Popović 2015
-    "chrf++": lambda _: CHRF(word_order=2),  # Popović 2017
-    "ter": lambda _: TER(),  # Snover et al. 2006
-}
-DEFAULT_METRICS = ("bleu", "chrf", "ter")
-TOKENIZATIONS = ("13a", "intl", "zh", "char", "none")  # of BLEU: those of sacrebleu that need no further package
-DEFAULT_TOKENIZATION = "13a"
-DEFAULT_RESAMPLES = 1000
 BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # of sacrebleu's arrays: float32 for each n-gram count of chrF++, an index
 MAX_BOOTSTRAP_BYTES = 4 * 2**30
 
@@ -58,33 +45,8 @@ class Scores(Record):
 
 def bleu(translations: list[str], references: list[str]) -> tuple[float, str]:
     """Return corpus BLEU, 0 to 100, and its signature (Post 2018, "A Call for Clarity in Reporting BLEU Scores")."""
-    metric = BLEU()
+    metric = make_metric("bleu")
     return float(metric.corpus_score(translations, [references]).score), str(metric.get_signature())
-
-
-def check_metrics(metrics: Sequence[str], tokenization: str) -> list[str]:
-    """Return the names of metrics in lower case, each once.
-
-    Raises:
-        NmtError: for an unknown metric or tokenization, and for a tokenization of BLEU without BLEU.
-    """
-    metrics = list(dict.fromkeys(metric.lower() for metric in metrics))
-    for metric in metrics:
-        if metric not in METRICS:
-            raise NmtError(
-                f"There is no metric {metric!r}{did_you_mean(metric, METRICS)}. Known: {', '.join(METRICS)}."
-            )
-    if tokenization not in TOKENIZATIONS:
-        raise NmtError(
-            f"There is no tokenization {tokenization!r}{did_you_mean(tokenization, TOKENIZATIONS)} for BLEU. Known: "
-            f"{', '.join(TOKENIZATIONS)}."
-        )
-    if tokenization != DEFAULT_TOKENIZATION and "bleu" not in metrics:
-        raise NmtError(
-            f"--tokenize {tokenization} has no effect on {', '.join(metrics)}: it is the tokenization of BLEU. Add "
-            "--metric bleu, or leave --tokenize out."
-        )
-    return metrics
 
 
 def check_bootstrap_memory(resamples: int, sentences: int) -> None:
@@ -104,7 +66,12 @@ def check_bootstrap_memory(resamples: int, sentences: int) -> None:
 
 
 def score_systems(
-    systems: dict[str, list[str]], references: list[list[str]], metrics: list[str], tokenization: str, resamples: int
+    systems: dict[str, list[str]],
+    references: list[list[str]],
+    metrics: Sequence[str],
+    tokenization: str = DEFAULT_TOKENIZATION,
+    resamples: int = 0,
+    chosen: Sequence[int] | None = None,
 ) -> Scores:
     """Return the scores of systems, with confidence intervals and tests of their difference from the first.
 
@@ -117,49 +84,31 @@ def score_systems(
         metrics: names in ``METRICS``.
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
         resamples: number of bootstrap resamples, B; 0 computes neither intervals nor tests.
+        chosen: indices of the sentences that count; None for all.
     """
-    chosen = {name: METRICS[name](tokenization) for name in metrics}
+    if chosen is not None:
+        systems = {name: [lines[index] for index in chosen] for name, lines in systems.items()}
+        references = [[lines[index] for index in chosen] for lines in references]
+    made = {name: make_metric(name, tokenization) for name in metrics}
     by_system: dict[str, dict[str, Score]] = {name: {} for name in systems}
-    sentences = len(references[0])
+    sentences, signatures = len(references[0]), dict[str, str]()
     if not resamples or sentences == 1:
-        signatures = {}
-        for metric in chosen.values():
+        for metric in made.values():
             for system, translations in systems.items():
                 result = metric.corpus_score(translations, references)
                 by_system[system][result.name] = Score(score=result.score)
                 signatures[result.name] = str(metric.get_signature())
         return Scores(sentences=sentences, signatures=signatures, systems=by_system)
-    test = PairedTest(list(systems.items()), chosen, references, test_type="bs", n_samples=resamples)
-    signed, results = test()
-    for metric_name in signed:
-        baseline = results[metric_name][0].score
-        for number, (system, result) in enumerate(zip(systems, results[metric_name], strict=True)):
+    signed, results = PairedTest(list(systems.items()), made, references, test_type="bs", n_samples=resamples)()
+    for name, signature in signed.items():
+        signatures[name], baseline = str(signature), results[name][0].score
+        for number, (system, result) in enumerate(zip(systems, results[name], strict=True)):
             # sacrebleu counts resamples whose difference exceeds 0, so equal scores would have its smallest p.
             p_value = 1.0 if number and result.score == baseline else result.p_value
-            by_system[system][metric_name] = Score(
+            by_system[system][name] = Score(
                 score=result.score, mean=float(result.mean), ci=float(result.ci), p_value=p_value
             )
-    signatures = {name: str(signature) for name, signature in signed.items()}
     return Scores(sentences=sentences, signatures=signatures, systems=by_system)
-
-
-def score_subset(
-    chosen: Sequence[int], systems: dict[str, list[str]], references: list[list[str]], metrics: list[str],
-    tokenization: str, resamples: int,
-) -> Scores:  # fmt: skip
-    """Return the scores of systems on some of N sentences.
-
-    Args:
-        chosen: indices of the sentences, 0 to N - 1.
-        systems, references, metrics, tokenization, resamples: as of ``score_systems``.
-    """
-    return score_systems(
-        {name: [lines[index] for index in chosen] for name, lines in systems.items()},
-        [[lines[index] for index in chosen] for lines in references],
-        metrics,
-        tokenization,
-        resamples,
-    )
 
 
 def sentence_scores(translations: list[str], references: list[list[str]]) -> np.ndarray:
@@ -168,14 +117,9 @@ def sentence_scores(translations: list[str], references: list[list[str]]) -> np.
     chrF ranks single sentences better than BLEU: most short sentences share no 4-gram with their reference, so their
     BLEU is an artefact of smoothing.
     """
-    metric = CHRF()
-    by_sentence = zip(*references, strict=True)
-    return np.array(
-        [
-            metric.sentence_score(translation, sentence_references).score
-            for translation, sentence_references in zip(translations, by_sentence, strict=True)
-        ]
-    )
+    metric = make_metric("chrf")
+    rows = zip(translations, zip(*references, strict=True), strict=True)
+    return np.array([metric.sentence_score(translation, of_sentence).score for translation, of_sentence in rows])
 
 
 METRICS_BY_LENGTH = ["bleu", "chrf"]
@@ -234,12 +178,12 @@ def score_by_length(
         systems: N translations of each system, by its name.
         sources: N source sentences.
         references: R lists of N sentences.
-        tokenization: tokenization of BLEU, one of ``nmt.evaluation.scoring.TOKENIZATIONS``.
+        tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
     """
     lengths = source_lengths(sources)
     buckets = []
     for shortest, longest in length_buckets(lengths):
         chosen = [index for index, length in enumerate(lengths) if shortest <= length <= longest]
-        scores = score_subset(chosen, systems, references, METRICS_BY_LENGTH, tokenization, resamples=0)
+        scores = score_systems(systems, references, METRICS_BY_LENGTH, tokenization, chosen=chosen)
         buckets.append(LengthBucket(shortest=shortest, longest=longest, scores=scores))
     return buckets

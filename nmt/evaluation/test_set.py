@@ -1,19 +1,30 @@
-"""Test sets: source sentences and their references, from files or from the test split of a run's dataset.
+"""Test sets: sentences and their references, of files or of a run's dataset, and their overlap with training.
 
-N sentences, R references of each.
+N sentences, R references of each. A score on sentences that were trained on shows memorization.
 """
 
+import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from nmt.data.dataset import DATASETS, dataset_of_run
-from nmt.data.manifest import Manifest
+import numpy as np
+
+from nmt.config.record import Record
+from nmt.data.dataset import DATASETS, Dataset, dataset_of_run
+from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, Undecodable, find_text_file, numbered_lines
-from nmt.errors import ConflictError, DataError
+from nmt.data.token_arrays import Sequences
+from nmt.errors import ConflictError, DataError, NmtError
+from nmt.runs.directory import Run
+from nmt.runs.overview import lineage
 from nmt.storage.atomic import sha256
 from nmt.storage.text import CONVERT
+from nmt.tokenizers.base import UNK
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
+CHUNK_SENTENCES = 100_000  # training sentences in memory at a time
 SCORE_FILES = "Or score on files: --source FILE --reference FILE."
 
 
@@ -37,36 +48,37 @@ class EvaluationSet:
         return len(self.references[0])
 
     def check_translations(self, file: TextFile, lines: list[str]) -> None:
-        """Refuse translations that are not one line per sentence.
+        """Refuse a file that has not one line per sentence.
 
         Raises:
             DataError: naming both numbers of lines.
         """
-        _check_equal_lengths(self.reference_files[0], len(self), file, len(lines))
+        if len(lines) != len(self):
+            raise DataError(
+                f"{self.reference_files[0]} has {len(self):,} and {file} has {len(lines):,} lines. The files of a test "
+                "set have a line for each sentence. Give files that belong together; an empty line stands for a "
+                "missing sentence."
+            )
 
 
-def read_sentences(file: TextFile) -> list[str]:
-    """Return the lines of a UTF-8 file, gzipped or not.
+def find_and_read(name: str) -> tuple[TextFile, list[str]]:
+    """Return a text file, gzipped or not, found at the path given or in ``data/``, and its lines.
 
     Raises:
+        NotFoundError: if it does not exist.
         DataError: naming the first line that is not UTF-8.
     """
+    file = find_text_file(name, [DATASETS])
+    return file, _read(file)
+
+
+def _read(file: TextFile) -> list[str]:
     sentences = []
     for number, line in numbered_lines(file):
         if isinstance(line, Undecodable):
             raise DataError(f"{file}, line {number} is not UTF-8: it holds the byte 0x{line.byte:02x}. {CONVERT}.")
         sentences.append(line)
     return sentences
-
-
-def find_and_read(name: str) -> tuple[TextFile, list[str]]:
-    """Return a text file, found at the path given or in ``data/``, and its lines.
-
-    Raises:
-        NotFoundError, DataError: as ``find_text_file`` and ``read_sentences``.
-    """
-    file = find_text_file(name, [DATASETS])
-    return file, read_sentences(file)
 
 
 def read_test_files(source: str | None, references: Sequence[str]) -> EvaluationSet:
@@ -76,24 +88,18 @@ def read_test_files(source: str | None, references: Sequence[str]) -> Evaluation
         NotFoundError: if a file is missing.
         DataError: if the files are empty, not text, or differ in their numbers of lines.
     """
-    reference_files, reference_lines = zip(*(find_and_read(name) for name in references), strict=True)
-    source_file, source_lines = find_and_read(source) if source is not None else (None, None)
-    first, count = reference_files[0], len(reference_lines[0])
-    for file, lines in zip(reference_files, reference_lines, strict=True):
-        _check_equal_lengths(first, count, file, len(lines))
-    if source_file is not None and source_lines is not None:
-        _check_equal_lengths(first, count, source_file, len(source_lines))
-    if not count:
+    read = [find_and_read(name) for name in references]
+    test_set = EvaluationSet(None, [lines for _, lines in read], None, [file for file, _ in read])
+    for file, lines in read:
+        test_set.check_translations(file, lines)
+    if source is not None:
+        file, lines = find_and_read(source)
+        test_set.check_translations(file, lines)
+        test_set = dataclasses.replace(test_set, sources=lines, source_file=file)
+    if not len(test_set):
+        first = test_set.reference_files[0]
         raise DataError(f"{first} is empty. A test set needs at least one sentence. Give a file with one per line.")
-    return EvaluationSet(source_lines, list(reference_lines), source_file, list(reference_files))
-
-
-def _check_equal_lengths(reference: TextFile, reference_count: int, file: TextFile, count: int) -> None:
-    if count != reference_count:
-        raise DataError(
-            f"{reference} has {reference_count:,} and {file} has {count:,} lines. The files of a test set have a line "
-            "for each sentence. Give files that belong together; an empty line stands for a missing sentence."
-        )
+    return test_set
 
 
 def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
@@ -124,4 +130,94 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
                 "copy, or prepare the corpus again with --overwrite."
             )
     source, target = (TextFile(file) for file in files)
-    return EvaluationSet(read_sentences(source), [read_sentences(target)], source, [target], dataset.name)
+    return EvaluationSet(_read(source), [_read(target)], source, [target], dataset.name)
+
+
+class TrainingOverlap(Record):
+    """Test sentences that were trained on."""
+
+    checked: dict[str, int]
+    """Number of test sentences in the training split, by dataset."""
+    undecided: dict[str, int]
+    """Number of test sentences that differ from a training sentence at most in unknown words, by dataset; they are not
+    counted in ``checked``."""
+    unchecked: list[str]
+    """Reasons why a training split, or all of them, could not be compared."""
+    numbers: list[int]
+    """Line numbers, from 1, of the test sentences that are in a training split."""
+
+
+class OverlapMasks(NamedTuple):
+    """Which of N sentences are in a training split."""
+
+    known: np.ndarray
+    """Sentences whose tokens equal those of a training source and hold no unk: bool [N]."""
+    undecided: np.ndarray
+    """Sentences whose tokens equal those of a training source and hold an unk, so the words may differ: bool [N]."""
+
+
+def compare_with_training(sources: list[str] | None, runs: list[Run]) -> TrainingOverlap:
+    """Look up N raw sentences in the training splits of runs, and of the runs whose weights they started from.
+
+    A training split that cannot be read becomes a line in ``unchecked``.
+    """
+    if sources is None:
+        reason = "the source sentences are unknown. Give --source FILE."
+        return TrainingOverlap(checked={}, undecided={}, unchecked=[reason], numbers=[])
+    checked, undecided, unchecked = dict[str, int](), dict[str, int](), list[str]()
+    if not runs:
+        unchecked.append("no run was given, and the training data behind translations in a file is unknown.")
+    known, fingerprints = np.zeros(len(sources), bool), set[str]()
+    for run in runs:
+        ancestors, missing = lineage(run)
+        for ancestor in ancestors:
+            try:
+                manifest = read_manifest(ancestor.dataset_path)
+                if manifest.fingerprint in fingerprints:
+                    continue
+                fingerprints.add(manifest.fingerprint)
+                masks = find_overlap(sources, dataset_of_run(ancestor.name, manifest, SCORE_FILES))
+            except NmtError as error:
+                unchecked.append(str(error))
+                continue
+            known |= masks.known
+            dataset = str(manifest.settings.dataset)
+            checked[dataset], undecided[dataset] = int(masks.known.sum()), int(masks.undecided.sum())
+        unchecked.extend(missing)
+    return TrainingOverlap(
+        checked=checked,
+        undecided=undecided,
+        unchecked=list(dict.fromkeys(unchecked)),
+        numbers=(np.flatnonzero(known) + 1).tolist(),
+    )
+
+
+def find_overlap(sources: list[str], dataset: Dataset) -> OverlapMasks:
+    """Compare N raw sentences with the sources of the dataset's training split, both as the model reads them.
+
+    Token ids are compared, so normalization counts: "Hello!" equals "hello" if the model cannot tell them apart.
+    Sentences are looked up by hash: time grows with N + training pairs, memory with N.
+
+    Raises:
+        DataError: if the dataset is damaged.
+    """
+    train, tokenizer = dataset.split("train").source, dataset.tokenizers()[0]
+    encoded = [np.array(tokenizer.encode(text), train.tokens.dtype) for text in sources]
+    indices: dict[bytes, list[int]] = {}
+    for index, ids in enumerate(encoded):
+        if len(ids):
+            indices.setdefault(ids.tobytes(), []).append(index)
+    found = np.zeros(len(sources), bool)
+    for start in range(0, len(train), CHUNK_SENTENCES):
+        for content in _contents(train, start) & indices.keys():
+            found[indices[content]] = True
+    has_unknown = np.array([UNK in ids for ids in encoded], bool)
+    return OverlapMasks(found & ~has_unknown, found & has_unknown)
+
+
+def _contents(train: Sequences, start: int) -> set[bytes]:
+    """Return the token ids, as bytes, of up to ``CHUNK_SENTENCES`` sentences."""
+    offsets = np.asarray(train.offsets[start : start + CHUNK_SENTENCES + 1])
+    content = train.tokens[offsets[0] : offsets[-1]].tobytes()
+    ends = ((offsets - offsets[0]) * train.tokens.dtype.itemsize).tolist()
+    return {content[begin:end] for begin, end in itertools.pairwise(ends)}

@@ -1,24 +1,25 @@
-"""Validation by translating: BLEU, chrF and sample translations with the current weights of training."""
+"""Validation by translating: scores and sample translations with the current weights of training."""
 
 import itertools
 from collections.abc import Callable
-
-from sacrebleu.metrics import BLEU, CHRF
 
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translator import Translator
+from nmt.evaluation.metrics import METRICS, make_metric
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights
-from nmt.runs.metrics import DecodedValidation, Sample
+from nmt.runs.metrics import DecodedValidation, Quality, Sample
 from nmt.storage.arrays import Arrays
 from nmt.storage.text import read_lines
 
 CHECKED = 4
 """Batches translated between two checks, side by side on several cores."""
+SCORES = {f"validation_{name}": name for name in METRICS if f"validation_{name}" in Quality.model_fields}
+"""Fields of the metrics file and their metrics."""
 
 
 class ValidationDecoder:
@@ -50,17 +51,17 @@ class ValidationDecoder:
         model, translator = self._made
         set_weights(model, weights)
         translations = self._translate(translator, check)
-        bleu = chrf = None
+        rows = list(zip(self.sources, self.references, translations, strict=True))
+        scores = {}
         if self.scored:
             scored, references = translations[: self.scored], [self.references[: self.scored]]
-            bleu = float(BLEU(force=True).corpus_score(scored, references).score)
-            chrf = float(CHRF().corpus_score(scored, references).score)
-        rows = zip(self.sources, self.references, translations, strict=True)
+            for field, name in SCORES.items():
+                scores[field] = float(make_metric(name, quiet=True).corpus_score(scored, references).score)
         samples = [
             Sample(source=source, reference=reference, translation=translation)
-            for source, reference, translation in list(rows)[: self.samples]
+            for source, reference, translation in rows[: self.samples]
         ]
-        return DecodedValidation(bleu, chrf, samples)
+        return DecodedValidation(scores, samples)
 
     def _translate(self, translator: Translator, check: Callable[[], None]) -> list[str]:
         lengths = [1 + len(source) for source in self.sources]

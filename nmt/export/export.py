@@ -12,7 +12,7 @@ from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
-from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
+from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import (
     MOST_BEAM_SENTENCES,
@@ -141,7 +141,7 @@ def export_run(
             compare(exporter, few, right, translate_ourselves(model, few, beams), theirs, tolerance)
         sources, references = sentences_of(dataset, "test", model, most)
         theirs = exporter.translate(model, temporary, sources)
-        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
+        scores = score_systems({exporter.consumer: theirs}, [references], ["bleu", "chrf"])
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / "README.md").write_text(card, encoding="utf-8")
         return Export(folder, comparison, _describe(exporter, model, temporary))

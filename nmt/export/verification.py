@@ -9,7 +9,7 @@ from nmt.data.dataset import Dataset
 from nmt.data.manifest import SplitName
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.evaluation.scoring import DEFAULT_TOKENIZATION, Scores, score_systems
+from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
 from nmt.storage.text import read_lines
 
@@ -70,11 +70,11 @@ def compare(
         DataError: if they differ more than the tolerance; shows where.
     """
     consumer = exporter.consumer
-    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"], DEFAULT_TOKENIZATION, 0)
+    scores = score_systems({OURS: ours, consumer: theirs}, [references], ["bleu", "chrf"])
     rows = list(zip(sources, ours, theirs, strict=True))
     different = [number for number, (_, mine, found) in enumerate(rows, start=1) if mine != found]
     before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))
-    agreement = score_systems({consumer: theirs}, [ours], ["chrf"], DEFAULT_TOKENIZATION, 0)
+    agreement = score_systems({consumer: theirs}, [ours], ["chrf"])
     chrf, lines = agreement.systems[consumer]["chrF2"].score, list[str]()
     if exporter.is_exact and len(different) > tolerance.different:
         lines = [

@@ -22,7 +22,7 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation
+from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, measures
 
 AXES = {"steps": "step", "epochs": "epoch", "tokens": "target tokens trained on", "minutes": "minutes of training"}
 
@@ -41,16 +41,23 @@ class Metric(NamedTuple):
     """Function that chooses the best value; None if none is better than another."""
 
 
-LOSS, ACCURACY = "cross-entropy of a target token (nats)", "target tokens predicted right"
-METRICS: dict[str, Metric] = {
-    "loss": Metric("Validation loss", LOSS, "validation_loss", None, min),
-    "accuracy": Metric("Validation accuracy", ACCURACY, "validation_accuracy", None, max),
-    "bleu": Metric("BLEU of validation translations", "BLEU", "validation_bleu", None, max),
-    "chrf": Metric("chrF of validation translations", "chrF", "validation_chrf", None, max),
-    "train-loss": Metric("Training loss", LOSS, "train_loss", "loss", min),
-    "train-accuracy": Metric("Training accuracy", ACCURACY, "train_accuracy", "accuracy", max),
-    "learning-rate": Metric("Learning rate", "learning rate", None, "learning_rate", None),
-}
+def _metrics() -> dict[str, Metric]:
+    """Return the metrics of the metrics file: "loss" of the validation, "train-loss", "learning-rate"."""
+    epochs, steps, best = measures(EpochMetrics), measures(StepMetrics), {"min": min, "max": max, None: None}
+    found = {}
+    for field, measure in [*epochs.items(), *steps.items()]:
+        in_steps = field.removeprefix("train_") if field.startswith("train_") else field
+        if field in epochs or f"train_{field}" not in epochs:
+            words = "Validation" if field.startswith("validation_") else "Training" if field != in_steps else ""
+            heading = f"{words} {measure.label}".strip()
+            found[field.removeprefix("validation_").replace("_", "-")] = Metric(
+                heading[:1].upper() + heading[1:], measure.axis or measure.label, field if field in epochs else None,
+                in_steps if in_steps in steps else None, best[measure.best],
+            )  # fmt: skip
+    return found
+
+
+METRICS = _metrics()
 
 
 def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", by: str = "epochs") -> None:
@@ -63,8 +70,10 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
         by: name in ``AXES``.
 
     Raises:
-        NotFoundError: if a run has no such values.
+        NotFoundError: if there is no such metric, or a run has no such values.
     """
+    if metric not in METRICS:
+        raise NotFoundError(f"--metric is {metric!r}, but must be one of {', '.join(METRICS)}. Choose one of these.")
     chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
     names = _names(runs)
@@ -99,8 +108,9 @@ def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[fl
     places = steps_to(axis, records)([step for step, _ in measured])
     points = [(float(place), value) for place, (_, value) in zip(places, measured, strict=True) if np.isfinite(place)]
     if not points:
+        name = f"{metric.heading[:1].lower()}{metric.heading[1:]}"
         raise NotFoundError(
-            f"Run {run.name!r} has no {metric.heading} by {axis} to draw. The first point of a curve comes after the "
+            f"Run {run.name!r} has no {name} by {axis} to draw. The first point of a curve comes after the "
             "first epoch, and BLEU and chrF need training.decode_validation. Leave the run out, or continue with: nmt "
             f"train --run {run.name}"
         )

@@ -21,6 +21,7 @@ from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_box
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
+DRAWN_BY_EPOCH = {"loss", "accuracy", "bleu", "chrf", "train-loss", "train-accuracy", "learning-rate"}
 SIZE = 4.6, 3.8  # inches, at which the text of a figure is about as large as that of the page; with a title
 # Colours of figures, and the variables of the style sheet that take their place, so that a figure follows the page.
 VARIABLES = {
@@ -38,15 +39,14 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
     run, several = runs[0], len(runs) > 1
     in_epochs = any(isinstance(record, StepValidation) for record in run.metrics())
     draws: list[Callable[[Figure], None]] = []
-    if several or in_epochs or len(run.epochs()) < 2:
-        for name, metric in METRICS.items():
-            column = metric.of_steps or metric.of_epochs or ""
-            measured = [
-                one for one in runs if any(getattr(record, column, None) is not None for record in one.metrics())
-            ]
-            draws += [partial(draw_comparison, runs=measured, metric=name, by="steps")] if measured else []
-    else:
+    by_epoch = not several and not in_epochs and len(run.epochs()) > 1
+    if by_epoch:
         draws += [partial(draw, run=run) for draw in (draw_losses, draw_accuracy, draw_bleu, draw_schedule)]
+    for name, metric in METRICS.items():
+        column = metric.of_steps or metric.of_epochs or ""
+        measured = [one for one in runs if any(getattr(record, column, None) is not None for record in one.metrics())]
+        if measured and not (by_epoch and name in DRAWN_BY_EPOCH):
+            draws.append(partial(draw_comparison, runs=measured, metric=name, by="steps"))
     if not several:
         draws.append(partial(draw_speed, run=run))
     for draw in draws:

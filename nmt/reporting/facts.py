@@ -1,12 +1,27 @@
-"""Facts of a run, read from its folder, without TensorFlow."""
+"""Facts of a run, read from its folder, without TensorFlow; its sample translations, with what changed."""
 
+import difflib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from nmt.data.manifest import read_manifest
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, StepValidation, best_of
+from nmt.runs.metrics import (
+    LOSS,
+    EpochMetrics,
+    Metrics,
+    Quality,
+    SampleMetrics,
+    StepValidation,
+    WeightsId,
+    best_of,
+    in_ranges,
+    measures,
+    weights_id,
+    weights_in_words,
+)
 from nmt.runs.overview import lineage
 from nmt.runs.weights import count_weights
 from nmt.training.checkpoints import newest_environment
@@ -64,11 +79,10 @@ class RunFacts:
         best = best_of([record for record in self.records if isinstance(record, StepValidation | EpochMetrics)], by)
         if best is None:
             return Fact("Best validation", "none yet", "the first comes after the first epoch")
-        value = float(getattr(best, f"validation_{by}"))
-        shown = f"{value:.1%}" if by == "accuracy" else f"{value:.3f}" if by == "loss" else f"{value:.1f}"
-        place = f"epoch {best.epoch}" if isinstance(best, EpochMetrics) else f"step {best.step:,}"
-        name = {"bleu": "BLEU", "chrf": "chrF"}.get(by, by)
-        return Fact("Best validation", shown, f"{name}, {place}, loss {best.validation_loss:.3f}")
+        measure = measures(Quality)[f"validation_{by}"]
+        value = getattr(best, f"validation_{by}")
+        detail = f"{measure.label}, {weights_in_words(weights_id(best))}, {LOSS.text(best.validation_loss)}"
+        return Fact("Best validation", f"{value:{measure.form}}", detail)
 
 
 def duration(seconds: float) -> str:
@@ -77,3 +91,75 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Piece(NamedTuple):
+    """Part of a translation, and its change since the translation before."""
+
+    text: str
+    change: Literal["kept", "added", "removed"]
+
+
+class Stage(NamedTuple):
+    """A translation of a sample sentence, and the validations that it lasted for."""
+
+    times: list[WeightsId]
+    translation: str
+    pieces: list[Piece]
+
+    @property
+    def when(self) -> str:
+        """The validations, such as "epoch 3", "epochs 3-5" or "step 1,500 to epoch 1"."""
+        epochs = [time for time in self.times if isinstance(time, int)]
+        if len(epochs) == len(self.times) > 1:
+            return f"epochs {in_ranges(epochs)}"
+        return " to ".join(dict.fromkeys(weights_in_words(self.times[end]) for end in (0, -1)))
+
+
+def sample_stages(records: Sequence[Metrics]) -> dict[tuple[int, str, str], list[Stage]]:
+    """Return the translations of each sample sentence in order, equal neighbours as one stage.
+
+    Keys are the sentence's number from 1, its source and its reference, in the order of the numbers.
+    """
+    ends = {record.step for record in records if isinstance(record, EpochMetrics)}
+    found: dict[tuple[int, str, str], list[Stage]] = {}
+    for record in records:
+        if isinstance(record, SampleMetrics):
+            time: WeightsId = record.epoch if record.step in ends else f"step-{record.step}"
+            for number, sample in enumerate(record.samples, start=1):
+                stages = found.setdefault((number, sample.source, sample.reference), [])
+                before = stages[-1].translation if stages else None
+                if before == sample.translation:
+                    stages[-1].times.append(time)
+                else:
+                    stages.append(Stage([time], sample.translation, changes(before, sample.translation)))
+    return dict(sorted(found.items()))
+
+
+def sample_histories(runs: Sequence[RunFacts]) -> dict[tuple[str, str], dict[str, list[Stage]]]:
+    """Return the stages of each sample sentence, by source and reference, then by the name of the run."""
+    found: dict[tuple[str, str], dict[str, list[Stage]]] = {}
+    for facts in runs:
+        for (_, source, reference), stages in sample_stages(facts.records).items():
+            found.setdefault((source, reference), {})[facts.name] = stages
+    return found
+
+
+def changes(before: str | None, after: str) -> list[Piece]:
+    """Return the pieces of ``after``, those that differ from ``before`` marked; without ``before``, none is.
+
+    The pieces are words. A text without spaces, Chinese for example, is compared by characters.
+    """
+    if before is None:
+        return [Piece(after, "kept")] if after else []
+    by_words = " " in before or " " in after
+    old, new = (text.split(" ") if by_words else [*text] for text in (before, after))
+    glue = " " if by_words else ""
+    pieces = list[Piece]()
+    for change, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        words = old[old_start:old_end] if change == "delete" else new[new_start:new_end]
+        text = f"{glue if pieces else ''}{glue.join(words)}"
+        pieces.append(Piece(text, "removed" if change == "delete" else "kept" if change == "equal" else "added"))
+    return pieces

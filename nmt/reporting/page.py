@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from nmt.config.schema import Config
 from nmt.data.manifest import SIDES, Manifest
 from nmt.errors import NmtError
-from nmt.evaluation import text as words
+from nmt.evaluation import result as words
 from nmt.evaluation.result import Evaluation, EvaluationRecord
-from nmt.reporting.attention import AttentionMap
 from nmt.reporting.charts import curve_figures, length_figures
-from nmt.reporting.facts import RunFacts, duration
-from nmt.reporting.samples import sample_histories
+from nmt.reporting.facts import RunFacts, duration, sample_histories
+from nmt.runs.metrics import EpochMetrics, measures
+from nmt.runs.overview import differences
 from nmt.version import version
 
 GENERATOR = "nmt report"
@@ -38,6 +37,15 @@ def check_page(path: Path) -> None:
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise NmtError(f"The report cannot be written to {str(path)!r}: it is a page of HTML. Give a name in .html")
+
+
+class AttentionMap(NamedTuple):
+    """Attention of a translation to its source, the mean over the heads of the last layer."""
+
+    run: str
+    sentence: str
+    translation: str
+    figure: Markup
 
 
 def run_page(
@@ -70,6 +78,7 @@ def run_page(
         maps=maps,
         notes=notes,
         settings=settings_table(runs),
+        epochs=epoch_table(runs),
         datasets=[(manifest, split_table(manifest)) for manifest in manifests.values()],
         machine=machine or {},
     )
@@ -84,26 +93,38 @@ class Table(NamedTuple):
 
 def settings_table(runs: Sequence[RunFacts]) -> Table:
     """Return the keys whose values differ between the configurations of runs; of one run, from their defaults."""
-    if len(runs) > 1:
-        return Table(["key", *(facts.name for facts in runs)], _differences([facts.config for facts in runs]))
-    config = runs[0].config
-    defaults = config.model_copy(update={name: type(section)() for name, section in config})
-    changed = [row for row in _differences([config, defaults]) if row[2] != "auto"]  # that it was resolved is no change
-    return Table(["key", "value", "default"], changed)
-
-
-def _differences(configs: Sequence[Config]) -> list[list[str]]:
-    """Return each key whose values differ, followed by the value in each configuration, as the file has it."""
-    flat = [
-        {
-            f"{section}.{key}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for section, values in config.model_dump().items()
-            for key, value in values.items()
-        }
-        for config in configs
+    configs = {facts.name: facts.config for facts in runs}
+    if len(runs) == 1:
+        config = runs[0].config
+        configs = {"value": config, "default": config.model_copy(update={key: type(part)() for key, part in config})}
+    found = differences(configs)
+    rows = [
+        [key, *(_as_in_file(of_run[key]) if key in of_run else ABSENT for of_run in found.values())]
+        for key in dict.fromkeys(key for of_run in found.values() for key in of_run)
     ]
-    rows = {key: [values.get(key, ABSENT) for values in flat] for of_run in flat for key in of_run}
-    return [[key, *values] for key, values in rows.items() if len(set(values)) > 1]
+    if len(runs) == 1:
+        rows = [row for row in rows if row[2] != "auto"]  # that it was resolved is no change
+    return Table(["key", *configs], rows)
+
+
+def _as_in_file(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def epoch_table(runs: Sequence[RunFacts]) -> Table:
+    """Return the metrics of the epochs of runs, a column for each metric."""
+    found = measures(EpochMetrics)
+    fields = sorted(found, key=lambda field: field.startswith("validation_"))
+    heads = [field.partition("_")[0].replace("train", "training") for field in fields]
+    heads = [f"{group} {found[field].label}" for group, field in zip(heads, fields, strict=True)]
+    rows = []
+    for facts in runs:
+        for epoch in facts.epochs:
+            values = [(getattr(epoch, field), found[field].form) for field in fields]
+            values += [(epoch.target_tokens / epoch.seconds if epoch.seconds else None, ",.0f")]
+            cells = [ABSENT if value is None else f"{value:{form}}" for value, form in values]
+            rows.append([facts.name, f"{epoch.epoch}", f"{epoch.step:,}", f"{epoch.seconds:,.1f}", *cells])
+    return Table(["run", "epoch", "step", "seconds", *heads, "tokens/s"], rows)
 
 
 def split_table(manifest: Manifest) -> Table:

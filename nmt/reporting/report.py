@@ -1,18 +1,20 @@
 """Report of runs, from its checks to its file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from nmt.errors import ConflictError, NmtError
-from nmt.evaluation.evaluate import evaluate
-from nmt.evaluation.progress import EvaluationProgress
+from nmt.decoding.translator import Translator
+from nmt.errors import ConflictError, DataError, NmtError
+from nmt.evaluation.evaluate import Progress, evaluate
 from nmt.evaluation.result import EvaluationRecord
 from nmt.evaluation.test_set import TEST_TEXTS
-from nmt.reporting.attention import draw_attention
+from nmt.reporting.charts import attention_figure
 from nmt.reporting.facts import RunFacts
-from nmt.reporting.page import GENERATOR, check_page, run_page
+from nmt.reporting.page import GENERATOR, AttentionMap, check_page, run_page
 from nmt.runs.directory import Run
 from nmt.storage.atomic import write_text
+
+DEFAULT_SENTENCES = 3
 
 
 def default_path(runs: Sequence[Run]) -> Path:
@@ -27,7 +29,7 @@ def write_report(
     scored: bool = True,
     attention: bool = True,
     sentences: Sequence[str] = (),
-    progress: EvaluationProgress | None = None,
+    progress: Progress = lambda task, done, sentences: None,
     warn: Callable[[str], None] = lambda problem: None,
 ) -> None:
     """Write the report of a run, or of several compared, as a page of HTML that fetches nothing.
@@ -40,7 +42,7 @@ def write_report(
         scored: whether to translate and score the test split.
         attention: whether to show attention.
         sentences: raw sentences for attention; none for the first sample sentences of each run.
-        progress: observer of the evaluation.
+        progress: as of ``evaluate``.
         warn: called with what could not be computed.
 
     Raises:
@@ -56,7 +58,7 @@ def write_report(
         )
     facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and (fact.run.weights_epochs or fact.run.step_weights)]
-    records, problems = score_runs(trained, progress or EvaluationProgress(), warn)
+    records, problems = score_runs(trained, progress, warn)
     maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
     if records or maps:
@@ -67,7 +69,7 @@ def write_report(
 
 
 def score_runs(
-    runs: Sequence[RunFacts], progress: EvaluationProgress, warn: Callable[[str], None]
+    runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None]
 ) -> tuple[list[EvaluationRecord], list[str]]:
     """Translate the test split of each run with its settings of decoding, and score the translations.
 
@@ -76,7 +78,7 @@ def score_runs(
 
     Args:
         runs: the runs.
-        progress: observer of each evaluation.
+        progress: as of ``evaluate``.
         warn: called with each problem.
 
     Returns:
@@ -94,3 +96,58 @@ def score_runs(
             problems.append(f"{', '.join(names)}: {error}")
             warn(f"No scores of {problems[-1]}")
     return records, problems
+
+
+class SentenceError(DataError):
+    """Sentence that a run cannot translate."""
+
+
+def draw_attention(
+    runs: Sequence[Run], sentences: Sequence[str], warn: Callable[[str], None]
+) -> tuple[list[AttentionMap], list[str]]:
+    """Translate sentences with each run, and return its attention; a run without weights does not stop the report.
+
+    Args:
+        runs: the runs.
+        sentences: raw sentences; none for the first sample sentences of each run.
+        warn: called with each problem.
+
+    Returns:
+        Maps of the first sentence by all runs, then of the second ...; runs without maps, each with the reason.
+
+    Raises:
+        SentenceError: for a sentence without words.
+    """
+    maps: list[AttentionMap] = []
+    notes: list[str] = []
+    for run in runs:
+        samples = run.samples()[-1:]
+        texts = [*sentences] or [sample.source for last in samples for sample in last.samples[:DEFAULT_SENTENCES]]
+        if not texts:
+            notes.append(f"{run.name} has no sample sentences. --sentence TEXT names others.")
+            continue
+        try:
+            maps += _maps(run, texts)
+        except SentenceError:
+            raise
+        except NmtError as error:
+            notes.append(f"{run.name}: {error}")
+            warn(f"No attention of {notes[-1]}")
+    order = [*dict.fromkeys(found.sentence for found in maps)]
+    return sorted(maps, key=lambda found: order.index(found.sentence)), notes
+
+
+def _maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
+    translator = Translator.open(run)
+    for text in texts:
+        if not translator.source.encode(text):
+            raise SentenceError(
+                f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. A map of attention "
+                "needs a word at least. Give another sentence."
+            )
+    translations = translator.find_best(texts, names=[repr(text[:60]) for text in texts])
+    attentions = translator.attention(texts, translations)
+    for text, translation, attention in zip(texts, translations, attentions, strict=True):
+        source, target = translator.source.pieces(attention.source), translator.target.pieces(attention.target)
+        figure = attention_figure(attention.weights[-1].mean(axis=0), source, target)
+        yield AttentionMap(run.name, text, translation.text, figure)

@@ -1,19 +1,49 @@
-"""Records of the metrics file, its parser, and the comparison of validations."""
+"""Records of the metrics file, how each metric is shown, the parser, and the comparison of validations.
 
+A metric is a field that is annotated with a ``Measure``. Console, TensorBoard, tables and figures show every such field
+by its measure, so a new metric is declared here and measured somewhere, and named nowhere else.
+"""
+
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
 from nmt.config.record import Record
 from nmt.config.training import BestBy
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError
 from nmt.storage.json_file import check_format
 
 CURRENT_FORMAT = 2
 FIRST_FORMAT = 1  # its files begin without a header
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a metric is shown, wherever its record is."""
+
+    label: str
+    """Name, such as "loss"."""
+    form: str = ".3f"
+    """Format of a value."""
+    best: Literal["min", "max"] | None = None
+    """Which of two values is the better; None for neither."""
+    axis: str = ""
+    """Quantity and unit, for the axis of a figure; empty for the name."""
+    on_bar: bool = False
+    """Whether the bar of a terminal shows it too; it has room for few."""
+
+    def text(self, value: float) -> str:
+        """Return name and value, such as "loss 2.345"."""
+        return f"{self.label} {value:{self.form}}"
+
+
+LOSS = Measure("loss", best="min", axis="cross-entropy of a target token (nats)")
+ACCURACY = Measure("accuracy", best="max", axis="target tokens predicted right")
 
 
 class Header(Record):
@@ -32,11 +62,11 @@ class StepMetrics(Record):
     """Epoch of the last of these steps, from 1."""
     step: int
     """Number of the last of these steps since the run began, from 1."""
-    loss: float
+    loss: Annotated[float, LOSS]
     """Mean cross-entropy per target token, in nats."""
-    accuracy: float
+    accuracy: Annotated[float, ACCURACY]
     """Share of target tokens predicted correctly."""
-    learning_rate: float
+    learning_rate: Annotated[float, Measure("learning rate", ".3g")]
     """Learning rate of the last of these steps."""
     target_tokens: int | None = None
     """Number of target tokens trained on in the epoch so far; None in lines of earlier versions."""
@@ -44,19 +74,26 @@ class StepMetrics(Record):
     """Duration of the epoch's training steps so far; None in lines of earlier versions."""
 
 
-class Validation(Record):
+class Quality(Record):
     """Results on the validation split. Means are over all target tokens, with eos and without padding."""
 
     step: int
-    """Number of training steps behind the validated weights."""
-    validation_loss: float
-    """Mean cross-entropy per token, in nats."""
-    validation_accuracy: float
-    """Share of tokens predicted correctly, each from the reference tokens before it."""
-    validation_bleu: float | None = None
+    """Number of training steps behind the validated weights, or behind the newest of averaged weights."""
+    validation_loss: Annotated[float | None, LOSS] = None
+    """Mean cross-entropy per token, in nats; None without a dataset to validate on."""
+    validation_accuracy: Annotated[float | None, ACCURACY] = None
+    """Share of tokens predicted correctly, each from the reference tokens before it; None as the loss."""
+    validation_bleu: Annotated[float | None, Measure("BLEU", ".1f", "max")] = None
     """BLEU of greedy translations of the first ``training.decode_validation`` sentences; None without translations."""
-    validation_chrf: float | None = None
+    validation_chrf: Annotated[float | None, Measure("chrF", ".1f", "max")] = None
     """chrF of these translations; None without translations."""
+
+
+class Validation(Quality):
+    """Results of weights that training has validated."""
+
+    validation_loss: Annotated[float, LOSS]
+    validation_accuracy: Annotated[float, ACCURACY]
 
 
 class StepValidation(Validation):
@@ -68,14 +105,14 @@ class StepValidation(Validation):
 
 
 class EpochMetrics(Validation):
-    """Line about a finished epoch."""
+    """Line about a finished epoch. A field ``train_...`` is the metric of ``StepMetrics`` over the epoch."""
 
     kind: Literal["epoch"] = "epoch"
     epoch: int
     """Number of the epoch, from 1."""
-    train_loss: float
+    train_loss: Annotated[float, LOSS]
     """Mean cross-entropy per token during training, with dropout and with weights as they changed, in nats."""
-    train_accuracy: float
+    train_accuracy: Annotated[float, ACCURACY]
     """Share of target tokens predicted correctly during training."""
     target_tokens: int
     """Number of target tokens trained on in this epoch."""
@@ -83,20 +120,12 @@ class EpochMetrics(Validation):
     """Duration of the epoch's training steps, without validation and saving."""
 
 
-class AverageMetrics(Record):
-    """Line about the mean of the weights of several epochs. The fields are those of ``Validation``."""
+class AverageMetrics(Quality):
+    """Line about the mean of the weights of several epochs."""
 
     kind: Literal["average"] = "average"
     epochs: list[int] = Field(min_length=1)
     """Epochs whose weights are averaged."""
-    step: int
-    """Number of training steps behind the newest of the averaged weights."""
-    validation_loss: float | None = None
-    """Mean cross-entropy per token, in nats; None without a dataset to validate on."""
-    validation_accuracy: float | None = None
-    """Share of tokens predicted correctly; None without a dataset to validate on."""
-    validation_bleu: float | None = None
-    validation_chrf: float | None = None
 
 
 class Sample(Record):
@@ -108,12 +137,10 @@ class Sample(Record):
 
 
 class DecodedValidation(NamedTuple):
-    """Translations of validation sentences: scores and samples."""
+    """Translations of validation sentences."""
 
-    bleu: float | None = None
-    """BLEU, 0 to 100; None if not asked for."""
-    chrf: float | None = None
-    """ChrF, 0 to 100; None if not asked for."""
+    scores: Mapping[str, float] = {}
+    """Scores, 0 to 100, by their fields of ``Quality``, such as "validation_bleu"; none if not asked for."""
     samples: Sequence[Sample] = ()
     """Sample sentences with their translations."""
 
@@ -130,23 +157,77 @@ class SampleMetrics(Record):
 
 
 Metrics = StepMetrics | StepValidation | EpochMetrics | AverageMetrics | SampleMetrics
-KINDS: dict[str, type[Metrics]] = {
-    "step": StepMetrics,
-    "validation": StepValidation,
-    "epoch": EpochMetrics,
-    "average": AverageMetrics,
-    "samples": SampleMetrics,
-}
+KINDS: dict[str, type[Metrics]] = {kind.model_fields["kind"].default: kind for kind in get_args(Metrics)}
 RETIRED_KINDS = {"shortage"}
 """Lines of earlier versions, which are passed over: about batches that memory did not hold."""
 WeightsId = int | str
 """Weights of a run: number of an epoch; "average", a mean over epochs; "step-1500", best validation in an epoch."""
 
 
+# --- how metrics are shown
+
+
+class Value(NamedTuple):
+    """A metric of a record."""
+
+    group: str
+    """ "train" of steps, "epoch" of the training of an epoch; "validation", "average"."""
+    name: str
+    """Name in the group: "loss" for ``validation_loss``."""
+    value: float
+    measure: Measure
+
+
+@functools.cache
+def measures(kind: type[Record]) -> dict[str, Measure]:
+    """Return the measure of each metric of a kind of record, by its field."""
+    fields = kind.model_fields.items()
+    return {name: entry for name, field in fields for entry in field.metadata if isinstance(entry, Measure)}
+
+
+def metric_values(record: Metrics) -> Iterator[Value]:
+    """Yield the metrics that a record has, those of training before those of validation."""
+    found = measures(type(record))
+    for field in sorted(found, key=lambda field: field.startswith("validation_")):
+        value, name = getattr(record, field), field.removeprefix("validation_")
+        if name != field:
+            group = "average" if isinstance(record, AverageMetrics) else "validation"
+        else:
+            group, name = "train" if isinstance(record, StepMetrics) else "epoch", field.removeprefix("train_")
+        if value is not None:
+            yield Value(group, name, value, found[field])
+
+
+def in_words(record: Metrics) -> str:
+    """Return the metrics of a record, such as "loss 2.345, accuracy 0.567; validation loss 3.456, accuracy 0.456"."""
+    texts: dict[str, list[str]] = {}
+    for group, _, value, measure in metric_values(record):
+        texts.setdefault(group, []).append(measure.text(value))
+    parts = {group: ", ".join(of_group) for group, of_group in texts.items()}
+    return "; ".join(f"{'' if group in ('train', 'epoch') else 'validation '}{text}" for group, text in parts.items())
+
+
+def score_in_words(by: BestBy, score: float) -> str:
+    """Return the score of a validation by ``training.best_by``, such as "BLEU 33.2"."""
+    return measures(Quality)[f"validation_{by}"].text(score)
+
+
+def weights_in_words(weights: WeightsId) -> str:
+    """Return "epoch 3", "step 1,500" or "average"."""
+    if isinstance(weights, int):
+        return f"epoch {weights}"
+    kind, _, step = weights.partition("-")
+    return f"{kind} {int(step):,}" if step else weights
+
+
+# --- the parser
+
+
 def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
     """Return the records of a metrics file without its header.
 
     A last line without a line break may be partial: the process that wrote it was killed. It counts if it parses.
+    Fields of other versions are passed over.
 
     Raises:
         DataError: if the format is unknown or a line is damaged; the message names ``path`` and the first such line.
@@ -159,18 +240,20 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
         try:
             values: Any = json.loads(line)
             if number == 1 and values["kind"] == "header":
-                check_format(values["format"], [FIRST_FORMAT, CURRENT_FORMAT], str(path))
-                Header.model_validate(values)
-                continue
-            if values["kind"] not in RETIRED_KINDS:
+                check_format(values["format"], range(FIRST_FORMAT, CURRENT_FORMAT + 1), str(path))
+            elif values["kind"] not in RETIRED_KINDS:
                 kind = KINDS[values["kind"]]
-                values.pop("energy_joules", None)  # older versions measured it
-                records.append(kind.model_validate(values))
-        except (ValueError, KeyError, TypeError, RecursionError, ValidationError) as error:
+                known = {name: value for name, value in values.items() if name in kind.model_fields}
+                records.append(kind.model_validate(known))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             if number == len(lines):
                 break
+            problem = " ".join(str(error).split())
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+                problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise DataError(
-                f"{path}, line {number} is damaged: {_problem(error)}. Each line of a metrics file is a record that "
+                f"{path}, line {number} is damaged: {problem[:120]}. Each line of a metrics file is a record that "
                 "nmt train wrote. Remove the line."
             ) from None
     return records
@@ -189,11 +272,7 @@ def tokens_per_second(before: StepMetrics | None, record: StepMetrics) -> float 
     return tokens / seconds if seconds > 0 else None
 
 
-def _problem(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:120]
-    return " ".join(str(error).split())[:120]
+# --- validations
 
 
 def weights_id(validation: StepValidation | EpochMetrics) -> WeightsId:
@@ -207,11 +286,12 @@ def is_better(candidate: Validation, best: Validation, by: BestBy) -> bool:
     Accuracy is the default: it counts the most likely token, which greedy search takes. The loss also depends on the
     confidence in wrong predictions.
     """
+    less = measures(Quality)[f"validation_{by}"].best == "min"
 
     def rank(validation: Validation) -> tuple[float, float]:
         score = getattr(validation, f"validation_{by}")
         score = float("-inf") if score is None else score
-        return (-score if by == "loss" else score), -validation.validation_loss
+        return (-score if less else score), -validation.validation_loss
 
     return rank(candidate) > rank(best)
 
@@ -232,61 +312,6 @@ def validations_since_best(validations: Sequence[StepValidation | EpochMetrics],
     """Return the number of validations after the best; 0 without validations."""
     best = best_of(validations, by)
     return 0 if best is None else len(validations) - 1 - validations.index(best)
-
-
-def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
-    """Return the epochs that a text of numbers and ranges names, in order and without repetition.
-
-    Args:
-        text: Numbers and ranges, such as "12-16,20".
-        available: Epochs with weights.
-        owner: Owner of the epochs in messages, such as "run 'base'".
-
-    Raises:
-        NmtError: if the text is no such list, or names an epoch without weights.
-    """
-    epochs: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = (bound.strip() for bound in part.partition("-"))
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last)):
-            raise NmtError(f"{text!r} names no epochs of {owner}. Give numbers and ranges, such as 12-16,20.")
-        if int(last) > max(available, default=0):  # before a huge range is written out
-            raise _missing(_in_words(part.strip()), available, owner)
-        epochs |= set(range(int(first), int(last) + 1))
-    missing = sorted(epochs.difference(available))
-    if missing:
-        raise _missing(_in_words(in_ranges(missing)), available, owner)
-    return sorted(epochs)
-
-
-def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
-    """Return the last ``count`` epochs.
-
-    Raises:
-        NmtError: if one of them has no weights.
-    """
-    end = max(available, default=0)
-    epochs = range(end - count + 1, end + 1)
-    if count > end or not set(available).issuperset(epochs):
-        raise _missing(f"the last {count} epochs", available, owner)
-    return list(epochs)
-
-
-def _in_words(epochs: str) -> str:
-    return f"epoch{'' if epochs.isdecimal() else 's'} {epochs}"
-
-
-def _missing(epochs: str, available: list[int], owner: str) -> NmtError:
-    start = owner[:1].upper() + owner[1:]
-    if not available:
-        return NmtError(
-            f"{start} has no weights yet. The weights of an epoch are saved at its end. Continue with nmt train first."
-        )
-    return NmtError(
-        f"{start} does not have the weights of {epochs}. An average needs the weights of each of its epochs. Choose "
-        f"from {in_ranges(available)} with --epochs."
-    )
 
 
 def in_ranges(numbers: list[int]) -> str:

@@ -3,8 +3,8 @@
 It reads configurations, metrics files, names of files, and the header of a file of weights.
 """
 
+import contextlib
 import datetime
-import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,12 @@ from nmt.runs.directory import RUNS, Run, find_run, last_written, run_exists
 from nmt.runs.metrics import (
     EpochMetrics,
     Metrics,
+    Quality,
     StepMetrics,
     StepValidation,
     WeightsId,
     best_of,
+    measures,
     validations_since_best,
     weights_id,
 )
@@ -136,10 +138,8 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
 
 def _missing_files(run: Run, records: Sequence[Metrics]) -> list[str]:
     """Return in words what a run needs to translate and does not have."""
-    missing = [
-        f"{run.tokenizer_path(side)} is missing." for side in ("source", "target")
-        if not run.tokenizer_path(side).exists()
-    ]  # fmt: skip
+    tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
+    missing = [f"{path} is missing." for path in tokenizers if not path.exists()]
     trained = any(isinstance(record, EpochMetrics) for record in records)
     if trained and not run.weights_epochs and not run.step_weights:
         missing.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
@@ -162,8 +162,7 @@ def _best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> B
     found = best_of(validations, by)
     if found is None:
         return None
-    values = found.model_dump(exclude_none=True)
-    scores = {name: value for name, value in values.items() if name.startswith("validation_")}
+    scores = {name: getattr(found, name) for name in measures(Quality) if getattr(found, name) is not None}
     return Best(weights_id(found), by, getattr(found, f"validation_{by}"), scores)
 
 
@@ -179,20 +178,11 @@ def _training_seconds(records: Sequence[Metrics]) -> float:
 def _size(folder: Path) -> int:
     """Return the bytes of a folder's files; a file with two names counts once."""
     sizes: dict[tuple[int, int], int] = {}
-
-    def add(path: str) -> None:
-        try:
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        add(entry.path)
-                    else:
-                        status = entry.stat(follow_symlinks=False)
-                        sizes[status.st_dev, status.st_ino] = status.st_size
-        except OSError:  # training deletes files meanwhile
-            return
-
-    add(str(folder))
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # training deletes files meanwhile
+                status = Path(parent, name).lstat()
+                sizes[status.st_dev, status.st_ino] = status.st_size
     return sum(sizes.values())
 
 
@@ -217,17 +207,9 @@ def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any
 
     A key that some architectures lack is compared among those that have it.
     """
-    values = {name: flat(config) for name, config in configs.items() if config is not None}
-    keys = dict.fromkeys(itertools.chain.from_iterable(values.values()))
-    differing = [key for key in keys if not _equal([of_run[key] for of_run in values.values() if key in of_run])]
-    return {
-        name: {key: values[name][key] for key in differing if name in values and key in values[name]}
-        for name in configs
-    }  # fmt: skip
-
-
-def _equal(values: Sequence[Any]) -> bool:
-    return all(value == values[0] for value in values)
+    values = {name: flat(config) if config else {} for name, config in configs.items()}
+    differing = {key for key, found in _by_key(values).items() if any(value != found[0] for value in found)}
+    return {name: {key: value for key, value in of_run.items() if key in differing} for name, of_run in values.items()}
 
 
 def usual_values(differing: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -236,14 +218,17 @@ def usual_values(differing: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     Args:
         differing: differences by run, see ``differences``.
     """
-    keys = dict.fromkeys(itertools.chain.from_iterable(differing.values()))
-    usual = {}
-    for key in keys:
-        values = [of_run[key] for of_run in differing.values() if key in of_run]
-        most = max(values, key=values.count)
-        if 2 * values.count(most) > len(values):
-            usual[key] = most
-    return usual
+    most = {key: (max(found, key=found.count), found) for key, found in _by_key(differing).items()}
+    return {key: value for key, (value, found) in most.items() if 2 * found.count(value) > len(found)}
+
+
+def _by_key(values: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the values of each key over the runs that have it."""
+    found: dict[str, list[Any]] = {}
+    for of_run in values.values():
+        for key, value in of_run.items():
+            found.setdefault(key, []).append(value)
+    return found
 
 
 # --- order
@@ -265,7 +250,8 @@ def _rank(shown: Overview) -> tuple[Any, ...]:
     best = shown.best
     if best is None or best.score is None:
         return True, "", "", 0.0
-    return False, shown.dataset or "", best.by, best.score if best.by == "loss" else -best.score
+    less = measures(Quality)[f"validation_{best.by}"].best == "min"
+    return False, shown.dataset or "", best.by, best.score if less else -best.score
 
 
 def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Weights of a run to translate with: saving, reading in the background, counting, averaging, choosing."""
 
 import math
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.errors import DataError, NotFoundError
+from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.models.weights import current_name, set_weights
 from nmt.runs.directory import Run
-from nmt.runs.metrics import WeightsId
+from nmt.runs.metrics import WeightsId, in_ranges
 from nmt.storage.arrays import Arrays, read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import atomic_file
 from nmt.storage.names import did_you_mean
@@ -110,9 +111,7 @@ def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
         current = {current_name(name): array for name, array in arrays.items()}
         if not sums:
             sums = {name: np.zeros(array.shape, np.float64) for name, array in current.items()}
-        if {name: array.shape for name, array in current.items()} != {
-            name: total.shape for name, total in sums.items()
-        }:
+        if {name: array.shape for name, array in current.items()} != {name: sums[name].shape for name in sums}:
             raise DataError(
                 f"{run.weights_path(epoch)} holds the weights of another model than epoch {epochs[0]}. Only weights of "
                 "one model can be averaged. Restore a copy of it."
@@ -120,6 +119,52 @@ def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
         for name, array in current.items():
             sums[name] += array
     return {names[name]: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
+
+
+def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
+    """Return the epochs that a text of numbers and ranges names, in order and without repetition.
+
+    Args:
+        text: Numbers and ranges, such as "12-16,20".
+        available: Epochs with weights.
+        owner: Owner of the epochs in messages, such as "run 'base'".
+
+    Raises:
+        NmtError: if the text is no such list, or names an epoch without weights.
+    """
+    epochs: set[int] = set()
+    for part in text.split(","):
+        bounds = re.fullmatch(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", part)
+        first, last = (int(bound or bounds[1]) for bound in bounds.groups()) if bounds else (0, 0)
+        if not 0 < first <= last:
+            raise NmtError(f"{text!r} names no epochs of {owner}. Give numbers and ranges, such as 12-16,20.")
+        epochs |= _with_weights(first, last, f"epoch{'' if first == last else 's'} {part.strip()}", available, owner)
+    return sorted(epochs)
+
+
+def last_epochs(count: int, available: list[int], owner: str) -> list[int]:
+    """Return the last ``count`` epochs.
+
+    Raises:
+        NmtError: if one of them has no weights.
+    """
+    end = max(available, default=0)
+    return sorted(_with_weights(end - count + 1, end, f"the last {count} epochs", available, owner))
+
+
+def _with_weights(first: int, last: int, named: str, available: list[int], owner: str) -> set[int]:
+    found = {epoch for epoch in available if first <= epoch <= last}
+    if len(found) == last - first + 1:
+        return found
+    start = owner[:1].upper() + owner[1:]
+    if not available:
+        raise NmtError(
+            f"{start} has no weights yet. The weights of an epoch are saved at its end. Continue with nmt train first."
+        )
+    raise NmtError(
+        f"{start} does not have the weights of {named}. An average needs the weights of each of its "
+        f"epochs. Choose from {in_ranges(available)} with --epochs."
+    )
 
 
 def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: WeightsId | None) -> list[Path]:
@@ -145,24 +190,21 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     Raises:
         NotFoundError: if the run does not have these weights.
     """
-    epochs = run.weights_epochs
+    epochs, best = run.weights_epochs, run.best()
     kept: list[WeightsId] = [*epochs, *run.step_weights]
-    best, average = run.best(), run.average()
-    chosen: WeightsId | None = None
+    chosen: dict[str, WeightsId] = {str(weights): weights for weights in kept}
+    if run.average():
+        chosen["average"] = "average"
+    if best in kept:
+        chosen["best"] = best
+    if epochs:
+        chosen["last"] = epochs[-1]
     if choice is None:
-        chosen = "average" if average else best if best in kept else max(epochs, default=None)
-    elif choice == "average" and average:
-        chosen = "average"
-    elif choice == "best":
-        choice, chosen = str(best), best if best in kept else None
-    elif choice == "last":
-        chosen = max(epochs, default=None)
-    elif choice.isdecimal() and int(choice) in epochs:
-        chosen = int(choice)
-    elif choice in run.step_weights:
-        chosen = choice
-    if chosen is not None:
-        return chosen
+        choice = next((name for name in ("average", "best", "last") if name in chosen), "last")
+    if choice in chosen:
+        return chosen[choice]
+    if choice == "best":
+        choice = str(best)
     if not epochs:
         raise NotFoundError(
             f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}"
@@ -175,6 +217,6 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
             f"or give one of {known}."
         )
     raise NotFoundError(
-        f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(str(choice), ['best', 'last', 'average'])}. "
+        f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(choice, ['best', 'last', 'average'])}. "
         f"An epoch is a number, best, last or average. Kept: {known}."
     )

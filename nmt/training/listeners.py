@@ -3,15 +3,7 @@
 from typing import NamedTuple
 
 from nmt.runs.directory import Run
-from nmt.runs.metrics import (
-    AverageMetrics,
-    EpochMetrics,
-    Metrics,
-    Sample,
-    SampleMetrics,
-    StepMetrics,
-    StepValidation,
-)
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, Sample, SampleMetrics, StepMetrics, StepValidation
 from nmt.training.optimization.gradient_sums import Sums
 
 
@@ -35,6 +27,13 @@ class ValidationEvent(NamedTuple):
     """Translations of sample sentences."""
     best: bool
     """Whether it is the best so far."""
+
+    @property
+    def records(self) -> list[Metrics]:
+        """Its lines in the metrics file."""
+        metrics = self.metrics
+        sampled = [SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=self.samples)] if self.samples else []
+        return [metrics, *sampled]
 
 
 class Listener:
@@ -63,7 +62,8 @@ class Listener:
         """A validation within an epoch was made."""
 
     def on_epoch(self, event: ValidationEvent) -> None:
-        """An epoch ended with its validation."""
+        """An epoch ended with its validation; unless overridden, it is treated as one within an epoch."""
+        self.on_validation(event)
 
     def on_end(self, average: AverageMetrics | None) -> None:
         """Training ended, with the average of the last epochs' weights if there is one."""
@@ -86,16 +86,8 @@ class MetricsFile(Listener):
 
     def on_validation(self, event: ValidationEvent) -> None:
         """Append the record of the validation and its samples."""
-        metrics = event.metrics
-        records: list[Metrics] = [metrics]
-        if event.samples:
-            records.append(SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=event.samples))
-        for record in records:
+        for record in event.records:
             self.run.append_metrics(record)
-
-    def on_epoch(self, event: ValidationEvent) -> None:
-        """Append the record of the epoch and its samples."""
-        self.on_validation(event)
 
     def on_end(self, average: AverageMetrics | None) -> None:
         """Append the record of the average."""

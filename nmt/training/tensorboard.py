@@ -24,14 +24,15 @@ from nmt.runs.metrics import (
     StepMetrics,
     StepValidation,
     is_better,
+    metric_values,
     tokens_per_second,
 )
+from nmt.runs.overview import flat
 from nmt.runtime import tf
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 
 EVENT_FILES = "events.out.tfevents.*"
 FLUSH_MILLISECONDS = 20_000
-SCORES = ("loss", "accuracy", "bleu", "chrf")
 
 
 class TensorBoard(Listener):
@@ -64,12 +65,7 @@ class TensorBoard(Listener):
 
     def on_validation(self, event: ValidationEvent) -> None:
         """Record a validation and its samples."""
-        metrics = event.metrics
-        self._record(metrics, SampleMetrics(epoch=metrics.epoch, step=metrics.step, samples=event.samples))
-
-    def on_epoch(self, event: ValidationEvent) -> None:
-        """Record an epoch and its samples."""
-        self.on_validation(event)
+        self._record(*event.records)
 
     def on_end(self, average: AverageMetrics | None) -> None:
         """Record the scores of the averaged weights."""
@@ -91,7 +87,7 @@ class TensorBoard(Listener):
         try:
             for record in records:
                 with self._writer.as_default(step=record.step):
-                    if isinstance(record, SampleMetrics) and record.samples:
+                    if isinstance(record, SampleMetrics):
                         tf.summary.text("samples", samples_as_markdown(record.samples))
                     for name, value in self._series.scalars(record).items():
                         tf.summary.scalar(name, value)
@@ -137,38 +133,24 @@ class Series:
     def scalars(self, record: Metrics) -> dict[str, float]:
         """Return the values of a record by the names of their series.
 
-        - train/...: of the steps since the last record, with the learning rate and target tokens per second
+        - train/...: of the steps since the last record, with target tokens per second
         - epoch/...: of the training of a whole epoch
         - validation/...: of each validation
         - best/..., average/...: scores of the best validation so far, and of averaged weights
         """
+        values = {f"{found.group}/{found.name}": found.value for found in metric_values(record)}
         if isinstance(record, StepMetrics):
-            return self._of_steps(record)
-        if isinstance(record, AverageMetrics):
-            return _scores("average", record)
-        if not isinstance(record, StepValidation | EpochMetrics):
-            return {}
-        values = _scores("validation", record)
-        if isinstance(record, EpochMetrics):
-            values |= {"epoch/loss": record.train_loss, "epoch/accuracy": record.train_accuracy}
-            if record.seconds > 0:
-                values["epoch/tokens_per_second"] = record.target_tokens / record.seconds
-        if self._best is None or is_better(record, self._best, self._best_by):
-            self._best = record
-        return values | _scores("best", self._best)
-
-    def _of_steps(self, record: StepMetrics) -> dict[str, float]:
-        values = {
-            "train/loss": record.loss, "train/accuracy": record.accuracy, "train/learning_rate": record.learning_rate,
-        }  # fmt: skip
-        last, self._last_step = self._last_step, record
-        speed = tokens_per_second(last, record)
-        return values if speed is None else values | {"train/tokens_per_second": speed}
-
-
-def _scores(group: str, record: StepValidation | EpochMetrics | AverageMetrics) -> dict[str, float]:
-    values = {name: getattr(record, f"validation_{name}") for name in SCORES}
-    return {f"{group}/{name}": value for name, value in values.items() if value is not None}
+            speed = tokens_per_second(self._last_step, record)
+            self._last_step = record
+            return values if speed is None else values | {"train/tokens_per_second": speed}
+        if isinstance(record, EpochMetrics) and record.seconds > 0:
+            values["epoch/tokens_per_second"] = record.target_tokens / record.seconds
+        if isinstance(record, StepValidation | EpochMetrics):
+            if self._best is None or is_better(record, self._best, self._best_by):
+                self._best = record
+            best = [found for found in metric_values(self._best) if found.group == "validation"]
+            values |= {f"best/{found.name}": found.value for found in best}
+        return values
 
 
 def samples_as_markdown(samples: Sequence[Sample]) -> str:
@@ -186,9 +168,7 @@ def _cell(text: str) -> str:
 
 def hyperparameters(config: Config) -> dict[str, bool | int | float | str]:
     """Return the configuration by full keys; null and lists become text."""
-    sections: dict[str, dict[str, Any]] = config.model_dump(mode="json")
     return {
-        f"{section}.{key}": value if isinstance(value, bool | int | float | str) else json.dumps(value)
-        for section, keys in sections.items()
-        for key, value in keys.items()
+        key: value if isinstance(value, bool | int | float | str) else json.dumps(value)
+        for key, value in flat(config).items()
     }

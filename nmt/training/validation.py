@@ -38,11 +38,8 @@ class ValidationResult(NamedTuple):
     """Scores of translations, and samples."""
 
     def fields(self) -> dict[str, Any]:
-        """Return loss, accuracy, BLEU and chrF by their names in the metrics file."""
-        return {
-            "validation_loss": self.loss, "validation_accuracy": self.accuracy,
-            "validation_bleu": self.decoded.bleu, "validation_chrf": self.decoded.chrf,
-        }  # fmt: skip
+        """Return loss, accuracy and scores of translations by their names in the metrics file."""
+        return {"validation_loss": self.loss, "validation_accuracy": self.accuracy, **self.decoded.scores}
 
 
 class Validator:

@@ -42,7 +42,6 @@ def test_a_run_is_scored_on_its_own_test_split(project: Path) -> None:
     report = (project / "r.html").read_text()
     figures = [*found["scores"]["signatures"].values(), *found["test_set"]["sha256"].values(), "max_length_ratio 2.0"]
     assert all(text in report for text in [*translations, *figures])
-    assert "sentences translated in" in done.stderr
     (project / "scores.json").write_text(done.stdout)
     nmt("plot", "by-length", "scores.json", "-o", "lengths.svg", cwd=project)
     details = f"test split of english-german-both · 30 sentences · {date.today().isoformat()}"
@@ -64,7 +63,6 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
         "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char",
     ]  # fmt: skip
     done = nmt("evaluate", *arguments, "--json", cwd=project)
-    assert "1 of 10 source sentences were trained on" in done.stderr
     found = json.loads(done.stdout)
     assert [(system["name"], system["epoch"]) for system in found["systems"]] == [
         ("base:1", 1),

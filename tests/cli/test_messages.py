@@ -479,8 +479,8 @@ $ nmt plot words  => Run 'base' has fixed word embeddings (model.word_embedding
 $ cp checkpoints/base/tokenizer.target.json checkpoints/base/tokenizer.source.json
 $ nmt plot words  => checkpoints/base/weights/epoch-0002.safetensors has 13 word
 # Several runs, speed, scores
-$ nmt plot compare base --metric los  => 'los' is not one of 'loss', 'accuracy'
-$ nmt plot compare base --metric bleu --by steps  => Run 'base' has no BLEU of validation translations by steps
+$ nmt plot compare base --metric los  => --metric is 'los', but must be one of loss, accuracy, bleu
+$ nmt plot compare base --metric bleu --by steps  => Run 'base' has no validation BLEU by steps
 $ rm checkpoints/base/metrics.jsonl
 $ nmt plot speed  => Run 'base' has no times to draw
 $ echo '{"format": 1}' > scores.json
@@ -597,7 +597,7 @@ $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model cannot 
 
 # --- nmt evaluate ----------------------------------------------------------------------------------------------------
 $ nmt evaluate --metric blue  => There is no metric 'blue' (did you mean 'bleu'?)
-$ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13a'?) for BLEU
+$ nmt evaluate --tokenize 13  => There is no tokenization '13' (did you mean '13a'?)
 $ nmt evaluate --metric chrf --tokenize char  => --tokenize char has no effect on chrf
 $ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md'
 $ printf 'eins\n' > few.de

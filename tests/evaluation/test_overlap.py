@@ -9,7 +9,7 @@ from conftest import small_pairs, write_pickle
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
 from nmt.data.prepare import prepare
-from nmt.evaluation.overlap import TrainingOverlap, compare_with_training, find_overlap
+from nmt.evaluation.test_set import TrainingOverlap, compare_with_training, find_overlap
 from nmt.runs.directory import Run, create_run
 
 
@@ -18,7 +18,7 @@ def test_no_source_of_a_split_by_source_was_trained_on_and_those_of_a_random_spl
     tokenizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nmt.evaluation.overlap.CHUNK_SENTENCES", 7)
+    monkeypatch.setattr("nmt.evaluation.test_set.CHUNK_SENTENCES", 7)
     pairs = [(source, f"{target} {n}") for source, target in small_pairs(100) for n in ("eins", "zwei", "drei")]
     corpus = write_pickle(tmp_path / "pairs.pkl", pairs)
     for split, expected in (("by_source", 0), ("random", None)):

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import NmtError
-from nmt.evaluation.scoring import METRICS, bleu, check_bootstrap_memory, check_metrics, score_systems, sentence_scores
+from nmt.evaluation.metrics import METRICS, check_metrics
+from nmt.evaluation.scoring import bleu, check_bootstrap_memory, score_systems, sentence_scores
 
 REFERENCE = ["Der Hund läuft schnell.", "Ich mag keine Äpfel.", "Sie ist heute nicht da.", "Gut gemacht!", "Ja."]
 OTHER_REFERENCE = ["Der Hund rennt.", "Äpfel mag ich nicht.", "Heute fehlt sie.", "Sehr gut!", "Doch."]

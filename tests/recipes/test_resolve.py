@@ -88,7 +88,7 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
     created = nmt.train("tiny.yaml", run="new", set=[*SMALL, *SILENT])
     before = {run.name: outcome(run), created.name: outcome(created)}
     for stale in (late, new):
-        with pytest.raises(ConflictError, match="Another process has changed run .* since this one read it"):
+        with pytest.raises(ConflictError, match=r"Another process has changed run .* since this one read it"):
             stale.trainer()
     assert before == {run.name: outcome(run), created.name: outcome(created)}
 

@@ -11,11 +11,11 @@ import numpy as np
 from conftest import ROOT
 
 from nmt.config.schema import Config
-from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
-from nmt.reporting.attention import AttentionMap
+from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.charts import attention_figure
+from nmt.reporting.page import AttentionMap
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepMetrics
 

@@ -1,11 +1,12 @@
 """Reports of an evaluation: every sentence is shown as it is, on a page and in the terminal."""
 
+import io
 import re
 
 from report_runs import Page
 from report_runs import evaluation as made_evaluation
+from rich.console import Console
 
-from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.result import (
     Evaluation,
     EvaluationRecord,
@@ -13,9 +14,10 @@ from nmt.evaluation.result import (
     EvaluationTexts,
     System,
     pick_examples,
+    print_evaluation,
 )
 from nmt.evaluation.scoring import score_systems, sentence_scores
-from nmt.evaluation.text import terminal_report
+from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.page import evaluation_page
 
 NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
@@ -44,6 +46,12 @@ def small_evaluation(*, known: list[int]) -> Evaluation:
     return Evaluation(record, EvaluationTexts(NASTY, references, translations, chrf))
 
 
+def terminal_report(record: EvaluationRecord, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    print_evaluation(record, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
 def rows_of(page: str) -> list[list[str]]:
     """Return the texts of the cells of all rows."""
     rows = []
@@ -70,7 +78,9 @@ def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
 
 def test_the_table_fits_the_terminal() -> None:
     record = small_evaluation(known=[1]).record
-    assert all(len(line) <= 80 for line in terminal_report(record, 80).split("\n") if "nrefs" not in line)
+    lines = terminal_report(record, 80).split("\n")
+    assert all(len(line) <= 80 for line in lines if "nrefs" not in line)
+    assert ["BLEU", "↑", "TER", "↓"] in [line.split() for line in lines]
 
 
 def test_scores_by_length_are_a_table_in_every_report() -> None:

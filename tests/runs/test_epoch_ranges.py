@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import NmtError
-from nmt.runs.metrics import in_ranges, last_epochs, parse_epochs
+from nmt.runs.metrics import in_ranges
+from nmt.runs.weights import last_epochs, parse_epochs
 
 EPOCHS = st.sets(st.integers(1, 60), min_size=1).map(sorted)
 

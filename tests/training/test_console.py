@@ -6,8 +6,8 @@ import os
 import pyte
 import pytest
 
-from nmt.runs.metrics import EpochMetrics, Sample, StepValidation
-from nmt.training.console import Console
+from nmt.runs.metrics import EpochMetrics, Measure, Sample, StepMetrics, StepValidation, Value
+from nmt.training.console import REFRESH_SECONDS, Console
 from nmt.training.listeners import StepEvent, ValidationEvent
 from nmt.training.optimization.gradient_sums import Sums
 
@@ -47,13 +47,17 @@ class Screen(io.StringIO):
 
 
 def step(console: Console) -> None:
-    """Take a step of 100 tokens and half a second, as if the display were due."""
+    """Take a step of 100 tokens and half a second, as if the display were due; every second step has a record."""
     console.refreshed -= 1
     if console.bar is not None:
         console.bar.last_print_t -= 1
     done = console.done + 1
     totals = Sums(300.0 * done, 40.0 * done, 100.0 * done) if console.needs_totals() else None
-    console.on_step(StepEvent(totals, 0.5 * done, None))
+    record = StepMetrics(
+        epoch=console.epoch, step=done, loss=3.0, accuracy=0.4, learning_rate=1e-3, target_tokens=100 * done,
+        seconds=0.5 * done,
+    )  # fmt: skip
+    console.on_step(StepEvent(totals, 0.5 * done, None if done % 2 else record))
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "dumb terminal"])
@@ -62,7 +66,7 @@ def test_without_a_terminal_there_are_plain_lines_with_the_figures(
 ) -> None:
     stream = Screen(150, monkeypatch) if terminal else io.StringIO()
     monkeypatch.setenv("TERM", "dumb")
-    console = Console(epochs=3, log_every=2, stream=stream)
+    console = Console(epochs=3, stream=stream)
     console.on_epoch_start(1, steps=4, done=0)
     for _ in range(4):
         step(console)
@@ -71,8 +75,8 @@ def test_without_a_terminal_there_are_plain_lines_with_the_figures(
     assert "\r" not in text and "\x1b" not in text
     half, whole, epoch, wrong, right = text.splitlines()
     for line, place, left in ((half, "step 2/4", "1 s left"), (whole, "step 4/4", "0 s left")):
-        assert all(figure in line for figure in ("epoch 1/3", place, "3.000", "0.400", "200 tokens/s", left))
-    assert all(figure in epoch for figure in ("epoch 1/3", "2.500", "0.400", "2.000", "0.500", "2.0 s", "500 tokens/s"))
+        assert all(figure in line for figure in ("epoch 1/3", place, "3.000", "0.400", "rate 0.001", "200 to", left))
+    assert all(figure in epoch for figure in ("1/3: loss 2.500", "0.400; validation loss 2.000", "0.500", "500 to"))
     assert all(words in wrong for words in ("im wet", "ich bin durstig", "ich bin nass"))
     assert right.count("ich bin durstig") == 1, "a right translation is its reference"
 
@@ -83,7 +87,7 @@ def test_scores_and_long_samples_have_lines_of_their_own() -> None:
         epoch=1, step=7, validation_loss=2.0, validation_accuracy=0.5, validation_bleu=12.34, validation_chrf=30.0
     )
     samples = [Sample(source="a " * 30, reference="c\x1b[2J", translation="b " * 20)]
-    Console(epochs=3, log_every=2, stream=stream).on_validation(ValidationEvent(metrics, samples, best=False))
+    Console(epochs=3, stream=stream).on_validation(ValidationEvent(metrics, samples, best=False))
     first, *lines = stream.getvalue().splitlines()
     assert all(figure in first for figure in ("step 7", "2.000", "0.500", "BLEU 12.3", "chrF 30.0"))
     assert ["a a" in lines[0], "b b" in lines[1], r"c\x1b" in lines[2], len(lines)] == [True, True, True, 3]
@@ -92,7 +96,7 @@ def test_scores_and_long_samples_have_lines_of_their_own() -> None:
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_a_terminal_shows_loss_rate_and_time_left_in_one_line(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(columns, monkeypatch)
-    console = Console(epochs=3, log_every=2, stream=screen)
+    console = Console(epochs=3, stream=screen)
     console.on_epoch_start(1, steps=100, done=0)
     for _ in range(40):
         step(console)
@@ -104,9 +108,21 @@ def test_a_terminal_shows_loss_rate_and_time_left_in_one_line(columns: int, monk
     assert screen.lines == []
 
 
+def test_the_bar_has_room_for_metrics_that_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [Value("train", name, 2.5, Measure(name, on_bar=name == "norm")) for name in ("norm", "other")]
+    monkeypatch.setattr("nmt.training.console.metric_values", lambda record: values)
+    screen = Screen(100, monkeypatch)
+    console = Console(epochs=1, stream=screen)
+    console.on_epoch_start(1, steps=100, done=0)
+    for _ in range(2):
+        step(console)
+    assert "loss 3.000, norm 2.500, 200 tokens/s" in screen.lines[0] and "other" not in screen.lines[0]
+    console.close()
+
+
 def test_a_resumed_epoch_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(100, monkeypatch)
-    console = Console(epochs=1, log_every=2, stream=screen)
+    console = Console(epochs=1, stream=screen)
     console.on_epoch_start(1, steps=100, done=50)
     step(console)
     assert "51/100" in screen.lines[0] and "200 tokens/s, 00:24 left" in screen.lines[0]
@@ -115,7 +131,7 @@ def test_a_resumed_epoch_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -
 
 def test_validation_shows_its_progress_and_leaves_its_figures_and_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(150, monkeypatch)
-    console = Console(epochs=3, log_every=2, stream=screen)
+    console = Console(epochs=3, stream=screen)
     console.on_epoch_start(1, steps=4, done=0)
     step(console)
     console.on_validation_start(3)
@@ -136,19 +152,17 @@ def test_validation_shows_its_progress_and_leaves_its_figures_and_samples(monkey
     assert not screen.screen.cursor.hidden and screen.screen.cursor.x == 0
 
 
-def test_figures_are_read_only_when_they_will_be_shown() -> None:
-    progress = Console(epochs=1, log_every=10, stream=io.StringIO())
-    progress.on_epoch_start(1, steps=100, done=0)
-    due = []
-    for _ in range(100):
-        due.append(progress.needs_totals())
-        progress.on_step(StepEvent(Sums(1.0, 1.0, 1.0) if due[-1] else None, 1.0, None))
-    assert sum(due) == 10
+def test_figures_are_read_only_when_they_will_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not Console(epochs=1, stream=io.StringIO()).needs_totals(), "records of steps have them"
+    console = Console(epochs=1, stream=Screen(80, monkeypatch))
+    assert not console.needs_totals()
+    console.refreshed -= REFRESH_SECONDS
+    assert console.needs_totals()
 
 
 def test_a_sample_is_shown_when_its_translation_is_new() -> None:
     stream, lines = io.StringIO(), []
-    progress = Console(epochs=3, log_every=2, stream=stream)
+    progress = Console(epochs=3, stream=stream)
     changed = [SAMPLES[0].model_copy(update={"translation": "ich bin nass"}), SAMPLES[1]]
     for samples in (SAMPLES, SAMPLES, changed, SAMPLES):
         progress.on_epoch(ValidationEvent(METRICS, samples, best=False))

@@ -37,7 +37,9 @@ def decode(weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
     """Stand in for translating: figures that depend on the weights."""
     check()
     total = float(sum(np.abs(array).sum(dtype=np.float64) for array in weights.values()))
-    return DecodedValidation(total, 0.0, [Sample(source="a", reference="b", translation=f"{total}")])
+    return DecodedValidation(
+        {"validation_bleu": total, "validation_chrf": 0.0}, [Sample(source="a", reference="b", translation=f"{total}")]
+    )
 
 
 def nothing(patch: pytest.MonkeyPatch, dataset: Dataset) -> None:

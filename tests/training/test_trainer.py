@@ -45,7 +45,7 @@ def test_states_are_saved_by_steps_and_by_time(dataset: Dataset, every: Any, min
 def scores(*bleu: float) -> Decode:
     """Stand in for translating: these BLEU scores, one a validation."""
     coming = iter(bleu)
-    return lambda weights, check: DecodedValidation(next(coming), 0.0, [])
+    return lambda weights, check: DecodedValidation({"validation_bleu": next(coming), "validation_chrf": 0.0})
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def average(
     from nmt.data.dataset import dataset_of_run
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
-    from nmt.runs.metrics import last_epochs, parse_epochs
+    from nmt.runs.weights import last_epochs, parse_epochs
     from nmt.storage.file_lock import locked
 
     if (last is None) == (epochs is None):
@@ -47,6 +47,5 @@ def average(
         from nmt.training.stopping import average as average_epochs
 
         metrics = average_epochs(chosen, numbers, dataset, ValidationDecoder)
-        settings = chosen.config().training
-        Console(settings.epochs, settings.log_every).on_end(metrics)
+        Console(chosen.config().training.epochs).on_end(metrics)
     typer.echo(f"Written to {chosen.weights_path('average')}; nmt translate --run {chosen.name} uses it now.")

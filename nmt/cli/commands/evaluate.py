@@ -1,9 +1,10 @@
 """``nmt evaluate``: how good translations are, by the metrics the field publishes, several systems side by side."""
 
 import contextlib
-import shutil
+import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,11 +21,12 @@ from nmt.cli.options import (
     option_name,
 )
 from nmt.errors import NmtError
-from nmt.evaluation.progress import EvaluationProgress
+from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
 
-if TYPE_CHECKING:
-    from nmt.evaluation.overlap import TrainingOverlap
-    from nmt.evaluation.result import System
+
+def _listed(names: Iterable[str], joint: str) -> str:
+    *first, last = names
+    return f"{', '.join(first)} {joint} {last}"
 
 
 def evaluate(
@@ -56,9 +58,11 @@ def evaluate(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="bleu, chrf, chrf++ or ter. Repeatable. Default: bleu, chrf and ter."),
+        typer.Option(help=f"{_listed(METRICS, 'or')}. Repeatable. Default: {_listed(USUAL_METRICS, 'and')}."),
     ] = None,
-    tokenize: Annotated[str, typer.Option(help="Tokenization of BLEU: 13a, intl, zh, char or none.")] = "13a",
+    tokenize: Annotated[
+        str, typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}.")
+    ] = DEFAULT_TOKENIZATION,
     resamples: Annotated[
         int,
         typer.Option(min=0, help="Bootstrap resamples for confidence intervals and p-values. 0 leaves both out."),
@@ -95,7 +99,7 @@ def evaluate(
         nmt evaluate --run base --export ctranslate2-int8
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
-    from nmt.evaluation.text import terminal_report
+    from nmt.evaluation.result import print_evaluation
     from nmt.storage.atomic import write_text
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
@@ -119,52 +123,22 @@ def evaluate(
         from nmt.reporting.page import check_page, evaluation_page
 
         check_page(report)
-    with contextlib.closing(TerminalProgress(output)) as progress:
+    with contextlib.closing(Bar("sentences")) as bar:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, by_length=by_length,
-            progress=progress, backend=backend, exports=exports,
+            progress=bar.show, backend=backend, exports=exports,
         )  # fmt: skip
-    record, width = evaluation.record, shutil.get_terminal_size().columns
-    typer.echo(record.model_dump_json(indent=2) if as_json else terminal_report(record, width))
+    if output is not None:
+        for translations in evaluation.texts.translations.values():
+            write_text(output, "".join(f"{translation}\n" for translation in translations))
     if report is not None:
         write_text(report, evaluation_page(evaluation))
+    if as_json:
+        typer.echo(evaluation.record.model_dump_json(indent=2))
+    else:
+        from rich.console import Console
 
-
-class TerminalProgress(EvaluationProgress):
-    """Reports on standard error, with a bar, and writes the translations to a file."""
-
-    def __init__(self, output: Path | None) -> None:
-        """Take the file for the translations, None for none."""
-        self.output = output
-        self.bar = Bar("sentences")
-
-    def compared_with_training(self, overlap: "TrainingOverlap", sentences: int) -> None:
-        """Warn of sentences that were trained on."""
-        if count := len(overlap.numbers):
-            typer.echo(f"nmt: {count:,} of {sentences:,} source sentences were trained on", err=True)
-
-    def translating(self, system: str, done: int, sentences: int) -> None:
-        """Advance the bar."""
-        self.bar.show(system, done, sentences)
-
-    def translated(self, system: "System", translations: list[str]) -> None:
-        """Report the speed and write the translations."""
-        from nmt.storage.atomic import write_text
-
-        self.close()
-        typer.echo(
-            f"{system.name}: {len(translations):,} sentences translated in {system.seconds:.1f} s "
-            f"({system.sentences_per_second:,.1f} a second)",
-            err=True,
-        )
-        if self.output is not None:
-            write_text(self.output, "".join(f"{translation}\n" for translation in translations))
-
-    def scoring(self) -> None:
-        """Report that scoring begins."""
-        typer.echo("Scoring ...", err=True)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self.bar.close()
+        width = None if sys.stdout.isatty() else 120
+        console = Console(width=width, highlight=False, markup=False, emoji=False)
+        print_evaluation(evaluation.record, console)

@@ -119,7 +119,7 @@ def _train(trainer: "Trainer", say: Callable[[str], None], *, dry_run: bool) -> 
     for line in endings.beginning(trainer):
         say(line)
     settings, is_chief = trainer.config.training, trainer.group.is_chief
-    console = Console(settings.epochs, settings.log_every)
+    console = Console(settings.epochs)
     notice = "Stopping after this step, with a save. Ctrl-C again stops at once, without."
     with GracefulShutdown(notice) as shutdown, contextlib.closing(console):
         try:

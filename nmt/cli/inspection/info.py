@@ -70,7 +70,7 @@ def info(
     if chosen is not None:
         progress = _progress(chosen, settings)
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
-        lines += ["", describe(manifest), "", *_progress_lines(progress, settings.training.epochs), ""]
+        lines += ["", describe(manifest), "", *_progress_lines(chosen, settings), ""]
         lines += ["Configuration:", settings.to_yaml().rstrip()]
     typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
@@ -90,17 +90,15 @@ def _progress(run: "Run", config: "Config") -> dict[str, Any]:
     }
 
 
-def _progress_lines(progress: dict[str, Any], epochs: int) -> list[str]:
-    from nmt.runs.metrics import in_ranges
+def _progress_lines(run: "Run", config: "Config") -> list[str]:
+    from nmt.runs.metrics import best_of, in_ranges, in_words, weights_id, weights_in_words
 
-    def scores(loss: float | None, accuracy: float | None, **_: Any) -> str:
-        return "not validated" if loss is None else f"validation accuracy {accuracy:.3f}, loss {loss:.3f}"
-
-    best, mean = progress["best"], progress["average"]
-    lines = [f"Epochs trained: {progress['epochs']} of {epochs}"]
-    lines += [f"Best epoch: {best['weights']}, {scores(**best)}"] if best else []
-    if mean:
-        lines.append(f"Average of epochs {in_ranges(mean['epochs'])}: {scores(**mean)}; nmt translate uses it")
+    lines = [f"Epochs trained: {len(run.epochs())} of {config.training.epochs}"]
+    if best := best_of(run.validations(), config.training.best_by):
+        lines.append(f"Best: {weights_in_words(weights_id(best))}, {in_words(best)}")
+    if mean := run.average():
+        scores = in_words(mean) or "not validated"
+        lines.append(f"Average of epochs {in_ranges(mean.epochs)}: {scores}; nmt translate uses it")
     return lines
 
 

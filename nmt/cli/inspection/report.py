@@ -55,13 +55,13 @@ def report(
     from nmt.runs.directory import find_run
 
     runs = [find_run(name) for name in dict.fromkeys(run)] if run else [find_run(None)]
-    from nmt.cli.commands.evaluate import TerminalProgress
+    from nmt.cli.bars import Bar
     from nmt.reporting.report import default_path, write_report
 
     path = output or default_path(runs)
-    with contextlib.closing(TerminalProgress(None)) as progress:
+    with contextlib.closing(Bar("sentences")) as bar:
         write_report(
-            runs, path, scored=not no_scores, attention=not no_attention, sentences=sentence or (), progress=progress,
+            runs, path, scored=not no_scores, attention=not no_attention, sentences=sentence or (), progress=bar.show,
             warn=lambda problem: typer.echo(f"nmt: {problem}", err=True),
         )  # fmt: skip
     typer.echo(path)

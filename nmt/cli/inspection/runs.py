@@ -103,14 +103,14 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
 
 def _cells(shown: "Overview") -> tuple[str, ...]:
     """Return the cells of a run's row after its name."""
+    from nmt.runs.metrics import score_in_words
+
     planned = f"/{shown.config.training.epochs}" if shown.config else ""
-    best = "-"
-    if shown.best and shown.best.score is not None:
-        names = {"bleu": "BLEU", "chrf": "chrF"}
-        best = f"{names.get(shown.best.by, shown.best.by)} {shown.best.score:.{1 if shown.best.by in names else 3}f}"
+    best = shown.best
+    score = "-" if best is None or best.score is None else score_in_words(best.by, best.score)
     date = datetime.datetime.fromtimestamp(shown.trained)
     epochs = "?" if shown.epochs is None else shown.epochs
-    return shown.state, f"{epochs}{planned}", best, _duration(shown.seconds), _bytes(shown.size), f"{date:%Y-%m-%d}"
+    return shown.state, f"{epochs}{planned}", score, _duration(shown.seconds), _bytes(shown.size), f"{date:%Y-%m-%d}"
 
 
 def _about(shown: "Overview") -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from nmt.decoding.translation import AttentionMaps
     from nmt.runs.directory import Run
 
-Metric = Literal["loss", "accuracy", "bleu", "chrf", "train-loss", "train-accuracy", "learning-rate"]
 SCORES = "nmt evaluate --by-length --json > scores.json"
 SOURCE, READ, WRITTEN = "source", "target, as read", "target, as written"
 KINDS = {
@@ -32,10 +31,10 @@ def compare(
     figure: "Figure",
     runs: Annotated[list[str], typer.Argument(help="Runs in checkpoints/.", metavar="RUN")],
     metric: Annotated[
-        Metric,
+        str,
         typer.Option(
             metavar="NAME",
-            help="loss, accuracy, bleu or chrf of the validation; train-loss, train-accuracy or learning-rate.",
+            help="Metric of the validation, such as loss or bleu, or of training, such as train-loss or learning-rate.",
         ),
     ] = "loss",
     by: Annotated[
@@ -81,15 +80,15 @@ def by_length(
         nmt evaluate --run base --beam 5 --by-length --json > scores.json
         nmt plot by-length scores.json
     """
-    from nmt.cli.commands.evaluate import TerminalProgress
+    from nmt.cli.bars import Bar
     from nmt.evaluation.evaluate import evaluate
     from nmt.evaluation.result import EvaluationRecord
     from nmt.plotting.comparison import draw_by_length
 
     if file is None:
         settings: dict[str, Any] = {"resamples": 0, "examples": 0, "metrics": ["bleu"], "by_length": True}
-        with contextlib.closing(TerminalProgress(None)) as progress:
-            record, when = evaluate(run or [], progress=progress, **settings).record, datetime.now()
+        with contextlib.closing(Bar("sentences")) as bar:
+            record, when = evaluate(run or [], progress=bar.show, **settings).record, datetime.now()
     elif run:
         raise NmtError(
             f"--run has no effect: {file} holds the scores, so nothing is translated. Leave out --run or the file."

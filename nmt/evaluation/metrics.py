@@ -1,0 +1,68 @@
+"""Metrics of translations, an entry each; sacrebleu computes them, and is loaded at the first use."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nmt.errors import NmtError
+from nmt.storage.names import did_you_mean
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.base import Metric
+
+
+class MetricEntry(NamedTuple):
+    """A metric of translations."""
+
+    kind: str
+    """Class of ``sacrebleu.metrics``; results bear its name."""
+    settings: Mapping[str, Any] = {}
+    """Arguments of the class."""
+    less: bool = False
+    """Whether less is better."""
+    usual: bool = True
+    """Whether it is computed unless metrics are asked for."""
+
+
+METRICS: dict[str, MetricEntry] = {
+    "bleu": MetricEntry("BLEU"),  # Papineni et al. 2002
+    "chrf": MetricEntry("CHRF"),  # Popović 2015
+    "chrf++": MetricEntry("CHRF", {"word_order": 2}, usual=False),  # Popović 2017
+    "ter": MetricEntry("TER", less=True),  # Snover et al. 2006
+}
+USUAL_METRICS = [name for name, entry in METRICS.items() if entry.usual]
+TOKENIZATIONS = ("13a", "intl", "zh", "char", "none")  # of BLEU: those of sacrebleu that need no further package
+DEFAULT_TOKENIZATION = "13a"
+
+
+def make_metric(name: str, tokenization: str = DEFAULT_TOKENIZATION, *, quiet: bool = False) -> "Metric":
+    """Return the metric of that name in ``METRICS``; a quiet BLEU does not warn of text that looks tokenized."""
+    from sacrebleu import metrics  # noqa: PLC0415 - the help of nmt evaluate names the metrics, and is there at once
+
+    entry = METRICS[name]
+    of_bleu = {"tokenize": tokenization, "force": quiet} if entry.kind == "BLEU" else {}
+    return getattr(metrics, entry.kind)(**entry.settings, **of_bleu)
+
+
+def metric_heading(result: str) -> str:
+    """Return the name that sacrebleu gives a metric, such as "chrF2", with an arrow towards better scores."""
+    less = any(entry.less and result.startswith(entry.kind) for entry in METRICS.values())
+    return f"{result} {'↓' if less else '↑'}"
+
+
+def check_metrics(metrics: Sequence[str], tokenization: str) -> list[str]:
+    """Return the names of metrics in lower case, each once; the usual ones for none.
+
+    Raises:
+        NmtError: for an unknown metric or tokenization, and for a tokenization of BLEU without BLEU.
+    """
+    metrics = list(dict.fromkeys(metric.lower() for metric in metrics or USUAL_METRICS))
+    for what, names, known in (("metric", metrics, METRICS), ("tokenization", [tokenization], TOKENIZATIONS)):
+        for name in names:
+            if name not in known:
+                raise NmtError(f"There is no {what} {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}.")
+    if tokenization != DEFAULT_TOKENIZATION and "bleu" not in metrics:
+        raise NmtError(
+            f"--tokenize {tokenization} has no effect on {', '.join(metrics)}: it is the tokenization of BLEU. Add "
+            "--metric bleu, or leave --tokenize out."
+        )
+    return metrics
