@@ -17,24 +17,15 @@ longest limit, n hypotheses of a sentence.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
+from nmt.models.base import DecoderState
 from nmt.runtime import tf
 
 CHUNK = 8
 """Most tokens between two selections."""
 GROUP = 32
 """Size of the groups of the vocabulary that the search for the largest logits begins with."""
-
-
-class SearchState(Protocol):
-    """State of a step function for K beams of B sentences: any structure of tensors with these two methods."""
-
-    def reorder(self, parents: tf.Tensor) -> Self:
-        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
-
-    def select(self, rows: tf.Tensor) -> Self:
-        """Return the state of the sentences ``rows``, int32 [B'], alone."""
 
 
 # (tokens int32 [B, K], padding at beams that have ended, state) -> (logits [N, V] of the N live beams in the order of
@@ -84,7 +75,7 @@ class DecodeLoop:
         """Take the function that extends all sentences by a token."""
         self.extend = extend
 
-    def run(self, sentences: Any, state: SearchState) -> Any:
+    def run(self, sentences: Any, state: DecoderState) -> Any:
         """Return the sentences as they were when they finished, in their order."""
         loop = (tf.constant(0), sentences, sentences, state)
         return tf.while_loop(self._unfinished, self._decode_chunk, loop, shape_invariants=_any_shape(loop))[1]

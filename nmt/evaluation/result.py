@@ -10,8 +10,8 @@ import numpy as np
 import sacrebleu
 from pydantic import Field
 
-from nmt.config.decoding import DecodingConfig
 from nmt.config.record import Record
+from nmt.config.schema import DecodingConfig
 from nmt.evaluation.overlap import TrainingOverlap
 from nmt.evaluation.scoring import LengthBucket, Scores
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
+from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import Translation
@@ -60,7 +60,7 @@ def find_run_system(name: str | None, epoch: str | None, decoding: Mapping[str, 
         run=run,
         manifest=read_manifest(run.dataset_path),
         epoch=own_epoch or epoch,
-        decoding=change_decoding(run.config().decoding, dict(decoding)),
+        decoding=change_decoding(run.config().decoding, decoding),
     )
 
 
@@ -89,7 +89,7 @@ def find_exported_system(
         run=run,
         manifest=read_manifest(exported.run.dataset_path),
         epoch=str(exported.description.epoch),
-        decoding=change_decoding(exported.run.config().decoding, dict(decoding)),
+        decoding=change_decoding(exported.run.config().decoding, decoding, exported=True),
         exported=exported,
     )
 
@@ -111,7 +111,7 @@ def translate(system: RunSystem, test_set: EvaluationSet, report: Callable[[int]
     """
     if system.exported is not None:
         batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
-        translator = Translator.open_export(system.exported, system.decoding)
+        translator = Translator.open(system.exported, decoding=system.decoding)
         decoding = system.decoding
     else:
         batches = BATCHES_PER_CALL
@@ -150,7 +150,7 @@ def _translate_all(
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
         texts = [sources[index] for index in indices]
-        translated = translator.find_best(texts, names=names)
+        translated = translator.translate_details(texts, names=names, scored=False)
         translations |= dict(zip(indices, translated, strict=True))
         report(len(translations))
     return [translations[index] for index in range(len(sources))]

@@ -3,13 +3,15 @@
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 
+from nmt.config.decoding import KEYS, SAMPLING
 from nmt.evaluation.result import EvaluationRecord, Example, System
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
 
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
 BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
-SAMPLING = {"temperature", "top_k", "top_p", "seed"}  # keys of decoding without effect here: nothing is sampled
+IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
+"""Keys of decoding without effect here: nothing is sampled."""
 
 
 # --- in words
@@ -25,9 +27,10 @@ def system_line(system: System) -> str:
     ]
     decoding = system.decoding
     if decoding is not None:
-        beam = f"beam {decoding.beam_size}, length penalty {decoding.length_penalty:g}"
-        beam += f", coverage penalty {decoding.coverage_penalty:g}" if decoding.coverage_penalty else ""
-        parts += ["greedy search" if decoding.beam_size == 1 else beam]
+        search = decoding.search()
+        used = [name for name, key in KEYS.items() if search in key.searches and "tensorflow" in key.names]
+        named = [f"{name.replace('_', ' ')} {getattr(decoding, name):g}" for name in used if getattr(decoding, name)]
+        parts += [f"{search} search", *named]
         precision = f"CTranslate2 {system.computed_in}" if system.export else decoding.precision
         parts += [precision, f"batches of {decoding.batch_size}"]
     if system.seconds is not None:

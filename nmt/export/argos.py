@@ -30,6 +30,7 @@ class ArgosExporter(CTranslate2Exporter):
     name: ClassVar = "argos"
     consumer: ClassVar = "Argos Translate"
     default: ClassVar = "int8"
+    settings: ClassVar = "the package"
 
     def check(self, model: TrainedModel) -> None:
         """Refuse all but Transformers with a joint subword vocabulary."""

@@ -2,6 +2,7 @@
 
 import yaml
 
+from nmt.config.schema import DecodingConfig
 from nmt.evaluation.scoring import Scores
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.verification import OURS, Comparison
@@ -73,8 +74,20 @@ def model_card(
         f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
         "## Use",
         exporter.usage(model),
+        settings_of(exporter, model.config.decoding),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def settings_of(exporter: Exporter, decoding: DecodingConfig) -> str:
+    """Return which keys of section decoding the export has, and which its consumer is not told."""
+    carried = exporter.carried(decoding)
+    has = [f"{key} as `{name}`" for key, name in carried.items()]
+    others = [f"{key} {value}" for key, value in decoding.model_dump().items() if key not in carried]
+    return (
+        f"Of section decoding of the run, {exporter.settings} has {', '.join(has) or 'nothing'}. {exporter.consumer} "
+        f"is not told {', '.join(others)}."
+    )
 
 
 def _scores(validation: Scores, test: Scores | None, consumer: str) -> str:

@@ -9,7 +9,7 @@ from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import RUN_FILES
-from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
+from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
@@ -62,7 +62,7 @@ class ServedModel:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator = best
         self._searches: dict[Search, tuple[Translator, SearchOptions]] = {
-            Search.BEST: (best, GREEDY),
+            Search.BEST: (best, BEST),
             Search.SCORED: (best, SearchOptions(scored=True)),
             Search.ALTERNATIVES: (wide, SearchOptions(n_best=n_best, scored=True)),
         }

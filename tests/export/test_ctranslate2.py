@@ -122,7 +122,7 @@ def test_a_prefix_begins_every_translation(pair: Pair) -> None:
 def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: Pair) -> None:
     ours, theirs = pair
     texts = [text for text in TEXTS if text]
-    translations = ours.find_best(texts)
+    translations = ours.translate_details(texts)
     for mine, other in zip(ours.attention(texts, translations), theirs.attention(texts, translations), strict=True):
         assert (other.source, other.target) == (mine.source, mine.target)
         words = slice(1, len(mine.source) - 1)

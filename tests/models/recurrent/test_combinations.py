@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config, RecurrentConfig
+from nmt.config.schema import Config, DecodingConfig, RecurrentConfig
 from nmt.config.training import TrainingConfig
-from nmt.decoding.tensorflow_engine import IDS, ModelSearch
+from nmt.decoding.tensorflow_engine import IDS, TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.models.weights import weights_of
 from nmt.runtime import tf
@@ -94,8 +93,9 @@ def test_steps_lower_the_loss_and_beams_score_what_the_model_says(number: int, r
             assert not [path for path, weight in after.items() if np.array_equal(weight, before[path])]
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
 
-    search = ModelSearch(state.model, DecodingConfig(beam_size=BEAMS, length_penalty=0))
-    found = search.find(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
+    decoding = DecodingConfig(beam_size=BEAMS, length_penalty=0)
+    engine = TensorFlowEngine(state.model, Config(model=model, decoding=decoding))
+    found = engine.search_batch(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
     tokens, scores = found.tokens.numpy(), found.scores.numpy()
     assert (np.diff(scores) <= 0).all()
     is_eos = tokens == IDS.eos
