@@ -49,6 +49,12 @@ class DecodingKeys:
         {"tensorflow": "beta", "ctranslate2": "coverage_penalty", "saved-model": "beam"},
     )] = 0.0  # fmt: skip
     """beta in Wu et al. 2016, equation 14. The attention is that of the last decoder layer, averaged over its heads."""
+    no_repeat_ngram_size: Annotated[int, Ge(0), Le(100), Key(
+        "No N tokens in a row come twice in a translation. 0: off.",
+        names={"tensorflow": "no_repeat_ngram_size", "ctranslate2": "no_repeat_ngram_size",
+               "huggingface": "no_repeat_ngram_size", "saved-model": "greedy, beam"},
+    )] = 0  # fmt: skip
+    """Log-probabilities stay those among all tokens, as in fairseq and transformers; CTranslate2 normalizes anew."""
     max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
         "Most tokens of a translation: X for each of its source, and --max-length-extra.",
         names={"saved-model": "greedy, beam"},

@@ -15,6 +15,7 @@ from nmt.decoding.search import (
     forced_tokens,
     largest,
     log_probabilities,
+    mask_repeats,
     write_token,
 )
 from nmt.models.layers.unpadding import BeamLayout
@@ -69,6 +70,7 @@ def beam_search(
     n_best: int = 1,
     alpha: float = 0.0,
     beta: float = 0.0,
+    no_repeat_ngram_size: int = 0,
     covered: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Keep the K likeliest prefixes of each sentence; a hypothesis that ends takes its place along, so that K can end.
@@ -83,6 +85,7 @@ def beam_search(
         n_best: n, at most K: number of hypotheses to return for each sentence.
         alpha: exponent of the length penalty, at least 0.
         beta: weight of the coverage penalty, at least 0; needs a step that returns attention.
+        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
         covered: source tokens that the coverage penalty counts: bool [B, S].
 
     Returns:
@@ -94,9 +97,8 @@ def beam_search(
 
     def extend(count: tf.Tensor, old: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
         logits, attention, state = step(old.last, state)
-        parents, chosen, total = _best_continuations(
-            logits, old, beams, forced_tokens(count, old.index, limits.prefixes, ids), ids
-        )
+        forced = forced_tokens(count, old.index, limits.prefixes, ids)
+        parents, chosen, total = _best_continuations(logits, old, beams, forced, ids, count, no_repeat_ngram_size)
         free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
         taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
         max_lengths = tf.gather(limits.max_lengths, old.index)
@@ -140,8 +142,9 @@ def beam_search(
 
 
 def _best_continuations(
-    logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, ids: SpecialIds
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, ids: SpecialIds, count: tf.Tensor,
+    no_repeat_ngram_size: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
     """Return the K likeliest continuations of the sentences, whose N live beams have logits [N, V].
 
     They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
@@ -151,7 +154,12 @@ def _best_continuations(
     """
     size, layout = tf.shape(sentences.last)[0], BeamLayout.of(sentences.last)
     logits = tf.cast(logits, tf.float32)
-    _, tokens = largest(logits, beams + 2)
+    possible = logits
+    if no_repeat_ngram_size:
+        possible = mask_repeats(logits, layout.flatten(sentences.tokens), count, no_repeat_ngram_size)
+    values, tokens = largest(possible, beams + 2)
+    if no_repeat_ngram_size:
+        tokens = tf.where(values > float("-inf"), tokens, ids.pad)
     if forced is not None:
         forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
         tokens = tf.concat([tf.where(tf.equal(forced, ids.pad), tokens, ids.pad), forced], axis=1)

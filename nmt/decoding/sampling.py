@@ -14,6 +14,7 @@ from nmt.decoding.search import (
     Step,
     forced_tokens,
     log_probabilities,
+    mask_repeats,
     mask_special_tokens,
     write_token,
 )
@@ -45,7 +46,14 @@ def likeliest(logits: tf.Tensor, _index: tf.Tensor, _count: tf.Tensor) -> tf.Ten
 
 
 def step_search(
-    step: Step, state: Any, limits: SearchLimits, ids: SpecialIds, choose: Choice = likeliest, *, scored: bool = False
+    step: Step,
+    state: Any,
+    limits: SearchLimits,
+    ids: SpecialIds,
+    choose: Choice = likeliest,
+    *,
+    no_repeat_ngram_size: int = 0,
+    scored: bool = False,
 ) -> Hypotheses:
     """Choose each token by the logits after the tokens before it, until eos or the limit; by default greedily.
 
@@ -55,6 +63,7 @@ def step_search(
         limits: bounds on the hypotheses.
         ids: the special ids.
         choose: choice of the next tokens by their logits, in which pad and bos have -inf.
+        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
         scored: whether to sum up log-probabilities.
 
     Returns:
@@ -66,7 +75,11 @@ def step_search(
         layout = BeamLayout.of(sentences.last[:, tf.newaxis])
         logits, _, state = step(sentences.last[:, tf.newaxis], state)
         index = tf.gather(sentences.index, layout.indices)
-        chosen = layout.restore(choose(mask_special_tokens(logits, ids), index, count))[:, 0]
+        possible = mask_special_tokens(logits, ids)
+        if no_repeat_ngram_size:
+            tokens = layout.flatten(sentences.tokens[:, tf.newaxis])
+            possible = mask_repeats(possible, tokens, count, no_repeat_ngram_size)
+        chosen = layout.restore(choose(possible, index, count))[:, 0]
         forced = forced_tokens(count, sentences.index, limits.prefixes, ids)
         if forced is not None:
             chosen = tf.where(tf.equal(forced, ids.pad), chosen, forced)
@@ -105,12 +118,12 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    scored: bool = False,
+    **others: Any,
 ) -> Hypotheses:
     """Draw each token from the distribution of the model (see ``step_search``).
 
     Args:
-        step, state, limits, ids, scored: as of ``step_search``.
+        step, state, limits, ids, others: as of ``step_search``.
         random: a number from [0, 1) for each sentence and token, float32 [B, T]; nothing else decides the draw.
         temperature: divisor of the logits.
         top_k: number of likeliest tokens to draw from (Fan et al. 2018); 0: all.
@@ -120,7 +133,7 @@ def sample(
     def drawn(logits: tf.Tensor, index: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         return draw(tf.cast(logits, tf.float32), tf.gather(random[:, count], index), temperature, top_k, top_p)
 
-    return step_search(step, state, limits, ids, drawn, scored=scored)
+    return step_search(step, state, limits, ids, drawn, **others)
 
 
 def draw(logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, top_p: float) -> tf.Tensor:

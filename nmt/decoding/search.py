@@ -120,6 +120,26 @@ def mask_special_tokens(logits: tf.Tensor, ids: SpecialIds) -> tf.Tensor:
     return tf.where(allowed, logits, tf.constant(float("-inf"), logits.dtype))
 
 
+def mask_repeats(logits: tf.Tensor, tokens: tf.Tensor, count: tf.Tensor, size: int) -> tf.Tensor:
+    """Return logits, [N, V], with -inf for each token that would end an n-gram which its hypothesis has already.
+
+    Args:
+        logits: logits of the next token.
+        tokens: hypotheses so far: int32 [N, T], padding 0 from column ``count`` on.
+        count: number of tokens so far.
+        size: n, at least 1.
+    """
+    windows = tf.maximum(tf.shape(tokens)[1] - size + 1, 0)
+    repeated = tf.range(windows) + size <= count
+    for place in range(size - 1):
+        latest = tokens[:, tf.maximum(count - size + 1 + place, 0), tf.newaxis]
+        repeated &= tf.equal(tokens[:, place : place + windows], latest)
+    ends = tf.where(repeated, tokens[:, size - 1 :], 0)  # padding, which is never generated, stands for none
+    places = tf.stack([tf.broadcast_to(tf.range(tf.shape(ends)[0])[:, tf.newaxis], tf.shape(ends)), ends], axis=-1)
+    never = tf.fill(tf.shape(ends), tf.constant(float("-inf"), logits.dtype))
+    return tf.tensor_scatter_nd_min(logits, places, never)
+
+
 def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None, ids: SpecialIds) -> tf.Tensor | None:
     """Return the prefix token in column ``count`` of each sentence: int32 [B], pad past its end; None: no prefixes."""
     if prefixes is None:

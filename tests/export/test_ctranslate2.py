@@ -1,5 +1,6 @@
 """Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,15 @@ def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path:
 def test_a_prefix_begins_every_translation(pair: Pair) -> None:
     mine, other = (translator.find(TEXTS, prefix="ich bin") for translator in pair)
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_no_n_gram_is_written_twice(pair: Pair, beam_size: int) -> None:
+    settings = {"beam_size": beam_size, "no_repeat_ngram_size": 2, "max_length_extra": 12}
+    decoding = pair[0].config.decoding.model_copy(update=settings)
+    mine, other = ([each.ids for [each] in translator.reconfigured(decoding).find(TEXTS)] for translator in pair)
+    assert all(len({*itertools.pairwise(ids)}) == max(0, len(ids) - 1) for ids in mine + other)
+    assert mine == other or beam_size > 1  # CTranslate2 divides the probability of masked tokens among the others
 
 
 def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: Pair) -> None:
