@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 class ServedModel:
-    """A model with the searches of the service, compiled at start. Computes in a single thread at a time."""
+    """A model with the searches of the service, compiled at start. Several threads may use it."""
 
     def __init__(self, pair: Pair, translator: Translator, description: str, max_alternatives: int) -> None:
         """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""

@@ -145,16 +145,25 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
         translator.score(["one", "one"], [eins, f"{eins} eins"])
 
 
-def test_several_threads_translate_as_a_single_one(translator: Translator) -> None:
-    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of search."""
-    kinds = [SearchOptions(), SearchOptions(scored=True), SearchOptions(sampled=True)] * 2
-    texts = [SENTENCES[number % 3 :] for number in range(len(kinds))]
-    expected = [translator.find(part, kind) for part, kind in zip(texts, kinds, strict=True)]
-    fresh = with_settings(translator, 0)
-    with ThreadPoolExecutor(len(kinds)) as threads:
-        found = list(threads.map(lambda job: fresh.find(*job), zip(texts, kinds, strict=True)))
+def test_several_threads_use_a_translator_as_a_single_one_does(translator: Translator) -> None:
+    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of work."""
+    kinds = [SearchOptions(n_best=2), SearchOptions(scored=True), SearchOptions(sampled=True)]
+    translations = [small_pairs()[number][1] for number in range(len(SENTENCES))]
+
+    def work(own: Translator, number: int) -> Any:
+        texts = SENTENCES[number % 3 :]
+        if number % 5 < 3:
+            return own.find(texts, kinds[number % 5])
+        if number % 5 == 3:
+            return own.score(texts, translations[number % 3 :])
+        return [each.alignment() for each in own.attention(texts, own.translate_details(texts))]
+
+    own, fresh = (with_settings(translator, 0, beam_size=2) for _ in range(2))
+    expected = [work(own, number) for number in range(10)]
+    with ThreadPoolExecutor(10) as threads:
+        found = list(threads.map(lambda number: work(fresh, number), range(10)))
     assert found == expected
-    assert len(fresh.engine._compiled) == 3
+    assert len(fresh.engine._compiled) == 3  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("how", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)

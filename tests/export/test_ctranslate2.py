@@ -1,6 +1,7 @@
 """Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,15 @@ def test_sampling_repeats_with_its_seed(pair: Pair) -> None:
     greedy = theirs.find(TEXTS * 3)
     assert first == again
     assert [n_best[0].ids for n_best in first] != [n_best[0].ids for n_best in greedy]
+
+
+def test_several_threads_sample_each_by_its_seed(pair: Pair) -> None:
+    decoding = pair[1].config.decoding
+    seeded = [pair[1].reconfigured(decoding.model_copy(update={"seed": seed})) for seed in range(6)]
+    expected = [theirs.find(TEXTS, SearchOptions(sampled=True)) for theirs in seeded]
+    with ThreadPoolExecutor(len(seeded)) as threads:
+        found = list(threads.map(lambda theirs: theirs.find(TEXTS, SearchOptions(sampled=True)), seeded * 3))
+    assert found == expected * 3
 
 
 def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
