@@ -17,7 +17,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.beam import beam_search
 from nmt.decoding.sampling import sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds
+from nmt.decoding.search import Hypotheses, SearchLimits
 from nmt.decoding.translation import BEST, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
@@ -26,7 +26,6 @@ from nmt.runs.weights import WeightsFile
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
-IDS = SpecialIds(PAD, BOS, EOS)
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
 MOST_AT_ONCE = 8
@@ -154,10 +153,10 @@ class TensorFlowEngine:
 
         if kind == BEAM:
             words = tf.reduce_all(tf.not_equal(source[..., tf.newaxis], [PAD, BOS, EOS]), axis=-1)
-            return beam_search(step, state, limits, IDS, n_best=options.n_best, covered=words, **settings)
+            return beam_search(step, state, limits, n_best=options.n_best, covered=words, **settings)
         if kind == SAMPLING:
-            return sample(step, state, limits, IDS, random, scored=options.scored, **settings)
-        return step_search(step, state, limits, IDS, scored=options.scored, **settings)
+            return sample(step, state, limits, random, scored=options.scored, **settings)
+        return step_search(step, state, limits, scored=options.scored, **settings)
 
     def search(
         self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]

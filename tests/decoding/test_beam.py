@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.decoding.beam import beam_search, coverage_penalty, length_penalty
 from nmt.decoding.sampling import draw, sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds, largest, mask_repeats
+from nmt.decoding.search import Hypotheses, SearchLimits, largest, mask_repeats
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 
@@ -64,10 +64,7 @@ class Toy:
     def beam(self, limits: list[int], beams: int, n_best: int = 1, **numbers: Any) -> Hypotheses:
         covered = tf.ones([self.size, S], tf.bool)
         task = SearchLimits(tf.constant(limits))
-        return beam_search(self, self.start(beams), task, IDS, beams=beams, n_best=n_best, covered=covered, **numbers)
-
-
-IDS = SpecialIds(PAD, BOS, EOS)
+        return beam_search(self, self.start(beams), task, beams=beams, n_best=n_best, covered=covered, **numbers)
 
 
 def words(row: np.ndarray) -> tuple[int, ...]:
@@ -144,7 +141,7 @@ def test_beam_search_is_that_of_a_plain_loop_though_it_stops_early(
 def test_a_beam_of_one_is_greedy_search(seed: int, limits: list[int], size: int) -> None:
     toy, task = Toy(seed, len(limits)), SearchLimits(tf.constant(limits))
     one = toy.beam(limits, 1, alpha=0.6, no_repeat_ngram_size=size)
-    expected = step_search(toy, toy.start(1), task, IDS, no_repeat_ngram_size=size, scored=True)
+    expected = step_search(toy, toy.start(1), task, no_repeat_ngram_size=size, scored=True)
     np.testing.assert_array_equal(one.tokens, expected.tokens)
     lengths = [len(words(row)) for row in expected.tokens[:, 0].numpy()]
     np.testing.assert_allclose(one.scores[:, 0] * length_penalty(lengths, 0.6), expected.scores[:, 0], rtol=1e-5)
@@ -158,7 +155,7 @@ def test_the_early_stop_saves_steps() -> None:
         logits, attention, past = toy(tokens, past)
         return logits + 6.0 * tf.one_hot(EOS, V), attention, past
 
-    beam_search(counted, toy.start(4), SearchLimits(tf.constant([LONGEST])), IDS, beams=4)
+    beam_search(counted, toy.start(4), SearchLimits(tf.constant([LONGEST])), beams=4)
     assert len(steps) == 1
 
 
@@ -170,7 +167,7 @@ def test_a_step_is_given_padding_where_no_beam_is_open(seed: int) -> None:
         live.append(int(np.sum(tokens.numpy() != PAD)))
         return toy(tokens, past)
 
-    found = beam_search(counted, toy.start(3), SearchLimits(tf.constant([LONGEST])), IDS, beams=3, n_best=3)
+    found = beam_search(counted, toy.start(3), SearchLimits(tf.constant([LONGEST])), beams=3, n_best=3)
     lengths = [len(words(row)) for row in found.tokens[0].numpy()]
     # All beams begin as one; then each is open until its hypothesis ends.
     assert live == [1, *(sum(length > count for length in lengths) for count in range(1, max(lengths)))]
@@ -179,7 +176,7 @@ def test_a_step_is_given_padding_where_no_beam_is_open(seed: int) -> None:
 def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
     toy, prefix = Toy(4, 2), [[5, 4], [1, PAD]]
     task = SearchLimits(tf.constant([4, 4]), tf.constant(prefix))
-    found = beam_search(toy, toy.start(200), task, IDS, beams=200, n_best=3)
+    found = beam_search(toy, toy.start(200), task, beams=200, n_best=3)
     for row, forced in enumerate([(5, 4), (1,)]):
         possible = [one for one in everything(4) if one[: len(forced)] == forced]
         best = sorted(possible, key=lambda one: -toy.score(row, one))[:3]
@@ -206,8 +203,8 @@ def test_samples_have_no_n_gram_twice_and_a_forced_prefix_is_kept() -> None:
     task = SearchLimits(tf.fill([40], LONGEST), tf.constant([prefix] * 40))
     numbers = tf.constant(np.random.default_rng(1).random([40, LONGEST], np.float32))
     for found in (
-        sample(toy, toy.start(1), task, IDS, numbers, no_repeat_ngram_size=1),
-        beam_search(toy, toy.start(2), task, IDS, beams=2, no_repeat_ngram_size=1),
+        sample(toy, toy.start(1), task, numbers, no_repeat_ngram_size=1),
+        beam_search(toy, toy.start(2), task, beams=2, no_repeat_ngram_size=1),
     ):
         rows = [words(row) for row in found.tokens[:, 0].numpy()]
         assert all(row[:3] == (5, 5, 5) and row[3] != 5 for row in rows) and len({*rows}) > 2
@@ -267,13 +264,11 @@ def test_samples_of_a_sentence_hang_on_its_numbers_alone() -> None:
     toy, limits = Toy(6, 4), [4, 3, 4, 2]
     random = np.random.default_rng(1).random([4, 4], np.float32)
     task = SearchLimits(tf.constant(limits))
-    together = sample(toy, toy.start(1), task, IDS, tf.constant(random), scored=True)
+    together = sample(toy, toy.start(1), task, tf.constant(random), scored=True)
     assert len({words(row) for row in together.tokens[:, 0].numpy()}) > 2
     for row, limit in enumerate(limits):
         start = Past(tf.constant([row]), tf.zeros([1, 1], tf.int32))
-        alone = sample(
-            toy, start, SearchLimits(tf.constant([limit])), IDS, tf.constant(random[row : row + 1]), scored=True
-        )
+        alone = sample(toy, start, SearchLimits(tf.constant([limit])), tf.constant(random[row : row + 1]), scored=True)
         said = words(alone.tokens[0, 0].numpy())
         assert said == words(together.tokens[row, 0].numpy())
         np.testing.assert_allclose([alone.scores[0, 0], together.scores[row, 0]], toy.score(row, said), rtol=1e-5)

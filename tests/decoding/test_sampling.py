@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt import runtime
 from nmt.config.schema import Config, TransformerConfig
 from nmt.decoding.sampling import step_search
-from nmt.decoding.search import SearchLimits, SpecialIds
+from nmt.decoding.search import SearchLimits
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import BeamLayout
@@ -18,7 +18,6 @@ from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 VOCABULARY = 9
-IDS = SpecialIds(PAD, BOS, EOS)
 
 
 class Progress(NamedTuple):
@@ -55,7 +54,7 @@ class Script:
 
     def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
         forced = None if prefixes is None else tf.constant(prefixes)
-        tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced), IDS).tokens.numpy()
+        tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced)).tokens.numpy()
         assert tokens.shape == (len(limits), 1, max(limits)) and tokens.dtype == np.int32
         return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
 
