@@ -10,14 +10,6 @@ import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
-from nmt.decoding.text_ids import (
-    check_target_length,
-    encode_prefix,
-    encode_sources,
-    encode_target,
-    max_lengths,
-    unknown_words,
-)
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, SearchOptions, Translation
 from nmt.errors import DataError, NmtError
 from nmt.extras import require
@@ -166,8 +158,17 @@ class Translator:
         Args, Raises: as for ``translate``.
         """
         encoded = self.encode(texts, names)
-        unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
-        forced = encode_prefix(self.target, prefix)
+        # Of a sentence of which normalization leaves nothing, all is unknown.
+        unknown = [
+            self.source.unknown(text) if ids or not text.strip() else [text.strip()]
+            for text, ids in zip(texts, encoded, strict=True)
+        ]
+        if words := self.target.unknown(prefix):
+            raise DataError(
+                f"Prefix {prefix!r} has the word {words[0]!r}, which the model never saw in training. A prefix is made "
+                "of words that the model can generate. Leave that word out."
+            )
+        forced = self.target.encode(prefix)
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
         limits = max_lengths(self.config, lengths, len(forced))
         if self.engine.positions is not None:
@@ -208,7 +209,7 @@ class Translator:
         encoded = self.encode(sources, names)
         translations = [[*self.target.encode(text), EOS] for text in targets]
         for ids, name in zip(translations, names, strict=True):
-            check_target_length(self.config, len(ids) - 1, f"the translation of {name}", self.engine.positions)
+            check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
         return self.engine.score(encoded, translations)
 
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
@@ -260,4 +261,67 @@ class Translator:
         Raises:
             DataError: if it has no words, or more than the model writes.
         """
-        return Translation(text, [], True, encode_target(self.target, self.config, text))
+        ids, name = self.target.encode(text), f"ranslation {text[:60]!r}"
+        if not ids:
+            raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
+        check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
+        return Translation(text, [], True, [*ids, EOS])
+
+
+def encode_sources(
+    tokenizer: Tokenizer,
+    config: Config,
+    texts: Sequence[str],
+    names: Sequence[str] | None = None,
+    positions: int | None = None,
+) -> list[list[int]]:
+    """Return the ids of raw sentences, without bos and eos.
+
+    Args:
+        tokenizer: tokenizer of the source side.
+        config: configuration of the run.
+        texts: sentences.
+        names: name of each sentence for error messages; None: "sentence 1", "sentence 2" ...
+        positions: most tokens, bos and eos included, that an export reads; None: as many as the model.
+
+    Raises:
+        DataError: for a sentence longer than the model reads; names the first of them.
+    """
+    encoded = [tokenizer.encode(text) for text in texts]
+    for number, ids in enumerate(encoded):
+        check_length(config, "source", len(ids), names[number] if names else f"sentence {number + 1}", positions)
+    return encoded
+
+
+def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
+    """Refuse a sentence of N ``tokens``, bos and eos not counted, that is longer than the model, or its export, takes.
+
+    Raises:
+        DataError: with the name of the sentence.
+    """
+    special = 1 + int(side == "source" and config.model.reads_bos)
+    trained = getattr(config.model.limits, side)
+    limit = min((bound for bound in (trained, positions) if bound is not None), default=None)
+    if limit is None or tokens + special <= limit:
+        return
+    takes, shorter = ("reads", "Split the sentence") if side == "source" else ("writes", "Give a shorter one")
+    remedy = "use the run's weights, which have more positions than their export"
+    if limit == trained:
+        remedy = f"train with {config.model.settings_for_length(tokens + special)}"
+    raise DataError(
+        f"Too long: {name} has {tokens} tokens. This model {takes} at most {limit - special} tokens"
+        f"{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
+    )
+
+
+def max_lengths(config: Config, lengths: np.ndarray, prefix_length: int = 0) -> np.ndarray:
+    """Return the most tokens of each translation, its prefix and eos included: int32 [B].
+
+    Args:
+        config: configuration of the run; its section decoding has the ratio and the extra tokens.
+        lengths: tokens of each source sentence as the encoder reads it, eos and any bos included, int [B].
+        prefix_length: tokens of the prefix of every translation.
+    """
+    settings, limit = config.decoding, config.model.limits.target
+    limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length
+    return limits if limit is None else np.minimum(limits, limit)

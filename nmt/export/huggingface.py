@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from nmt.data.batch_plan import length_batches
-from nmt.decoding.text_ids import max_lengths
+from nmt.decoding.translator import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.marian_tokenizer import vocabularies, write_tokenizer

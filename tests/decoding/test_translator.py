@@ -201,3 +201,11 @@ def test_an_error_in_one_of_several_batches_is_raised(translator: Translator, mo
     monkeypatch.setattr(own.engine, "search_batch", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         own.translate([source for source, _ in small_pairs(300)])
+
+
+def test_a_given_translation_ends_with_eos_and_fits_the_positions_that_the_decoder_reads(make_run: MakeRun) -> None:
+    translator = Translator.open(make_run("word", positions="learned", max_positions=3))
+    ids = translator.target.encode("eins zwei")
+    assert translator.given_translation("Eins, zwei!").ids == [*ids, EOS]  # reads bos, eins, zwei
+    with pytest.raises(DataError, match=r"'eins zwei drei' has 3 tokens\. This model writes at most 2 tokens"):
+        translator.given_translation("eins zwei drei")
