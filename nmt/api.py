@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.config.data import DataConfig
-from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding, find_config, load_config
+from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
 from nmt.data.languages import language_pair
@@ -30,7 +30,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
-from nmt.decoding.exported import CTRANSLATE2, check_backend, choose_export
+from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, choose_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.recipes.resolve import Request, resolve
@@ -173,17 +173,16 @@ def load(
     """
     check_backend(backend)
     weights = None if epoch is None else str(epoch)
-    exported = None
+    trained: Run | ExportedModel
     if backend == CTRANSLATE2 or export is not None:
-        _, exported = choose_export(run.name if isinstance(run, Run) else run, weights, export)
-        chosen = exported.run
+        _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
+        stored = trained.run.config().decoding
     else:
-        chosen = run if isinstance(run, Run) else find_run(run)
+        trained = run if isinstance(run, Run) else find_run(run)
+        stored = trained.config().decoding
     if not isinstance(decoding, DecodingConfig):
-        decoding = change_decoding(chosen.config().decoding, dict(decoding or {}))
-    return (
-        Translator.open_export(exported, decoding) if exported else Translator.open(chosen, weights, decoding=decoding)
-    )
+        decoding = change_decoding(stored, decoding or {}, exported=isinstance(trained, ExportedModel))
+    return Translator.open(trained, weights, decoding)
 
 
 def _overrides(overrides: Overrides) -> list[str]:

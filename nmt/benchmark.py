@@ -21,7 +21,7 @@ from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
 from nmt.data.token_arrays import Split
 from nmt.decoding.exported import CTRANSLATE2, find_exports
-from nmt.decoding.tensorflow_engine import ModelSearch
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
 from nmt.runs.directory import find_run
@@ -151,8 +151,9 @@ def measure_model(
     works[f"step in {update.model.compute_dtype}"] = training_work(update, pipeline, vocabulary, TRAINING * turn)
     for kind, beams in BEAMS.items():
         changes = {"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
-        search = ModelSearch(model, config.decoding.model_copy(update=changes))
-        works[f"{kind} in {model.compute_dtype}"] = search_work(search, test, config, SEARCH * turn / len(BEAMS))
+        chosen = config.model_copy(update={"decoding": config.decoding.model_copy(update=changes)})
+        engine = TensorFlowEngine(model, chosen)
+        works[f"{kind} in {model.compute_dtype}"] = search_work(engine, test, SEARCH * turn / len(BEAMS))
     speeds = measure(works, TURNS, report, WARM_UP)
     products, training, decoding = speeds[: len(precisions)], speeds[len(precisions)], speeds[len(precisions) + 1 :]
     product = products[precisions.index(update.model.compute_dtype)]
@@ -217,19 +218,20 @@ def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str,
     return Work(run, count, seconds)
 
 
-def search_work(search: ModelSearch, split: Split, config: Config, seconds: float) -> Work:
+def search_work(engine: TensorFlowEngine, split: Split, seconds: float) -> Work:
     """Return the translation of a batch of like length, of one batch of a split after the other.
 
     A translation may have as many tokens as its reference. An untrained model hardly ever ends a sentence, so that the
     lengths are those of real translations.
     """
+    config = engine.config
     plan = length_batches((split.source.lengths + 1).tolist(), config.decoding.batch_size)
     order = itertools.cycle([np.array(plan[place]) for place in np.random.default_rng(0).permutation(len(plan))])
 
     def run() -> np.ndarray:
         indices = next(order)
         source = pad_rows(split.source, indices, bos=config.model.reads_bos)
-        return search.find(source, (split.target.lengths[indices] + 1).astype(np.int32)).tokens.numpy()
+        return engine.search_batch(source, (split.target.lengths[indices] + 1).astype(np.int32)).tokens.numpy()
 
     def count(tokens: np.ndarray) -> dict[str, float]:
         return {"sentences": len(tokens), "target_tokens": int(np.count_nonzero(tokens != PAD))}
@@ -264,6 +266,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     works = {}
     for engine, (precision, export) in engines.items():
         for kind, beams in BEAMS.items():
-            translator = load(run, decoding={"beam_size": beams, "precision": precision}, export=export)
-            works[f"{engine}, {kind}"] = Work(partial(translator.find_best, texts), count)
+            decoding = {"beam_size": beams, "precision": precision}
+            translator = load(run, decoding=decoding, export=export)
+            works[f"{engine}, {kind}"] = Work(partial(translator.translate_details, texts, scored=False), count)
     return measure(works, turns, report)

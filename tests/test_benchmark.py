@@ -9,8 +9,7 @@ from conftest import Outcome, run_nmt
 from nmt import benchmark
 from nmt.benchmark import BenchmarkReport, Work, measure, search_work, training_work
 from nmt.cli.commands.bench import describe
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.token_arrays import generate_split
 from nmt.decoding.search import Hypotheses
 from nmt.runtime import tf
@@ -92,18 +91,19 @@ def test_works_run_in_turns_and_each_rate_is_the_median_of_the_turns(monkeypatch
 
 def test_decoding_gives_every_sentence_the_length_of_its_reference() -> None:
     split = generate_split(30, 20, seed=1)
-    config = Config(decoding=DecodingConfig(batch_size=8))
     seen = []
 
     class Scripted:
-        """In the place of a search."""
+        """In the place of an engine."""
 
-        def find(self, source: np.ndarray, limits: np.ndarray) -> Hypotheses:
+        config = Config(decoding=DecodingConfig(batch_size=8))
+
+        def search_batch(self, source: np.ndarray, limits: np.ndarray) -> Hypotheses:
             seen.extend(zip(np.count_nonzero(source, axis=1).tolist(), limits.tolist(), strict=True))
             tokens = np.where(np.arange(limits.max()) < limits[:, np.newaxis], 7, PAD)
             return Hypotheses(tf.constant(tokens)[:, tf.newaxis], tf.zeros([len(tokens), 1]))
 
-    work = search_work(Scripted(), split, config, 0.0)  # type: ignore[arg-type]
+    work = search_work(Scripted(), split, 0.0)  # type: ignore[arg-type]
     counts = [work.counts(work.run()) for _ in range(4)]
     wanted = sorted(zip((split.source.lengths + 2).tolist(), (split.target.lengths + 1).tolist(), strict=True))
     assert sorted(seen) == wanted

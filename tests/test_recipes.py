@@ -147,6 +147,20 @@ def test_a_schedule(copy: Copy) -> None:
     assert copy.run(code=rates) == "[0.05, 0.5, 0.5]\n"
 
 
+def test_a_setting_of_decoding(copy: Copy, project: Path) -> None:
+    key, lines = (block.partition("\n") for block in blocks("A setting of decoding"))
+    assert (key[0], lines[0]) == ("# nmt/config/decoding.py: DecodingKeys", "# nmt/decoding/sampling.py: sample")
+    copy.edit("config/decoding.py", "^    seed: Annotated", key[2].replace("\\", r"\\") + r"\g<0>")
+    copy.edit("decoding/sampling.py", r"^    \*\*others: Any,$", r"    min_p: float = 0.0,\n\g<0>")
+    copy.edit("decoding/sampling.py", r"^        return draw\(", lines[2] + r"\g<0>")
+    assert "likely as the likeliest." in " ".join(copy.run("translate", "--help").replace("│", "").split())
+    shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
+    sentences = ["im one two three", "im seven"]
+    greedy = copy.run("translate", *sentences)
+    assert copy.run("translate", "--sample", "--temperature", "3", "--min-p", "0.9999", *sentences) == greedy
+    assert copy.run("translate", "--sample", "--temperature", "3", *sentences) != greedy
+
+
 def test_a_figure(copy: Copy, project: Path) -> None:
     function, entry = blocks("A figure")
     copy.append("plotting/curves.py", function)

@@ -1,12 +1,13 @@
-"""Options that several commands share: declarations, help sections, and checks of contradictions."""
+"""Options that several commands share: declarations and checks of contradictions."""
 
+import inspect
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES, option_of
 from nmt.errors import NmtError
-
-SEARCH = "Search"
 
 _CONFIG = typer.Option(
     "--config",
@@ -35,54 +36,70 @@ EpochOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
 
-# Search options. An option that is left out keeps the value of the run's configuration, section decoding.
-BeamOption = Annotated[
-    int | None,
-    typer.Option(help="Beam size: partial translations kept at each step. 1 is greedy search.", rich_help_panel=SEARCH),
-]
-LengthPenaltyOption = Annotated[
-    float | None,
-    typer.Option(help="Divide log-probabilities by ((5 + tokens) / 6)^X.", rich_help_panel=SEARCH),
-]
-BatchSizeOption = Annotated[int | None, typer.Option(help="Sentences translated at a time.", rich_help_panel=SEARCH)]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(help="Number format: float32, bfloat16 (may be faster) or auto.", rich_help_panel=SEARCH),
-]
 BackendOption = Annotated[
     str,
-    typer.Option(
-        help="tensorflow, or ctranslate2: the export of the run that was written last, which starts at once.",
-        rich_help_panel=SEARCH,
-    ),
+    typer.Option(help="tensorflow, or ctranslate2: the export of the run that was written last, which starts at once."),
 ]
 
-BEAM_KEYS = ("beam_size", "length_penalty")
-SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
 
+def decoding_options(*searches: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command with ``**decoding``: it gets an option for each key of section decoding.
 
-def option_name(key: str) -> str:
-    """Return the option that sets a key of the section decoding."""
-    return "--beam" if key == "beam_size" else "--" + key.replace("_", "-")
-
-
-def check_search(settings: dict[str, Any], *, exported: bool) -> None:
-    """Refuse options of search that contradict each other.
+    An option that is left out is None, and the key keeps the value of the run. A key that the command declares itself
+    is passed over.
 
     Args:
-        settings: keys of the section decoding with the values of their options, None for an option left out.
-        exported: whether an export translates.
-
-    Raises:
-        NmtError: naming the first contradiction.
+        searches: kinds of search of the command, as in ``nmt.config.decoding``.
     """
-    if settings["beam_size"] == 1 and settings["length_penalty"] is not None:
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command)
+        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        names = [
+            name for name, key in KEYS.items()
+            if (not key.searches or {*key.searches} & {*searches}) and name not in signature.parameters
+        ]  # fmt: skip
+        options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name))
+                   for name in names]  # fmt: skip
+        command.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _option(name: str) -> Any:
+    key, kind = KEYS[name], TYPES[name].__origin__
+    panel = "Sampling" if key.searches == (SAMPLING,) else "Search"
+    option = typer.Option(option_of(name), help=key.help, rich_help_panel=panel)
+    return Annotated[(kind if kind in (int, float) else str) | None, option]
+
+
+def check_decoding(decoding: dict[str, Any], *, sample: bool = False, score: bool = False, **others: Any) -> None:
+    """Refuse options of a command that contradict each other, naming two of them.
+
+    Args:
+        decoding: keys of section decoding with the values of their options, None for an option left out.
+        sample: whether words are drawn.
+        score: whether given translations are scored.
+        others: further options that need a search.
+    """
+    given = {name: KEYS[name].searches for name, value in decoding.items() if value is not None}  # 0 is a value
+    searched = [name for name, value in others.items() if value not in (None, False, "")]
+    of_beam, of_sampling = ([name for name in given if given[name] == (search,)] for search in (BEAM, SAMPLING))
+    if score and (conflicts := ["sample"] * sample + searched + [name for name in given if given[name]]):
         raise NmtError(
-            "--length-penalty needs beam search; received it with --beam 1. Give a wider beam, or leave "
-            "--length-penalty out."
+            f"--score reads translations and searches for none; received {option_of(conflicts[0])} too. Leave one of "
+            "them out."
         )
-    if exported and settings["precision"] is not None:
+    if sample and (conflicts := ["n_best"] * ("n_best" in searched) + of_beam):
         raise NmtError(
-            f"--precision {settings['precision']} is for TensorFlow. An export has the number format that it was "
-            "written in. Leave it out, or export with another --quantization."
+            f"Words are drawn or searched for; received --sample and {option_of(conflicts[0])}. Leave one of them out."
+        )
+    if of_sampling and not sample:
+        option = option_of(of_sampling[0])
+        raise NmtError(f"{option} is for sampling; received it without --sample. Add --sample, or leave it out.")
+    if decoding["beam_size"] == 1 and (conflicts := [name for name in of_beam if name != "beam_size"]):
+        option = option_of(conflicts[0])
+        raise NmtError(
+            f"{option} needs beam search; received it with --beam 1. Give a wider beam, or leave {option} out."
         )

@@ -1,37 +1,106 @@
-"""Section ``decoding`` of the configuration: search for translations."""
+"""Keys of section ``decoding`` of the configuration: search for translations. Each is declared here and nowhere else.
 
-from typing import Literal
+Options of the command line, their checks, engines and exports are made from these declarations. Loads no pydantic, so
+that help pages appear at once; ``nmt.config.schema.DecodingConfig`` checks the values.
+"""
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
-from nmt.config.record import Section
+from annotated_types import Ge, Gt, Le, Lt
+
+GREEDY, BEAM, SAMPLING = "greedy", "beam", "sampling"
+"""Kinds of search."""
 
 
-class DecodingConfig(Section):
+class Key(NamedTuple):
+    """What a key is to users and to the programs that translate, beside its type, range and default."""
+
+    help: str
+    """What it does, as the command line says it."""
+    searches: tuple[str, ...] = (GREEDY, BEAM, SAMPLING)
+    """Kinds of search that it changes; none: it changes how a search is computed."""
+    names: Mapping[str, str] = {}
+    """Its name in each program that takes it as a plain value: the argument of our searches (``tensorflow``) and of
+    ``translate_batch`` (``ctranslate2``), the key of ``generation_config.json`` (``huggingface``), the signatures that
+    hold it (``saved-model``). The card of an export names the keys that its program does not take."""
+    option: str = ""
+    """Its option, where that is not the key's own name."""
+    not_exported: str = ""
+    """Why an export to CTranslate2 cannot follow it, and the remedy."""
+
+
+class DecodingKeys:
     """Search for translations."""
 
-    batch_size: int = Field(128, ge=1, le=2**24)
-    """Sentences per batch."""
-    precision: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Floating-point type of the layers, as ``training.precision``. ``bfloat16`` is faster on hardware that has it
-    natively. It rounds scores, and so may prefer another of two words with nearly equal scores."""
-    beam_size: int = Field(1, ge=1, le=1000)
-    """Partial translations kept at each step of beam search; 1: greedy search."""
-    length_penalty: float = Field(0.6, ge=0)
-    """alpha in Wu et al. 2016, equation 14: beam search divides log-probabilities by ((5 + tokens) / 6)^alpha. Without
-    it (0) beam search favours short translations."""
-    coverage_penalty: float = Field(0.0, ge=0)
-    """beta in Wu et al. 2016, equation 14: weight in beam search of sum_i log min(attention to source token i, 1). The
-    attention is that of the last decoder layer, averaged over its heads. 0: no penalty."""
-    temperature: float = Field(1.0, gt=0)
-    """Divisor of the logits in sampling; below 1 likely words become likelier."""
-    top_k: int = Field(0, ge=0, le=2**31 - 1)
-    """Sampling draws from the K likeliest words; 0: from all."""
-    top_p: float = Field(1.0, gt=0, le=1)
-    """Sampling draws from the smallest set of likeliest words whose probabilities add up to P (nucleus sampling)."""
-    seed: int = Field(1, ge=0, lt=2**32)
-    """Seed of sampling. A sample depends on the seed and the number of its sentence alone."""
-    max_length_ratio: float = Field(2.0, gt=0, le=1_000)
-    """A translation has at most ``max_length_ratio`` x source tokens + ``max_length_extra`` tokens."""
-    max_length_extra: int = Field(10, ge=1, le=1_000_000)
-    """Tokens that a translation may have in addition, see ``max_length_ratio``."""
+    beam_size: Annotated[int, Ge(1), Le(1000), Key(
+        "Beam size: partial translations kept at each step. 1 is greedy search.", (BEAM,),
+        {"tensorflow": "beams", "ctranslate2": "beam_size", "huggingface": "num_beams", "saved-model": "beam"},
+        option="--beam",
+    )] = 1  # fmt: skip
+    length_penalty: Annotated[float, Ge(0), Key(
+        "Divide log-probabilities by ((5 + tokens) / 6)^X. 0 favours short translations.", (BEAM,),
+        {"tensorflow": "alpha", "ctranslate2": "length_penalty", "huggingface": "length_penalty",
+         "saved-model": "beam"},
+    )] = 0.6  # fmt: skip
+    """alpha in Wu et al. 2016, equation 14."""
+    coverage_penalty: Annotated[float, Ge(0), Key(
+        "Weight of the sum over source tokens of log min(attention to it, 1). 0: no penalty.", (BEAM,),
+        {"tensorflow": "beta", "ctranslate2": "coverage_penalty", "saved-model": "beam"},
+    )] = 0.0  # fmt: skip
+    """beta in Wu et al. 2016, equation 14. The attention is that of the last decoder layer, averaged over its heads."""
+    no_repeat_ngram_size: Annotated[int, Ge(0), Le(100), Key(
+        "No N tokens in a row come twice in a translation. 0: off.",
+        names={"tensorflow": "no_repeat_ngram_size", "ctranslate2": "no_repeat_ngram_size",
+               "huggingface": "no_repeat_ngram_size", "saved-model": "greedy, beam"},
+    )] = 0  # fmt: skip
+    """Log-probabilities stay those among all tokens, as in fairseq and transformers; CTranslate2 normalizes anew."""
+    max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
+        "Most tokens of a translation: X for each of its source, and --max-length-extra.",
+        names={"saved-model": "greedy, beam"},
+    )] = 2.0  # fmt: skip
+    max_length_extra: Annotated[int, Ge(1), Le(1_000_000), Key(
+        "Tokens that a translation may have besides those of --max-length-ratio.", names={"saved-model": "greedy, beam"}
+    )] = 10  # fmt: skip
+    batch_size: Annotated[int, Ge(1), Le(2**24), Key("Sentences translated at a time.", ())] = 128
+    precision: Annotated[Literal["auto", "float32", "bfloat16"], Key(
+        "Number format: float32, bfloat16 (may be faster) or auto.", (),
+        not_exported="An export has the number format that it was written in. Leave it out, or export with another "
+        "--quantization.",
+    )] = "float32"  # fmt: skip
+    """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
+    temperature: Annotated[float, Gt(0), Key(
+        "Divide logits by X. Below 1, likely words become likelier.", (SAMPLING,),
+        {"tensorflow": "temperature", "ctranslate2": "sampling_temperature"},
+    )] = 1.0  # fmt: skip
+    top_k: Annotated[int, Ge(0), Le(2**31 - 1), Key(
+        "Draw from the N likeliest words. 0: from all.", (SAMPLING,),
+        {"tensorflow": "top_k", "ctranslate2": "sampling_topk"},
+    )] = 0  # fmt: skip
+    top_p: Annotated[float, Gt(0), Le(1), Key(
+        "Draw from the fewest likeliest words whose probabilities sum to X.", (SAMPLING,),
+        {"tensorflow": "top_p", "ctranslate2": "sampling_topp"},
+    )] = 1.0  # fmt: skip
+    seed: Annotated[int, Ge(0), Lt(2**32), Key("Seed of the random numbers.", (SAMPLING,))] = 1
+    """A sample depends on the seed and the number of its sentence alone."""
+
+    def search(self, *, sampled: bool = False) -> str:
+        """Return the kind of search by these settings."""
+        return SAMPLING if sampled else BEAM if self.beam_size > 1 else GREEDY
+
+    def arguments(self, program: str, search: str) -> dict[str, Any]:
+        """Return what a program is given for a kind of search: values by the program's own names of the keys."""
+        return {
+            key.names[program]: getattr(self, name) for name, key in KEYS.items()
+            if search in key.searches and program in key.names
+        }  # fmt: skip
+
+
+def option_of(key: str) -> str:
+    """Return the command-line option of a key."""
+    return (KEYS[key].option if key in KEYS else "") or "--" + key.replace("_", "-")
+
+
+TYPES: dict[str, Any] = get_type_hints(DecodingKeys, include_extras=True)
+"""Type of each key, annotated with its range and its ``Key``."""
+KEYS: dict[str, Key] = {name: hint.__metadata__[-1] for name, hint in TYPES.items()}

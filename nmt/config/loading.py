@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from nmt.config.decoding import DecodingConfig
+from nmt.config.decoding import KEYS, option_of
 from nmt.config.record import RENAMED, RETIRED, renamed
-from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config
+from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
 from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
 from nmt.storage.json_file import check_format
@@ -122,18 +122,22 @@ def _parsed(override: str) -> tuple[str, str, Any]:
         raise ConfigError(f"--set {override!r} has a value that is not valid YAML. Put the value in quotes.") from None
 
 
-def change_decoding(decoding: DecodingConfig, options: dict[str, Any]) -> DecodingConfig:
+def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exported: bool = False) -> DecodingConfig:
     """Return the decoding section with options of the command line; an option that is None changes nothing.
 
     Raises:
-        ConfigError: if a value breaks the schema; names option and value.
+        ConfigError: if a value breaks the schema, or if an export is to translate, which cannot follow it; names
+            option and value.
     """
     changes = {key: value for key, value in options.items() if value is not None}
+    for key in changes.keys() & KEYS.keys():
+        if exported and KEYS[key].not_exported:
+            raise ConfigError(f"{option_of(key)} {changes[key]} is for TensorFlow. {KEYS[key].not_exported}")
     try:
         return DecodingConfig.model_validate({**decoding.model_dump(), **changes})
     except ValidationError as error:
         problem = error.errors()[0]
-        option = "--" + str(problem["loc"][0]).replace("_", "-").replace("beam-size", "beam")
+        option = option_of(str(problem["loc"][0]))
         raise ConfigError(f"{option} is {problem['input']!r}, but {_rule(problem)}. Change the value.") from None
 
 

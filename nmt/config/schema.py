@@ -8,7 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, LengthLimits, ModelConfig
 from nmt.config.data import DataConfig
-from nmt.config.decoding import DecodingConfig
+from nmt.config.decoding import DecodingKeys
 from nmt.config.record import Section
 from nmt.config.recurrent import RecurrentConfig
 from nmt.config.training import TrainingConfig
@@ -26,6 +26,10 @@ __all__ = [
     "RecurrentConfig",
     "TransformerConfig",
 ]
+
+
+class DecodingConfig(DecodingKeys, Section):
+    """Search for translations."""
 
 
 class Config(Section):

@@ -7,18 +7,19 @@ longest limit, n hypotheses of a sentence.
 from typing import Any, NamedTuple
 
 from nmt.decoding.search import (
-    DecodeLoop,
     Hypotheses,
     SearchLimits,
-    SpecialIds,
     Step,
+    decode,
     forced_tokens,
     largest,
     log_probabilities,
+    mask_repeats,
     write_token,
 )
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
 
 
 def length_penalty(length: tf.Tensor, alpha: float) -> tf.Tensor:
@@ -63,12 +64,12 @@ def beam_search(
     step: Step,
     state: Any,
     limits: SearchLimits,
-    ids: SpecialIds,
     *,
     beams: int,
     n_best: int = 1,
     alpha: float = 0.0,
     beta: float = 0.0,
+    no_repeat_ngram_size: int = 0,
     covered: tf.Tensor | None = None,
 ) -> Hypotheses:
     """Keep the K likeliest prefixes of each sentence; a hypothesis that ends takes its place along, so that K can end.
@@ -78,11 +79,12 @@ def beam_search(
     the limit and cp is at most 0. A hypothesis cut off by its limit counts like others.
 
     Args:
-        step, state, limits, ids: as of ``step_search``; the state has K beams.
+        step, state, limits: as of ``step_search``; the state has K beams.
         beams: K; with 1 this is greedy search.
         n_best: n, at most K: number of hypotheses to return for each sentence.
         alpha: exponent of the length penalty, at least 0.
         beta: weight of the coverage penalty, at least 0; needs a step that returns attention.
+        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
         covered: source tokens that the coverage penalty counts: bool [B, S].
 
     Returns:
@@ -94,14 +96,13 @@ def beam_search(
 
     def extend(count: tf.Tensor, old: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
         logits, attention, state = step(old.last, state)
-        parents, chosen, total = _best_continuations(
-            logits, old, beams, forced_tokens(count, old.index, limits.prefixes, ids), ids
-        )
+        forced = forced_tokens(count, old.index, limits.prefixes)
+        parents, chosen, total = _best_continuations(logits, old, beams, forced, count, no_repeat_ngram_size)
         free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
         taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
         max_lengths = tf.gather(limits.max_lengths, old.index)
         cut = (count + 1 >= max_lengths)[:, tf.newaxis]
-        ends = taken & (tf.equal(chosen, ids.eos) | cut)
+        ends = taken & (tf.equal(chosen, EOS) | cut)
         open_ = taken & ~ends
         tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
         coverage, scores = old.coverage, total / length_penalty(count + 1, alpha)
@@ -116,7 +117,7 @@ def beam_search(
         finished = old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable)
         extended = old._replace(
             tokens=tokens,
-            last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, ids.pad),
+            last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, PAD),
             log_probability=log_probability,
             coverage=coverage,
             ended=ended,
@@ -127,21 +128,22 @@ def beam_search(
 
     start = _Sentences(
         index=tf.range(size),
-        tokens=tf.fill([size, beams, width], ids.pad),
-        last=tf.tile(tf.where(tf.equal(places, 0), ids.bos, ids.pad)[tf.newaxis], [size, 1]),
+        tokens=tf.fill([size, beams, width], PAD),
+        last=tf.tile(tf.where(tf.equal(places, 0), BOS, PAD)[tf.newaxis], [size, 1]),
         log_probability=tf.tile(tf.where(tf.equal(places, 0), 0.0, float("-inf"))[tf.newaxis], [size, 1]),
         coverage=tf.zeros([size, beams, tf.shape(covered)[1]]),
-        ended=tf.fill([size, beams, width], ids.pad),
+        ended=tf.fill([size, beams, width], PAD),
         scores=tf.fill([size, beams], float("-inf")),
         finished=limits.max_lengths < 1,
     )
-    end = DecodeLoop(extend).run(start, state)
+    end = decode(extend, start, state)
     return Hypotheses(end.ended[:, :n_best], end.scores[:, :n_best])
 
 
 def _best_continuations(
-    logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, ids: SpecialIds
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    logits: tf.Tensor, sentences: _Sentences, beams: int, forced: tf.Tensor | None, count: tf.Tensor,
+    no_repeat_ngram_size: int,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
     """Return the K likeliest continuations of the sentences, whose N live beams have logits [N, V].
 
     They are among the K likeliest of each beam, which are among its K + 2 likeliest with pad and bos.
@@ -151,11 +153,16 @@ def _best_continuations(
     """
     size, layout = tf.shape(sentences.last)[0], BeamLayout.of(sentences.last)
     logits = tf.cast(logits, tf.float32)
-    _, tokens = largest(logits, beams + 2)
+    possible = logits
+    if no_repeat_ngram_size:
+        possible = mask_repeats(logits, layout.flatten(sentences.tokens), count, no_repeat_ngram_size)
+    values, tokens = largest(possible, beams + 2)
+    if no_repeat_ngram_size:
+        tokens = tf.where(values > float("-inf"), tokens, PAD)
     if forced is not None:
         forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
-        tokens = tf.concat([tf.where(tf.equal(forced, ids.pad), tokens, ids.pad), forced], axis=1)
-    allowed = tf.not_equal(tokens, ids.pad) & tf.not_equal(tokens, ids.bos)
+        tokens = tf.concat([tf.where(tf.equal(forced, PAD), tokens, PAD), forced], axis=1)
+    allowed = tf.not_equal(tokens, PAD) & tf.not_equal(tokens, BOS)
     scores = layout.restore(tf.where(allowed, log_probabilities(logits, tokens), float("-inf")))
     totals = sentences.log_probability[:, :, tf.newaxis] + scores
     tokens = layout.restore(tokens)

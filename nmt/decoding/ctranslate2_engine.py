@@ -5,15 +5,14 @@ Shapes: B sentences, S source length, T target length.
 
 import copy
 import os
-from collections.abc import Iterable
+import threading
 from pathlib import Path
-from typing import Any
 
 import ctranslate2
 import numpy as np
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
+from nmt.config.decoding import BEAM
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.translation import AttentionMaps, Hypothesis, SearchOptions
@@ -21,6 +20,8 @@ from nmt.errors import DataError
 from nmt.storage.json_file import read_json
 from nmt.tokenizers.base import EOS, UNK
 
+_SEEDING = threading.Lock()
+"""Held while one call samples."""
 SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "source", "target"))
 
 
@@ -71,18 +72,26 @@ class CTranslate2Engine:
 
         What sampling draws depends on the seed and on all sentences of the call.
         """
-        found: list[list[Hypothesis]] = [[] for _ in rows]
-        settings = self._settings(options)
-        batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
-        engine = self._engine
-        if options.sampled:
-            # A seed holds for threads that start after it, and each thread draws its own numbers.
+        if not options.sampled:
+            return self._search(self._engine, rows, limits, options, prefix)
+        # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
+        with _SEEDING:
             ctranslate2.set_random_seed(self.config.decoding.seed)
-            engine = self._load(1)
+            return self._search(self._load(1), rows, limits, options, prefix)
+
+    def _search(
+        self, engine: ctranslate2.Translator, rows: list[list[int]], limits: np.ndarray, options: SearchOptions,
+        prefix: list[int],
+    ) -> list[list[Hypothesis]]:  # fmt: skip
+        decoding = self.config.decoding
+        kind = decoding.search(sampled=options.sampled)
+        settings = {"beam_size": 1, "length_penalty": 0, **decoding.arguments("ctranslate2", kind)}
+        batches = [batch.tolist() for batch in length_batches([len(ids) for ids in rows], self._batch_size(rows))]
         running = [
             engine.translate_batch(
                 [self._pieces(rows[index]) for index in batch],
                 [[self._target_tokens[id_] for id_ in prefix]] * len(batch) if prefix else None,
+                num_hypotheses=settings["beam_size"],
                 max_decoding_length=int(limits[batch].max()),
                 min_decoding_length=0,
                 max_input_length=0,
@@ -94,10 +103,13 @@ class CTranslate2Engine:
             )
             for batch in batches
         ]
+        found: list[list[Hypothesis]] = [[] for _ in rows]
         for batch, results in zip(batches, running, strict=True):
             for index, pending in zip(batch, results, strict=True):
                 result = pending.result()
-                hypotheses = self._ranked(zip(result.hypotheses, result.scores, strict=True), options)
+                hypotheses = list(zip(result.hypotheses, result.scores, strict=True))
+                if kind == BEAM and not decoding.coverage_penalty:
+                    hypotheses = _ranked(hypotheses, decoding.length_penalty)
                 found[index] = [
                     Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
                     for tokens, score in hypotheses[: options.n_best]
@@ -149,38 +161,18 @@ class CTranslate2Engine:
         sentences = sum(bool(ids) for ids in rows)
         return max(1, min(self.config.decoding.batch_size, -(-sentences // _cores())))
 
-    def _settings(self, options: SearchOptions) -> dict[str, Any]:
-        """Return the keyword arguments of CTranslate2 for a kind of search."""
-        config = self.config.decoding
-        if options.sampled:
-            return {
-                "beam_size": 1, "sampling_topk": config.top_k, "sampling_topp": config.top_p,
-                "sampling_temperature": config.temperature, "length_penalty": 0,
-            }  # fmt: skip
-        if config.beam_size == 1:
-            return {"beam_size": 1, "length_penalty": 0}
-        return {
-            "beam_size": config.beam_size, "num_hypotheses": config.beam_size,
-            "length_penalty": config.length_penalty, "coverage_penalty": config.coverage_penalty,
-        }  # fmt: skip
-
-    def _ranked(
-        self, hypotheses: Iterable[tuple[list[str], float]], options: SearchOptions
-    ) -> list[tuple[list[str], float]]:
-        """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
-
-        CTranslate2 divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha (Wu et al. 2016, equation
-        14). With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
-        """
-        config = self.config.decoding
-        if options.sampled or config.beam_size == 1 or config.coverage_penalty:
-            return list(hypotheses)
-        alpha = config.length_penalty
-        scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
-        return sorted(scored, key=lambda hypothesis: -hypothesis[1])
-
     def _pieces(self, ids: list[int]) -> list[str]:
         return [self._source_tokens[id_] for id_ in ids]
+
+
+def _ranked(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tuple[list[str], float]]:
+    """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
+
+    CTranslate2 divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14).
+    With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
+    """
+    scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
+    return sorted(scored, key=lambda hypothesis: -hypothesis[1])
 
 
 def _cores() -> int:

@@ -7,18 +7,19 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nmt.decoding.search import (
-    DecodeLoop,
     Hypotheses,
     SearchLimits,
-    SpecialIds,
     Step,
+    decode,
     forced_tokens,
     log_probabilities,
+    mask_repeats,
     mask_special_tokens,
     write_token,
 )
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
 
 # (logits [B, V], place of each sentence in the batch int32 [B], number of tokens so far int32) -> tokens int32 [B]
 Choice = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
@@ -45,7 +46,13 @@ def likeliest(logits: tf.Tensor, _index: tf.Tensor, _count: tf.Tensor) -> tf.Ten
 
 
 def step_search(
-    step: Step, state: Any, limits: SearchLimits, ids: SpecialIds, choose: Choice = likeliest, *, scored: bool = False
+    step: Step,
+    state: Any,
+    limits: SearchLimits,
+    choose: Choice = likeliest,
+    *,
+    no_repeat_ngram_size: int = 0,
+    scored: bool = False,
 ) -> Hypotheses:
     """Choose each token by the logits after the tokens before it, until eos or the limit; by default greedily.
 
@@ -53,8 +60,8 @@ def step_search(
         step: predicts the token after the one given.
         state: state of the step function before bos, for B sentences with one beam each.
         limits: bounds on the hypotheses.
-        ids: the special ids.
         choose: choice of the next tokens by their logits, in which pad and bos have -inf.
+        no_repeat_ngram_size: n of the n-grams that a hypothesis has once at most; 0: any number of times.
         scored: whether to sum up log-probabilities.
 
     Returns:
@@ -66,32 +73,36 @@ def step_search(
         layout = BeamLayout.of(sentences.last[:, tf.newaxis])
         logits, _, state = step(sentences.last[:, tf.newaxis], state)
         index = tf.gather(sentences.index, layout.indices)
-        chosen = layout.restore(choose(mask_special_tokens(logits, ids), index, count))[:, 0]
-        forced = forced_tokens(count, sentences.index, limits.prefixes, ids)
+        possible = mask_special_tokens(logits)
+        if no_repeat_ngram_size:
+            tokens = layout.flatten(sentences.tokens[:, tf.newaxis])
+            possible = mask_repeats(possible, tokens, count, no_repeat_ngram_size)
+        chosen = layout.restore(choose(possible, index, count))[:, 0]
+        forced = forced_tokens(count, sentences.index, limits.prefixes)
         if forced is not None:
-            chosen = tf.where(tf.equal(forced, ids.pad), chosen, forced)
+            chosen = tf.where(tf.equal(forced, PAD), chosen, forced)
         score, finished = sentences.score, sentences.finished
         if scored:
             gained = layout.restore(log_probabilities(logits, layout.flatten(chosen[:, tf.newaxis])[:, tf.newaxis]))
             score += tf.where(finished, 0.0, gained[:, 0, 0])
-        tokens = tf.where(finished, ids.pad, chosen)
+        tokens = tf.where(finished, PAD, chosen)
         at_limit = count + 1 >= tf.gather(limits.max_lengths, sentences.index)
         extended = sentences._replace(
             tokens=write_token(sentences.tokens, count, tokens),
             last=tokens,
             score=score,
-            finished=finished | tf.equal(tokens, ids.eos) | at_limit,
+            finished=finished | tf.equal(tokens, EOS) | at_limit,
         )
         return count + 1, extended, state
 
     start = _Sentences(
         index=tf.range(size),
-        tokens=tf.fill([size, tf.reduce_max(limits.max_lengths)], ids.pad),
-        last=tf.fill([size], ids.bos),
+        tokens=tf.fill([size, tf.reduce_max(limits.max_lengths)], PAD),
+        last=tf.fill([size], BOS),
         score=tf.zeros([size]),
         finished=limits.max_lengths < 1,
     )
-    end = DecodeLoop(extend).run(start, state)
+    end = decode(extend, start, state)
     return Hypotheses(end.tokens[:, tf.newaxis], end.score[:, tf.newaxis])
 
 
@@ -99,18 +110,17 @@ def sample(
     step: Step,
     state: Any,
     limits: SearchLimits,
-    ids: SpecialIds,
     random: tf.Tensor,
     *,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    scored: bool = False,
+    **others: Any,
 ) -> Hypotheses:
     """Draw each token from the distribution of the model (see ``step_search``).
 
     Args:
-        step, state, limits, ids, scored: as of ``step_search``.
+        step, state, limits, others: as of ``step_search``.
         random: a number from [0, 1) for each sentence and token, float32 [B, T]; nothing else decides the draw.
         temperature: divisor of the logits.
         top_k: number of likeliest tokens to draw from (Fan et al. 2018); 0: all.
@@ -120,7 +130,7 @@ def sample(
     def drawn(logits: tf.Tensor, index: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
         return draw(tf.cast(logits, tf.float32), tf.gather(random[:, count], index), temperature, top_k, top_p)
 
-    return step_search(step, state, limits, ids, drawn, scored=scored)
+    return step_search(step, state, limits, drawn, **others)
 
 
 def draw(logits: tf.Tensor, random: tf.Tensor, temperature: float, top_k: int, top_p: float) -> tf.Tensor:

@@ -1,6 +1,6 @@
 """The loop of every search, and the records that searches take and return.
 
-A search knows no tokenizer and no model class, only a step function and its state. The loop runs in TensorFlow, eagerly
+A search knows no model class, only a step function and its state. The loop runs in TensorFlow, eagerly
 or compiled, and drops finished sentences on its way:
 
     outer loop, until every sentence is finished:
@@ -17,24 +17,16 @@ longest limit, n hypotheses of a sentence.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
+from nmt.models.base import DecoderState
 from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, PAD
 
 CHUNK = 8
 """Most tokens between two selections."""
 GROUP = 32
 """Size of the groups of the vocabulary that the search for the largest logits begins with."""
-
-
-class SearchState(Protocol):
-    """State of a step function for K beams of B sentences: any structure of tensors with these two methods."""
-
-    def reorder(self, parents: tf.Tensor) -> Self:
-        """Return the state whose beam k of sentence b continues beam ``parents[b, k]``: int32 [B, K]."""
-
-    def select(self, rows: tf.Tensor) -> Self:
-        """Return the state of the sentences ``rows``, int32 [B'], alone."""
 
 
 # (tokens int32 [B, K], padding at beams that have ended, state) -> (logits [N, V] of the N live beams in the order of
@@ -51,17 +43,6 @@ class SearchLimits(NamedTuple):
     """Tokens that each hypothesis must begin with, padded: int32 [B, P]; None for none."""
 
 
-class SpecialIds(NamedTuple):
-    """Special token ids that search must know."""
-
-    pad: int
-    """Filler after eos; never generated."""
-    bos: int
-    """Start of a sentence; never generated."""
-    eos: int
-    """End of a sentence."""
-
-
 class Hypotheses(NamedTuple):
     """Hypotheses of each sentence, the best first."""
 
@@ -71,46 +52,40 @@ class Hypotheses(NamedTuple):
     """Log-probabilities, with penalties in beam search: float32 [B, n]; 0 where scores were not asked for."""
 
 
-class DecodeLoop:
-    """The two loops of the picture above.
+def decode(
+    extend: Callable[[tf.Tensor, Any, Any], tuple[tf.Tensor, Any, Any]], sentences: Any, state: DecoderState
+) -> Any:
+    """Return the sentences as they were when they finished, in their order, by the two loops of the picture above.
 
     Args:
         extend: (number of tokens so far int32 scalar, sentences, state) -> the three, one token longer.
-            ``sentences`` is a named tuple of tensors [B, ...], among them ``index`` int32 [B], the place 0 .. B - 1 in
-            the batch, and ``finished`` bool [B].
+        sentences: named tuple of tensors [B, ...], among them ``index`` int32 [B], the place 0 .. B - 1 in the batch,
+            and ``finished`` bool [B].
+        state: state of the step function before the first token.
     """
 
-    def __init__(self, extend: Callable[[tf.Tensor, Any, Any], tuple[tf.Tensor, Any, Any]]) -> None:
-        """Take the function that extends all sentences by a token."""
-        self.extend = extend
-
-    def run(self, sentences: Any, state: SearchState) -> Any:
-        """Return the sentences as they were when they finished, in their order."""
-        loop = (tf.constant(0), sentences, sentences, state)
-        return tf.while_loop(self._unfinished, self._decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
-
-    @staticmethod
-    def _unfinished(_count: tf.Tensor, _result: Any, sentences: Any, _state: Any) -> tf.Tensor:
+    def unfinished(_count: tf.Tensor, _result: Any, sentences: Any, _state: Any) -> tf.Tensor:
         return ~tf.reduce_all(sentences.finished)
 
-    def _decode_chunk(self, count: tf.Tensor, result: Any, sentences: Any, state: Any) -> Any:
-        """Body of the outer loop."""
+    def decode_chunk(count: tf.Tensor, result: Any, sentences: Any, state: Any) -> Any:
         rows = tf.cast(tf.where(~sentences.finished)[:, 0], tf.int32)
         sentences = tf.nest.map_structure(lambda part: tf.gather(part, rows), sentences)
         end, size = count + CHUNK, tf.size(rows)
-        state = state.select(rows)
 
         def most_unfinished(count: tf.Tensor, sentences: Any, _state: Any) -> tf.Tensor:
             finished = tf.reduce_sum(tf.cast(sentences.finished, tf.int32))
             return (count < end) & (4 * finished < size)
 
-        loop = (count, sentences, state)
-        count, sentences, state = tf.while_loop(most_unfinished, self.extend, loop, shape_invariants=_any_shape(loop))
+        loop = (count, sentences, state.select(rows))
+        count, sentences, state = tf.while_loop(most_unfinished, extend, loop, shape_invariants=_any_shape(loop))
         places = sentences.index[:, tf.newaxis]
         result = tf.nest.map_structure(
             lambda whole, part: tf.tensor_scatter_nd_update(whole, places, part), result, sentences
         )
         return count, result, sentences, state
+
+    loop = (tf.constant(0), sentences, sentences, state)
+    return tf.while_loop(unfinished, decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
 
 
 def _any_shape(loop: Any) -> Any:
@@ -122,18 +97,38 @@ def write_token(tokens: tf.Tensor, count: tf.Tensor, new: tf.Tensor) -> tf.Tenso
     return tf.where(tf.equal(tf.range(tf.shape(tokens)[-1]), count), new[..., tf.newaxis], tokens)
 
 
-def mask_special_tokens(logits: tf.Tensor, ids: SpecialIds) -> tf.Tensor:
+def mask_special_tokens(logits: tf.Tensor) -> tf.Tensor:
     """Return logits, [..., V], with -inf for pad and bos, whatever an undertrained model gives them."""
     vocabulary = tf.range(tf.shape(logits)[-1])
-    allowed = tf.not_equal(vocabulary, ids.pad) & tf.not_equal(vocabulary, ids.bos)
+    allowed = tf.not_equal(vocabulary, PAD) & tf.not_equal(vocabulary, BOS)
     return tf.where(allowed, logits, tf.constant(float("-inf"), logits.dtype))
 
 
-def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None, ids: SpecialIds) -> tf.Tensor | None:
+def mask_repeats(logits: tf.Tensor, tokens: tf.Tensor, count: tf.Tensor, size: int) -> tf.Tensor:
+    """Return logits, [N, V], with -inf for each token that would end an n-gram which its hypothesis has already.
+
+    Args:
+        logits: logits of the next token.
+        tokens: hypotheses so far: int32 [N, T], padding from column ``count`` on.
+        count: number of tokens so far.
+        size: n, at least 1.
+    """
+    windows = tf.maximum(tf.shape(tokens)[1] - size + 1, 0)
+    repeated = tf.range(windows) + size <= count
+    for place in range(size - 1):
+        latest = tokens[:, tf.maximum(count - size + 1 + place, 0), tf.newaxis]
+        repeated &= tf.equal(tokens[:, place : place + windows], latest)
+    ends = tf.where(repeated, tokens[:, size - 1 :], PAD)  # which is never generated, and stands for none
+    places = tf.stack([tf.broadcast_to(tf.range(tf.shape(ends)[0])[:, tf.newaxis], tf.shape(ends)), ends], axis=-1)
+    never = tf.fill(tf.shape(ends), tf.constant(float("-inf"), logits.dtype))
+    return tf.tensor_scatter_nd_min(logits, places, never)
+
+
+def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None) -> tf.Tensor | None:
     """Return the prefix token in column ``count`` of each sentence: int32 [B], pad past its end; None: no prefixes."""
     if prefixes is None:
         return None
-    prefixes = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=ids.pad)
+    prefixes = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
     return tf.gather(prefixes[:, tf.minimum(count, tf.shape(prefixes)[1] - 1)], index)
 
 

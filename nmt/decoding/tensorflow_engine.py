@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from nmt import runtime
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
+from nmt.config.decoding import BEAM, SAMPLING
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.beam import beam_search
 from nmt.decoding.sampling import sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds
-from nmt.decoding.translation import GREEDY, AttentionMaps, Hypothesis, SearchOptions
+from nmt.decoding.search import Hypotheses, SearchLimits
+from nmt.decoding.translation import BEST, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.layers.basic import WeightLimitError
@@ -26,7 +26,6 @@ from nmt.runs.weights import WeightsFile
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
-IDS = SpecialIds(PAD, BOS, EOS)
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
 MOST_AT_ONCE = 8
@@ -34,7 +33,7 @@ MOST_AT_ONCE = 8
 
 
 class ModelState(NamedTuple):
-    """Search state of a model: the encoder's output, which all beams share, and the decoder's state."""
+    """``DecoderState`` of a search: the decoder's own, and the encoder's output, which all beams share."""
 
     encoded: Any
     """``EncoderOutput`` of B sentences."""
@@ -42,116 +41,27 @@ class ModelState(NamedTuple):
     """``DecoderState`` of K beams of each."""
 
     def reorder(self, parents: tf.Tensor) -> "ModelState":
-        """See ``nmt.decoding.search.SearchState``."""
+        """See ``nmt.models.base.DecoderState``."""
         return self._replace(decoder=self.decoder.reorder(parents))
 
     def select(self, rows: tf.Tensor) -> "ModelState":
-        """See ``nmt.decoding.search.SearchState``."""
+        """See ``nmt.models.base.DecoderState``."""
         return ModelState(self.encoded.select(rows), self.decoder.select(rows))
 
 
-class ModelSearch:
-    """Search with a model by the settings of a decoding section. Several threads may use it."""
-
-    def __init__(self, model: Seq2SeqModel, config: DecodingConfig) -> None:
-        """Take the model, whose weights may change later, and the settings."""
-        self.model, self.config = model, config
-        self._compiled: dict[tuple[SearchOptions, bool], Callable[..., Hypotheses]] = {}
-        self._compiling = threading.Lock()
-
-    def find(
-        self,
-        source: np.ndarray,
-        max_lengths: np.ndarray,
-        options: SearchOptions = GREEDY,
-        *,
-        prefix: list[int] | None = None,
-        numbers: list[int] | None = None,
-        compiled: bool = True,
-    ) -> Hypotheses:
-        """Return the hypotheses of B sentences.
-
-        Args:
-            source: int32 [B, S].
-            max_lengths: most tokens of each hypothesis, eos included: int32 [B].
-            options: kind of search.
-            prefix: ids that every hypothesis begins with.
-            numbers: number of each sentence, which decides with the seed what sampling draws; 0 .. B - 1 by default.
-            compiled: whether to compile the search, which pays for more than ``FEW_STEPS`` steps.
-        """
-        random = np.zeros([len(source), 0], np.float32)
-        if options.sampled:
-            seed, count = self.config.seed, int(max_lengths.max())
-            random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
-        prefixes = np.tile(np.array([prefix or []], np.int32), [len(source), 1])
-        search = self._search_function(options, bool(prefix), compiled=compiled)
-        return search(*(tf.constant(array) for array in (source, max_lengths, prefixes, random)))
-
-    def _search_function(self, options: SearchOptions, prefixed: bool, *, compiled: bool) -> Callable[..., Hypotheses]:
-        search = functools.partial(self.search, options, prefixed)
-        if not compiled:
-            return search
-        rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
-        signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
-        with self._compiling:
-            if (options, prefixed) not in self._compiled:
-                # Nothing in it is for autograph to convert.
-                self._compiled[options, prefixed] = tf.function(search, input_signature=signature, autograph=False)
-            return self._compiled[options, prefixed]
-
-    def search(
-        self,
-        options: SearchOptions,
-        prefixed: bool,
-        source: tf.Tensor,
-        max_lengths: tf.Tensor,
-        prefixes: tf.Tensor,
-        random: tf.Tensor,
-    ) -> Hypotheses:
-        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T].
-
-        ``find`` calls it eagerly or compiled; an export traces it.
-        """
-        config = self.config
-        limits = SearchLimits(max_lengths, prefixes if prefixed else None)
-        beams = 1 if options.sampled else config.beam_size
-        covering = config.coverage_penalty > 0 and beams > 1
-        encoded = self.model.encode(source)
-        state = ModelState(encoded, self.model.initial_state(encoded, beams))
-
-        def step(tokens: tf.Tensor, state: ModelState) -> tuple[tf.Tensor, tf.Tensor | None, ModelState]:
-            output = self.model.step(tokens, state.encoded, state.decoder, attention=covering)
-            return output.logits, output.attention, state._replace(decoder=output.state)
-
-        if options.sampled:
-            return sample(
-                step, state, limits, IDS, random,
-                temperature=config.temperature, top_k=config.top_k, top_p=config.top_p, scored=options.scored,
-            )  # fmt: skip
-        if beams == 1:
-            return step_search(step, state, limits, IDS, scored=options.scored)
-        words = tf.reduce_all(tf.not_equal(source[..., tf.newaxis], [PAD, BOS, EOS]), axis=-1)
-        return beam_search(
-            step, state, limits, IDS, beams=beams, n_best=options.n_best, alpha=config.length_penalty,
-            beta=config.coverage_penalty, covered=words,
-        )  # fmt: skip
-
-
-def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
-    """Return numbers from [0, 1) that depend on the seed and the number of a sentence alone: float32 [count]."""
-    generator = np.random.Generator(np.random.Philox(key=[seed, number]))
-    return generator.random(count, dtype=np.float32)
-
-
 class TensorFlowEngine:
-    """A model with its searches. See ``nmt.decoding.translation.Engine``."""
+    """A model that searches by the settings of its configuration. See ``nmt.decoding.translation.Engine``."""
 
     positions: int | None = None
 
     def __init__(self, model: Seq2SeqModel, config: Config, few_steps: int = FEW_STEPS) -> None:
-        """Take the model and the configuration of its run. A search of at most ``few_steps`` steps is not compiled."""
+        """Take a model, whose weights may change later, and the configuration of its run.
+
+        A search of at most ``few_steps`` steps is not compiled.
+        """
         self.model, self.config, self._few_steps = model, config, few_steps
-        self.model_search = ModelSearch(model, config.decoding)
+        self._compiled: dict[tuple[SearchOptions, bool], Callable[..., Hypotheses]] = {}
+        self._compiling = threading.Lock()
 
     @classmethod
     def load(cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile) -> Self:
@@ -181,6 +91,77 @@ class TensorFlowEngine:
         """Number format that the layers compute in."""
         return str(self.model.compute_dtype)
 
+    def search_batch(
+        self,
+        source: np.ndarray,
+        max_lengths: np.ndarray,
+        options: SearchOptions = BEST,
+        *,
+        prefix: list[int] | None = None,
+        numbers: list[int] | None = None,
+        compiled: bool = True,
+    ) -> Hypotheses:
+        """Return the hypotheses of a batch of B sentences.
+
+        Args:
+            source: int32 [B, S].
+            max_lengths: most tokens of each hypothesis, eos included: int32 [B].
+            options: kind of search.
+            prefix: ids that every hypothesis begins with.
+            numbers: number of each sentence, which decides with the seed what sampling draws; 0 .. B - 1 by default.
+            compiled: whether to compile the search, which pays for more than ``FEW_STEPS`` steps.
+        """
+        random = np.zeros([len(source), 0], np.float32)
+        if options.sampled:
+            seed, count = self.config.decoding.seed, int(max_lengths.max())
+            random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
+        prefixes = np.tile(np.array([prefix or []], np.int32), [len(source), 1])
+        search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefix))
+        if compiled:
+            search = self._compile(search, options, bool(prefix))
+        return search(*(tf.constant(array) for array in (source, max_lengths, prefixes, random)))
+
+    def _compile(self, search: Callable[..., Hypotheses], *key: Any) -> Callable[..., Hypotheses]:
+        rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+        signature = [rows, numbers, rows, tf.TensorSpec([None, None], tf.float32)]
+        with self._compiling:
+            if key not in self._compiled:
+                # Nothing in it is for autograph to convert.
+                self._compiled[key] = tf.function(search, input_signature=signature, autograph=False)
+            return self._compiled[key]
+
+    def search_tensors(
+        self,
+        options: SearchOptions,
+        prefixed: bool,
+        source: tf.Tensor,
+        max_lengths: tf.Tensor,
+        prefixes: tf.Tensor,
+        random: tf.Tensor,
+    ) -> Hypotheses:
+        """Search for source [B, S], limits [B] and prefixes [B, P], int32 each, by random numbers float32 [B, T].
+
+        ``search_batch`` calls it eagerly or compiled; an export traces it.
+        """
+        decoding = self.config.decoding
+        kind = decoding.search(sampled=options.sampled)
+        settings = decoding.arguments("tensorflow", kind)
+        limits = SearchLimits(max_lengths, prefixes if prefixed else None)
+        covering = kind == BEAM and decoding.coverage_penalty > 0
+        encoded = self.model.encode(source)
+        state = ModelState(encoded, self.model.initial_state(encoded, decoding.beam_size if kind == BEAM else 1))
+
+        def step(tokens: tf.Tensor, state: ModelState) -> tuple[tf.Tensor, tf.Tensor | None, ModelState]:
+            output = self.model.step(tokens, state.encoded, state.decoder, attention=covering)
+            return output.logits, output.attention, state._replace(decoder=output.state)
+
+        if kind == BEAM:
+            words = tf.reduce_all(tf.not_equal(source[..., tf.newaxis], [PAD, BOS, EOS]), axis=-1)
+            return beam_search(step, state, limits, n_best=options.n_best, covered=words, **settings)
+        if kind == SAMPLING:
+            return sample(step, state, limits, random, scored=options.scored, **settings)
+        return step_search(step, state, limits, scored=options.scored, **settings)
+
     def search(
         self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
     ) -> list[list[Hypothesis]]:
@@ -189,7 +170,7 @@ class TensorFlowEngine:
         compiled = sum(int(limits[batch].max()) for batch in batches) > self._few_steps
 
         def search(batch: list[int]) -> tuple[list[list[list[int]]], list[list[float]]]:
-            hypotheses = self.model_search.find(
+            hypotheses = self.search_batch(
                 self._sources(rows, batch), limits[batch], options, prefix=prefix, compiled=compiled, numbers=batch
             )
             return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
@@ -254,6 +235,12 @@ class TensorFlowEngine:
         """Return the sentences of a batch as the encoder reads them: int32 [B, S]."""
         bos = [BOS] if self.config.model.reads_bos else []
         return _padded([[*bos, *rows[index], EOS] for index in batch])
+
+
+def random_numbers(seed: int, number: int, count: int) -> np.ndarray:
+    """Return numbers from [0, 1) that depend on the seed and the number of a sentence alone: float32 [count]."""
+    generator = np.random.Generator(np.random.Philox(key=[seed, number]))
+    return generator.random(count, dtype=np.float32)
 
 
 def _at_once(search: Callable[[list[int]], Any], batches: list[list[int]]) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from nmt.config.decoding import DecodingConfig
+from nmt.config.schema import DecodingConfig
 from nmt.tokenizers.base import BOS, EOS
 
 
@@ -22,7 +22,7 @@ class SearchOptions(NamedTuple):
     """Whether scores are wanted."""
 
 
-GREEDY = SearchOptions()
+BEST = SearchOptions()
 
 
 class Hypothesis(NamedTuple):

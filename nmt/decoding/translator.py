@@ -1,24 +1,16 @@
 """Translation from text to text, with the files of a run directory or of an export alone.
 
-TensorFlow is loaded by ``Translator.open``, CTranslate2 by ``Translator.open_export``.
+``Translator.open`` loads TensorFlow for a run, CTranslate2 for an export.
 """
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
-from nmt.decoding.text_ids import (
-    check_target_length,
-    encode_prefix,
-    encode_sources,
-    encode_target,
-    max_lengths,
-    unknown_words,
-)
-from nmt.decoding.translation import GREEDY, AttentionMaps, CrossAttention, Engine, SearchOptions, Translation
+from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, SearchOptions, Translation
 from nmt.errors import DataError, NmtError
 from nmt.extras import require
 from nmt.runs.directory import Run
@@ -35,55 +27,57 @@ class Translator:
     """
 
     def __init__(self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
-        """Take the parts; ``open`` and ``open_export`` read them from disk."""
+        """Take the parts; ``open`` reads them from disk."""
         self.engine, self.source, self.target, self.config = engine, source, target, config
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
 
     @classmethod
-    def open(cls, run: Run, epoch: str | None = None, decoding: DecodingConfig | None = None) -> "Translator":
-        """Return the translator of a run, which computes in TensorFlow.
+    def open(
+        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None
+    ) -> "Translator":
+        """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
         Args:
-            run: a run with weights.
+            trained: a run with weights, or an export, whose weights are those it was made of.
             epoch: weights to use: the number of an epoch, "last", "best" or "average"; by default the average if the
                 run has one, else the best.
             decoding: settings of search instead of the run's own.
 
         Raises:
-            NotFoundError: if there are no such weights.
-            DataError: if a part of the run is damaged.
+            NotFoundError: if there are no such weights, or CTranslate2 is not installed.
+            DataError: if a part of the run or the export is damaged.
         """
-        weights = WeightsFile(run, choose_epoch(run, epoch))
-        config, source, target = _parts(run, decoding)
+        run = trained if isinstance(trained, Run) else trained.run
+        if run is trained:
+            weights = WeightsFile(run, choose_epoch(run, epoch))
+        else:
+            require("fast", "ctranslate2")
+        config = run.config()
+        if decoding is not None:
+            config = config.model_copy(update={"decoding": decoding})
+        source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
+        if isinstance(trained, ExportedModel):
+            from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
+
+            export = trained.description
+            engine = CTranslate2Engine(trained.folder, config, export.positions)
+            return cls(engine, source, target, config, export.epoch)
 
         from nmt.decoding.tensorflow_engine import (  # noqa: PLC0415 - TensorFlow starts while the weights are read
             TensorFlowEngine,
         )
 
-        engine = TensorFlowEngine.load(config, source.size, target.size, weights)
-        return cls(engine, source, target, config, weights.epoch)
-
-    @classmethod
-    def open_export(cls, exported: ExportedModel, decoding: DecodingConfig | None = None) -> "Translator":
-        """Return the translator of an export to CTranslate2; ``decoding`` replaces the settings of its run.
-
-        Raises:
-            NotFoundError: if CTranslate2 is not installed.
-            DataError: if a part of the export is damaged.
-        """
-        require("fast", "ctranslate2")
-        config, source, target = _parts(exported.run, decoding)
-
-        from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
-
-        engine = CTranslate2Engine(exported.folder, config, exported.description.positions)
-        return cls(engine, source, target, config, exported.description.epoch)
+        return cls(
+            TensorFlowEngine.load(config, source.size, target.size, weights), source, target, config, weights.epoch
+        )
 
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
-        config = self.config.model_copy(update={"decoding": decoding})
-        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch)
+        changed = copy.copy(self)
+        changed.config = self.config.model_copy(update={"decoding": decoding})
+        changed.engine = self.engine.reconfigured(decoding)
+        return changed
 
     @property
     def precision(self) -> str:
@@ -107,7 +101,8 @@ class Translator:
         >>> nmt.load("base").translate(["im thirsty"])
         ['ich bin durstig']
         """
-        return [translation.text for translation in self.find_best(texts, SearchOptions(sample), prefix, names)]
+        details = self.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
+        return [translation.text for translation in details]
 
     def translate_details(
         self,
@@ -127,7 +122,8 @@ class Translator:
         >>> details.unknown, details.score < 0
         (['xylophone'], True)
         """
-        return self.find_best(texts, SearchOptions(sample, scored=scored), prefix, names)
+        found = self.find(texts, SearchOptions(sample, scored=scored), prefix, names)
+        return [translations[0] for translations in found]
 
     def translate_n_best(
         self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
@@ -150,20 +146,10 @@ class Translator:
             )
         return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names)
 
-    def find_best(
-        self,
-        texts: Sequence[str],
-        options: SearchOptions = GREEDY,
-        prefix: str = "",
-        names: Sequence[str] | None = None,
-    ) -> list[Translation]:
-        """Return the best translation of each raw sentence by a kind of search. Args, Raises: as for ``translate``."""
-        return [translations[0] for translations in self.find(texts, options, prefix, names)]
-
     def find(
         self,
         texts: Sequence[str],
-        options: SearchOptions = GREEDY,
+        options: SearchOptions = BEST,
         prefix: str = "",
         names: Sequence[str] | None = None,
     ) -> list[list[Translation]]:
@@ -172,8 +158,17 @@ class Translator:
         Args, Raises: as for ``translate``.
         """
         encoded = self.encode(texts, names)
-        unknown = [unknown_words(self.source, text, ids) for text, ids in zip(texts, encoded, strict=True)]
-        forced = encode_prefix(self.target, prefix)
+        # Of a sentence of which normalization leaves nothing, all is unknown.
+        unknown = [
+            self.source.unknown(text) if ids or not text.strip() else [text.strip()]
+            for text, ids in zip(texts, encoded, strict=True)
+        ]
+        if words := self.target.unknown(prefix):
+            raise DataError(
+                f"Prefix {prefix!r} has the word {words[0]!r}, which the model never saw in training. A prefix is made "
+                "of words that the model can generate. Leave that word out."
+            )
+        forced = self.target.encode(prefix)
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
         limits = max_lengths(self.config, lengths, len(forced))
         if self.engine.positions is not None:
@@ -214,7 +209,7 @@ class Translator:
         encoded = self.encode(sources, names)
         translations = [[*self.target.encode(text), EOS] for text in targets]
         for ids, name in zip(translations, names, strict=True):
-            check_target_length(self.config, len(ids) - 1, f"the translation of {name}", self.engine.positions)
+            check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
         return self.engine.score(encoded, translations)
 
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
@@ -266,13 +261,67 @@ class Translator:
         Raises:
             DataError: if it has no words, or more than the model writes.
         """
-        return Translation(text, [], True, encode_target(self.target, self.config, text))
+        ids, name = self.target.encode(text), f"ranslation {text[:60]!r}"
+        if not ids:
+            raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
+        check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
+        return Translation(text, [], True, [*ids, EOS])
 
 
-def _parts(run: Run, decoding: DecodingConfig | None) -> tuple[Config, Tokenizer, Tokenizer]:
-    """Return the configuration of a run, with other settings of decoding unless None, and its tokenizers."""
-    config = run.config()
-    if decoding is not None:
-        config = config.model_copy(update={"decoding": decoding})
-    source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
-    return config, source, target
+def encode_sources(
+    tokenizer: Tokenizer,
+    config: Config,
+    texts: Sequence[str],
+    names: Sequence[str] | None = None,
+    positions: int | None = None,
+) -> list[list[int]]:
+    """Return the ids of raw sentences, without bos and eos.
+
+    Args:
+        tokenizer: tokenizer of the source side.
+        config: configuration of the run.
+        texts: sentences.
+        names: name of each sentence for error messages; None: "sentence 1", "sentence 2" ...
+        positions: most tokens, bos and eos included, that an export reads; None: as many as the model.
+
+    Raises:
+        DataError: for a sentence longer than the model reads; names the first of them.
+    """
+    encoded = [tokenizer.encode(text) for text in texts]
+    for number, ids in enumerate(encoded):
+        check_length(config, "source", len(ids), names[number] if names else f"sentence {number + 1}", positions)
+    return encoded
+
+
+def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
+    """Refuse a sentence of N ``tokens``, bos and eos not counted, that is longer than the model, or its export, takes.
+
+    Raises:
+        DataError: with the name of the sentence.
+    """
+    special = 1 + int(side == "source" and config.model.reads_bos)
+    trained = getattr(config.model.limits, side)
+    limit = min((bound for bound in (trained, positions) if bound is not None), default=None)
+    if limit is None or tokens + special <= limit:
+        return
+    takes, shorter = ("reads", "Split the sentence") if side == "source" else ("writes", "Give a shorter one")
+    remedy = "use the run's weights, which have more positions than their export"
+    if limit == trained:
+        remedy = f"train with {config.model.settings_for_length(tokens + special)}"
+    raise DataError(
+        f"Too long: {name} has {tokens} tokens. This model {takes} at most {limit - special} tokens"
+        f"{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
+    )
+
+
+def max_lengths(config: Config, lengths: np.ndarray, prefix_length: int = 0) -> np.ndarray:
+    """Return the most tokens of each translation, its prefix and eos included: int32 [B].
+
+    Args:
+        config: configuration of the run; its section decoding has the ratio and the extra tokens.
+        lengths: tokens of each source sentence as the encoder reads it, eos and any bos included, int [B].
+        prefix_length: tokens of the prefix of every translation.
+    """
+    settings, limit = config.decoding, config.model.limits.target
+    limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length
+    return limits if limit is None else np.minimum(limits, limit)

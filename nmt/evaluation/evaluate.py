@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmt.config.decoding import DecodingConfig
 from nmt.config.loading import change_decoding
+from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, choose_export
 from nmt.decoding.translation import Translation
@@ -235,7 +235,7 @@ def find_system(
     else:
         run = find_run(chosen)
     owner = model.run if model else run
-    settings = change_decoding(owner.config().decoding, dict(decoding))
+    settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
     return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model)
 
 
@@ -258,7 +258,7 @@ def translate(
     """
     if system.exported is not None:
         batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
-        translator = Translator.open_export(system.exported, system.decoding)
+        translator = Translator.open(system.exported, decoding=system.decoding)
         decoding = system.decoding
     else:
         batches = BATCHES_PER_CALL
@@ -297,7 +297,7 @@ def _translate_all(
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
         texts = [sources[index] for index in indices]
-        translated = translator.find_best(texts, names=names)
+        translated = translator.translate_details(texts, names=names, scored=False)
         translations |= dict(zip(indices, translated, strict=True))
         report(len(translations), len(sources))
     return [translations[index] for index in range(len(sources))]

@@ -11,8 +11,9 @@ import numpy as np
 import sacrebleu
 from pydantic import Field
 
-from nmt.config.decoding import DecodingConfig
+from nmt.config.decoding import KEYS, SAMPLING
 from nmt.config.record import Record
+from nmt.config.schema import DecodingConfig
 from nmt.errors import printable
 from nmt.evaluation.metrics import metric_heading
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
 BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
-SAMPLING = {"temperature", "top_k", "top_p", "seed"}  # keys of decoding without effect here: nothing is sampled
+IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
+"""Keys of decoding without effect here: nothing is sampled."""
 
 
 class Example(Record):
@@ -182,11 +184,11 @@ def system_line(system: System) -> str:
     weights = "average of several epochs" if system.epoch == "average" else weights_in_words(system.epoch or "")
     parts = [f"run {system.run}", weights]
     if decoding := system.decoding:
-        beam = f"beam {decoding.beam_size}, length penalty {decoding.length_penalty:g}"
-        beam += f", coverage penalty {decoding.coverage_penalty:g}" if decoding.coverage_penalty else ""
+        search = decoding.search()
+        used = [name for name, key in KEYS.items() if search in key.searches and "tensorflow" in key.names]
+        named = [f"{name.replace('_', ' ')} {getattr(decoding, name):g}" for name in used if getattr(decoding, name)]
         precision = f"CTranslate2 {system.computed_in}" if system.export else decoding.precision
-        search = "greedy search" if decoding.beam_size == 1 else beam
-        parts += [search, precision, f"batches of {decoding.batch_size}"]
+        parts += [f"{search} search", *named, precision, f"batches of {decoding.batch_size}"]
     if system.seconds is not None:
         parts.append(f"{system.seconds:,.1f} s ({system.sentences_per_second:,.0f} sentences/s)")
     if system.with_unknown_words:

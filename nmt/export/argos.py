@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import sentencepiece
 
-from nmt.decoding.text_ids import max_lengths
+from nmt.decoding.translator import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
@@ -31,6 +31,7 @@ class ArgosExporter(CTranslate2Exporter):
     name: ClassVar = "argos"
     consumer: ClassVar = "Argos Translate"
     default: ClassVar = "int8"
+    settings: ClassVar = "the package"
 
     def check(self, model: TrainedModel) -> None:
         """Refuse all but Transformers with a joint subword vocabulary."""

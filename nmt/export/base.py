@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-from nmt.config.schema import Config
+from nmt.config.decoding import KEYS
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
@@ -76,11 +77,18 @@ class Exporter(abc.ABC):
     """Number formats of the exported matrices."""
     default: ClassVar[str] = "float32"
     """Number format unless another is asked for."""
+    settings: ClassVar[str] = "the export"
+    """What of the export has keys of section decoding, in words."""
 
     def __init__(self, quantization: str | None = None, *, with_map: bool = False) -> None:
         """Take a number format (None: the default), and whether to write a map of ``nmt.export.vocabulary``."""
         self.quantization = quantization or self.default
         self.with_map = with_map
+
+    def carried(self, decoding: DecodingConfig) -> dict[str, str]:
+        """Return the keys of section decoding that the export has, each with its name there."""
+        found = {name: key for name, key in KEYS.items() if decoding.search() in key.searches}
+        return {name: key.names[self.name] for name, key in found.items() if self.name in key.names}
 
     @property
     def is_exact(self) -> bool:
@@ -107,7 +115,7 @@ class Exporter(abc.ABC):
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
 
-        Each is at most as long as the section decoding allows (see ``nmt.decoding.text_ids.max_lengths``).
+        Each is at most as long as the section decoding allows (see ``nmt.decoding.translator.max_lengths``).
         """
 
     def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:

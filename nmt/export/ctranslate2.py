@@ -29,7 +29,7 @@ import ctranslate2, sentencepiece
 translator = ctranslate2.Translator("FOLDER")
 source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", "target"))
 tokens = source.encode("SENTENCE", out_type=str)
-[result] = translator.translate_batch([tokens], beam_size=5)
+[result] = translator.translate_batch([tokens], ARGUMENTS)
 print(target.decode(result.hypotheses[0]))
 ```
 
@@ -43,6 +43,7 @@ class CTranslate2Exporter(Exporter):
     consumer: ClassVar = "CTranslate2"
     extra: ClassVar = "fast"
     modules: ClassVar = ("ctranslate2",)
+    settings: ClassVar = "the call of `translate_batch` above"
     quantizations: ClassVar = (
         "float32", "int8", "int8_float32", "int16", "float16", "int8_float16", "bfloat16", "int8_bfloat16",
     )  # fmt: skip
@@ -82,9 +83,12 @@ class CTranslate2Exporter(Exporter):
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""
+        decoding = model.config.decoding
+        arguments = {"beam_size": 1, **decoding.arguments("ctranslate2", decoding.search())}
+        script = _SCRIPT.replace("ARGUMENTS", ", ".join(f"{name}={value}" for name, value in arguments.items()))
         return (
             'With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```\n\n'
-            f"{_SCRIPT if has_sentencepiece(model.source, model.target) else ''}"
+            f"{script if has_sentencepiece(model.source, model.target) else ''}"
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
             "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too. "
             "The log-probability is that among the tokens that can be written, without pad and bos: a little larger "

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import yaml
 
+from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
@@ -229,8 +230,20 @@ def model_card(
         f"{comparison.sentences - comparison.different:,} to the same text as nmt in float32.",
         "## Use",
         exporter.usage(model),
+        settings_of(exporter, model.config.decoding),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def settings_of(exporter: Exporter, decoding: DecodingConfig) -> str:
+    """Return which keys of section decoding the export has, and which its consumer is not told."""
+    carried = exporter.carried(decoding)
+    has = [f"{key} as `{name}`" for key, name in carried.items()]
+    others = [f"{key} {value}" for key, value in decoding.model_dump().items() if key not in carried]
+    return (
+        f"Of section decoding of the run, {exporter.settings} has {', '.join(has) or 'nothing'}. {exporter.consumer} "
+        f"is not told {', '.join(others)}."
+    )
 
 
 def _table(head: str, rows: Iterable[Iterable[str]]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from nmt.data.batch_plan import length_batches
-from nmt.decoding.text_ids import max_lengths
+from nmt.decoding.translator import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.marian_weights import (
@@ -66,6 +66,7 @@ class HuggingFaceExporter(Exporter):
     consumer: ClassVar[str] = "transformers"
     extra: ClassVar[str | None] = "huggingface"
     modules: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    settings: ClassVar[str] = "`generation_config.json`"
 
     def check(self, model: TrainedModel) -> None:
         """Refuse architectures besides the Transformer, wide heads, rotary positions, subwords normalized by words."""
@@ -110,8 +111,8 @@ class HuggingFaceExporter(Exporter):
         }  # fmt: skip
         write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, ids))
         search = {"suppress_tokens": [PAD, BOS], "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions)}
-        beams = {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
-        write_json(folder / "generation_config.json", SPECIAL_IDS | search | (beams if decoding.beam_size > 1 else {}))
+        search |= decoding.arguments(self.name, decoding.search())
+        write_json(folder / "generation_config.json", SPECIAL_IDS | search)
         write_tokenizer(model.source, model.target, folder, bos=config.reads_bos, max_length=positions)
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
@@ -120,13 +121,12 @@ class HuggingFaceExporter(Exporter):
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers, and where its translations may differ."""
-        config, decoding = transformer_section(model, self.consumer), model.config.decoding
+        config = transformer_section(model, self.consumer)
         subwords = isinstance(model.source, SubwordTokenizer)
         lines = [
-            f"`generate` has one limit for all sentences; `nmt translate` gives a sentence of N tokens, special ids "
-            f"included, at most {decoding.max_length_ratio:g} N + {decoding.max_length_extra}.",
+            "`generate` has one limit for all sentences, `nmt translate` one for each.",
             "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`, nmt by "
-            f"((5 + T) / 6)^{decoding.length_penalty:g}. The best translations of a beam can differ.",
+            "((5 + T) / 6)^`length_penalty`. The best translations of a beam can differ.",
         ]
         if subwords:
             lines.append("`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.")

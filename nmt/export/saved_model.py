@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.search import Hypotheses
-from nmt.decoding.tensorflow_engine import ModelSearch
-from nmt.decoding.text_ids import encode_sources
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
+from nmt.decoding.translator import encode_sources
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
@@ -63,6 +63,7 @@ class SavedModelExporter(Exporter):
 
     name: ClassVar[str] = "saved-model"
     consumer: ClassVar[str] = "TensorFlow"
+    settings: ClassVar[str] = "the SavedModel"
 
     def check(self, model: TrainedModel) -> None:
         """Accept every model: a traced function holds any architecture, and ids stand for any tokenizer."""
@@ -98,11 +99,15 @@ class SavedModelExporter(Exporter):
 
     def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]]:
         """Return K and the best translations of the signature with beam search."""
-        return beams_of(model.config), _translations(model, folder, texts, "beam")
+        return beams_of(model.config.decoding), _translations(model, folder, texts, "beam")
+
+    def carried(self, decoding: DecodingConfig) -> dict[str, str]:
+        """Return those of beam search too, which every export has."""
+        return super().carried(decoding.model_copy(update={"beam_size": beams_of(decoding)}))
 
     def usage(self, model: TrainedModel) -> str:
         """Return the signatures, a script with TensorFlow alone, and a request to TensorFlow Serving."""
-        settings, name = model.config.decoding, model.run.name
+        name = model.run.name
         ids = (
             "Ids are those of the sentencepiece models beside the folder, which normalize text as in training. This "
             f"translates the lines of its standard input:\n\n{_SCRIPT}"
@@ -116,12 +121,11 @@ class SavedModelExporter(Exporter):
             f"`source_ids` int32 [B, S], padded with {PAD}, with or without bos ({BOS}) and eos ({EOS}).\n\n"
             "| signature | search | outputs |\n|---|---|---|\n"
             f"| `greedy`, `serving_default` | greedy | {_outputs('B')} |\n"
-            f"| `beam` | {beams_of(model.config)} beams, length penalty {settings.length_penalty:g}, coverage penalty "
-            f"{settings.coverage_penalty:g}, the best hypothesis first | {_outputs('B, K')} |\n\n"
+            f"| `beam` | {beams_of(model.config.decoding)} beams, the best hypothesis first | {_outputs('B, K')} |\n\n"
             f"Target lengths count the ids before eos ({EOS}); {PAD} fills the rest. Scores are natural "
             "log-probabilities with penalties (Wu et al. 2016, equation 14), -infinity in a place without a "
-            f"hypothesis. A translation has at most {settings.max_length_ratio:g} N + {settings.max_length_extra} ids, "
-            f"N those of the sentence with eos{' and bos' if model.config.model.reads_bos else ''}.\n\n"
+            "hypothesis. A translation has at most `max_length_ratio` N + `max_length_extra` ids, N those of the "
+            f"sentence with eos{' and bos' if model.config.model.reads_bos else ''}.\n\n"
             f"{ids}\n\nTensorFlow Serving takes this folder as the base path of the model:\n\n"
             f'```console\ndocker run --rm -p 8501:8501 -v "$PWD:/models/{name}" -e MODEL_NAME={name} '
             f"tensorflow/serving\ncurl http://localhost:8501/v1/models/{name}:predict -d '{request}'\n```"
@@ -137,9 +141,10 @@ class TranslationModule(tf.Module):
         # Variables without their Keras layers: loading then needs no Keras.
         self.weights = {weight_name(weight): weight.value for weight in model.weights}
         self._config, self._vocabulary = config, vocabulary
-        self._searches = {
-            beams: ModelSearch(model, config.decoding.model_copy(update={"beam_size": beams}))
-            for beams in (1, beams_of(config))
+        engine = TensorFlowEngine(model, config)
+        self._engines = {
+            beams: engine.reconfigured(config.decoding.model_copy(update={"beam_size": beams}))
+            for beams in (1, beams_of(config.decoding))
         }
 
     def greedy(self, source_ids: tf.Tensor) -> Outputs:
@@ -148,7 +153,7 @@ class TranslationModule(tf.Module):
 
     def beam(self, source_ids: tf.Tensor) -> Outputs:
         """Beam search: ids int32 [B, S] -> ids [B, K, T], lengths [B, K], scores [B, K]."""
-        return self._search(source_ids, beams_of(self._config))
+        return self._search(source_ids, beams_of(self._config.decoding))
 
     def _search(self, source_ids: tf.Tensor, beams: int) -> Outputs:
         sentences = self._sentences(source_ids)
@@ -159,7 +164,7 @@ class TranslationModule(tf.Module):
         first = [special * BOS] if self._config.model.reads_bos else []
         rows = tf.concat([*first, sentences, special * EOS], axis=1).to_tensor(PAD)
         options = SearchOptions(n_best=beams, scored=True)
-        found = self._searches[beams].search(options, False, rows, limits, rows[:, :0], tf.zeros([0, 0]))
+        found = self._engines[beams].search_tensors(options, False, rows, limits, rows[:, :0], tf.zeros([0, 0]))
         return _results(found, tf.equal(limits, 0))
 
     def _sentences(self, source_ids: tf.Tensor) -> tf.RaggedTensor:
@@ -180,16 +185,16 @@ class TranslationModule(tf.Module):
             return sentences.with_flat_values(tf.identity(sentences.flat_values))
 
 
-def beams_of(config: Config) -> int:
+def beams_of(decoding: DecodingConfig) -> int:
     """Return K, the number of beams of the signature with beam search."""
-    return config.decoding.beam_size if config.decoding.beam_size > 1 else DEFAULT_BEAMS
+    return decoding.beam_size if decoding.beam_size > 1 else DEFAULT_BEAMS
 
 
 def _max_lengths(config: Config, sentences: tf.RaggedTensor) -> tf.Tensor:
     """Ids without bos and eos, ragged int32 [B, S'] -> most ids of each translation, 0 for no ids: int32 [B]."""
     settings, limit = config.decoding, config.model.limits.target
     lengths = sentences.row_lengths()
-    # In float64, as ``nmt.decoding.text_ids.max_lengths``: a ratio such as 1.1 rounds differently in float32.
+    # In float64, as ``nmt.decoding.translator.max_lengths``: a ratio such as 1.1 rounds differently in float32.
     read = tf.cast(lengths + 1 + int(config.model.reads_bos), tf.float64)
     limits = tf.cast(tf.constant(settings.max_length_ratio, tf.float64) * read, tf.int32) + settings.max_length_extra
     limits = limits if limit is None else tf.minimum(limits, limit)

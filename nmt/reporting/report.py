@@ -145,7 +145,7 @@ def _maps(run: Run, texts: list[str]) -> Iterator[AttentionMap]:
                 f"Sentence {text[:60]!r} has no words after the normalization of run {run.name}. A map of attention "
                 "needs a word at least. Give another sentence."
             )
-    translations = translator.find_best(texts, names=[repr(text[:60]) for text in texts])
+    translations = translator.translate_details(texts, names=[repr(text[:60]) for text in texts])
     attentions = translator.attention(texts, translations)
     for text, translation, attention in zip(texts, translations, attentions, strict=True):
         source, target = translator.source.pieces(attention.source), translator.target.pieces(attention.target)

@@ -9,7 +9,7 @@ from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import RUN_FILES
-from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
+from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 class ServedModel:
-    """A model with the searches of the service, compiled at start. Computes in a single thread at a time."""
+    """A model with the searches of the service, compiled at start. Several threads may use it."""
 
     def __init__(self, pair: Pair, translator: Translator, description: str, max_alternatives: int) -> None:
         """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""
@@ -62,7 +62,7 @@ class ServedModel:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
         self._translator = best
         self._searches: dict[Search, tuple[Translator, SearchOptions]] = {
-            Search.BEST: (best, GREEDY),
+            Search.BEST: (best, BEST),
             Search.SCORED: (best, SearchOptions(scored=True)),
             Search.ALTERNATIVES: (wide, SearchOptions(n_best=n_best, scored=True)),
         }

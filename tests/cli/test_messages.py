@@ -99,6 +99,7 @@ $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --backend ctranslate2 'im thirsty'  => Run 'base' has no export to ctranslate2
 $ nmt translate --backend tensorfow 'im thirsty'  => There is no backend 'tensorfow' (did you mean 'tensorflow'?)
+$ nmt export --to ctranslate2
 $ nmt translate --backend ctranslate2 --precision bfloat16 'im thirsty'  => --precision bfloat16 is for TensorFlow
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
@@ -107,6 +108,7 @@ $ nmt translate --backend ctranslate2 --epoch 2 'im thirsty'  => received --epoc
 $ nmt export --to ctranslate2 --output model
 $ python -c "import pathlib; file = pathlib.Path('model/model.bin'); file.write_bytes(bytes(file.stat().st_size))"
 $ nmt translate --export ./model 'im thirsty'  => model/model.bin has changed
+$ nmt export --to ctranslate2
 $ nmt evaluate --backend ctranslate2 --precision float32  => --precision float32 is for TensorFlow
 
 # --- nmt serve -------------------------------------------------------------------------------------------------------
@@ -368,7 +370,7 @@ $ nmt train --run new --from base:9  => Run 'base' has no weights of epoch '9'
 $ nmt train --config base.yaml --run new --set training.batch_size=auto  => training.batch_size is 'auto', but must be
 & nmt.training.optimization.update.Update.take = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
-& nmt.decoding.tensorflow_engine.ModelSearch.find = lambda *_, **__: (_ for _ in ()).throw(exhausted())
+& nmt.decoding.tensorflow_engine.TensorFlowEngine.search_batch = lambda *_, **__: (_ for _ in ()).throw(exhausted())
 $ nmt translate 'im thirsty'  => Split lines of thousands of words into sentences
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space

@@ -106,7 +106,7 @@ def maps(runs: Path) -> AttentionMaps:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(runs)
         translator = Translator.open(find_run("deep"))
-    [found] = translator.find_best([SENTENCE])
+    [found] = translator.translate_details([SENTENCE])
     return translator.attention_maps(SENTENCE, found)
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from nmt.config import loading as config_module
 from nmt.config.data import DataConfig
-from nmt.config.decoding import DecodingConfig
+from nmt.config.decoding import KEYS as KEYS_OF_DECODING
 from nmt.config.loading import find_config, load_config, read_overrides
-from nmt.config.schema import MODEL_CONFIGS, Config, TransformerConfig
+from nmt.config.schema import MODEL_CONFIGS, Config, DecodingConfig, TransformerConfig
 from nmt.config.training import TrainingConfig
 from nmt.errors import ConfigError, DataError
 
@@ -101,7 +101,7 @@ def test_a_name_that_looks_like_another_type_is_read_back_and_may_be_quoted() ->
 def test_every_key_is_described() -> None:
     for section in [*SECTIONS.values(), *MODEL_CONFIGS.values()]:
         for key, field in section.model_fields.items():  # type: ignore[attr-defined]
-            assert len(field.description or "") > 10, key
+            assert len(field.description or KEYS_OF_DECODING[key].help) > 10, key
 
 
 def test_the_defaults_are_those_of_the_base_model_of_the_paper() -> None:
@@ -209,7 +209,7 @@ def test_a_whole_number_serves_where_a_fraction_is_asked_for() -> None:
 # --- what is wrong
 
 MISTAKES = [  # a file, and the key phrase of the message
-    ("decoding:\n  zzz: 5", ", line 2: unknown key 'decoding.zzz' (known in decoding: batch_size, precision, "),
+    ("decoding:\n  zzz: 5", ", line 2: unknown key 'decoding.zzz' (known in decoding: beam_size, length_penalty, "),
     ("training:\n  heads: 5", ", line 2: unknown key 'training.heads' (it belongs to another section: 'model.heads')"),
     ("# own\nepochs: 5", ", line 2: unknown key 'epochs' (it belongs in a section: 'training.epochs')"),
     ("trainin:\n  epochs: 5", ", line 1: unknown key 'trainin' (did you mean 'training'?)"),

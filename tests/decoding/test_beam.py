@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.decoding.beam import beam_search, coverage_penalty, length_penalty
 from nmt.decoding.sampling import draw, sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits, SpecialIds, largest
+from nmt.decoding.search import Hypotheses, SearchLimits, largest, mask_repeats
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 
@@ -61,13 +61,10 @@ class Toy:
             said = said * V + token
         return total / ((5 + len(tokens)) / 6) ** alpha + beta * np.log(np.minimum(coverage, 1)).sum()
 
-    def beam(self, limits: list[int], beams: int, n_best: int = 1, **penalties: float) -> Hypotheses:
+    def beam(self, limits: list[int], beams: int, n_best: int = 1, **numbers: Any) -> Hypotheses:
         covered = tf.ones([self.size, S], tf.bool)
         task = SearchLimits(tf.constant(limits))
-        return beam_search(self, self.start(beams), task, IDS, beams=beams, n_best=n_best, covered=covered, **penalties)
-
-
-IDS = SpecialIds(PAD, BOS, EOS)
+        return beam_search(self, self.start(beams), task, beams=beams, n_best=n_best, covered=covered, **numbers)
 
 
 def words(row: np.ndarray) -> tuple[int, ...]:
@@ -81,12 +78,21 @@ def everything(limit: int) -> list[tuple[int, ...]]:
     return whole + list(itertools.product(inner, repeat=limit))
 
 
-def beam_in_python(toy: Toy, row: int, limit: int, beams: int, alpha: float, beta: float) -> list[tuple[int, ...]]:
+def repeats(tokens: tuple[int, ...], size: int) -> bool:
+    """Whether an n-gram is there twice."""
+    grams = [tokens[start : start + size] for start in range(len(tokens) - size + 1)] if size else []
+    return len(set(grams)) < len(grams)
+
+
+def beam_in_python(
+    toy: Toy, row: int, limit: int, beams: int, alpha: float, beta: float, size: int
+) -> list[tuple[int, ...]]:
     """Beam search without early stop, as its definition says: hypotheses that end take their places along."""
     alive: list[tuple[int, ...]] = [()]
     ended: list[tuple[int, ...]] = []
     while alive:
-        ranked = sorted(((*one, id_) for one in alive for id_ in SPEAKABLE), key=lambda one: -toy.score(row, one))
+        longer = [(*one, id_) for one in alive for id_ in SPEAKABLE if not repeats((*one, id_), size)]
+        ranked = sorted(longer, key=lambda one: -toy.score(row, one))
         taken = ranked[: beams - len(ended)]
         ended += [one for one in taken if one[-1] == EOS or len(one) == limit]
         alive = [one for one in taken if one[-1] != EOS and len(one) < limit]
@@ -113,29 +119,29 @@ def test_a_beam_as_wide_as_the_language_finds_the_best_there_is(alpha: float, be
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10_000), st.integers(1, 5), st.lists(st.integers(1, LONGEST), min_size=1, max_size=4),
-    st.sampled_from(PENALTIES), st.data(),
+    st.sampled_from(PENALTIES), st.integers(0, 3), st.data(),
 )  # fmt: skip
 def test_beam_search_is_that_of_a_plain_loop_though_it_stops_early(
-    seed: int, beams: int, limits: list[int], penalties: tuple[float, float], data: st.DataObject
+    seed: int, beams: int, limits: list[int], penalties: tuple[float, float], size: int, data: st.DataObject
 ) -> None:
     alpha, beta = penalties
     n_best = data.draw(st.integers(1, beams))
     toy = Toy(seed, len(limits))
-    found = toy.beam(limits, beams, n_best, alpha=alpha, beta=beta)
+    found = toy.beam(limits, beams, n_best, alpha=alpha, beta=beta, no_repeat_ngram_size=size)
     assert found.tokens.shape == (len(limits), n_best, max(limits))
     for row, limit in enumerate(limits):
-        expected = beam_in_python(toy, row, limit, beams, alpha, beta)[:n_best]
+        expected = beam_in_python(toy, row, limit, beams, alpha, beta, size)[:n_best]
         assert [words(tokens) for tokens in found.tokens[row].numpy()][: len(expected)] == expected
         scores = [toy.score(row, one, alpha, beta) for one in expected]
         np.testing.assert_allclose(found.scores[row, : len(scores)], scores, rtol=1e-4, atol=1e-5)
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10_000), st.lists(st.integers(1, LONGEST), min_size=1, max_size=5))
-def test_a_beam_of_one_is_greedy_search(seed: int, limits: list[int]) -> None:
-    toy = Toy(seed, len(limits))
-    one, task = toy.beam(limits, 1, alpha=0.6), SearchLimits(tf.constant(limits))
-    expected = step_search(toy, toy.start(1), task, IDS, scored=True)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, LONGEST), min_size=1, max_size=5), st.integers(0, 3))
+def test_a_beam_of_one_is_greedy_search(seed: int, limits: list[int], size: int) -> None:
+    toy, task = Toy(seed, len(limits)), SearchLimits(tf.constant(limits))
+    one = toy.beam(limits, 1, alpha=0.6, no_repeat_ngram_size=size)
+    expected = step_search(toy, toy.start(1), task, no_repeat_ngram_size=size, scored=True)
     np.testing.assert_array_equal(one.tokens, expected.tokens)
     lengths = [len(words(row)) for row in expected.tokens[:, 0].numpy()]
     np.testing.assert_allclose(one.scores[:, 0] * length_penalty(lengths, 0.6), expected.scores[:, 0], rtol=1e-5)
@@ -149,7 +155,7 @@ def test_the_early_stop_saves_steps() -> None:
         logits, attention, past = toy(tokens, past)
         return logits + 6.0 * tf.one_hot(EOS, V), attention, past
 
-    beam_search(counted, toy.start(4), SearchLimits(tf.constant([LONGEST])), IDS, beams=4)
+    beam_search(counted, toy.start(4), SearchLimits(tf.constant([LONGEST])), beams=4)
     assert len(steps) == 1
 
 
@@ -161,7 +167,7 @@ def test_a_step_is_given_padding_where_no_beam_is_open(seed: int) -> None:
         live.append(int(np.sum(tokens.numpy() != PAD)))
         return toy(tokens, past)
 
-    found = beam_search(counted, toy.start(3), SearchLimits(tf.constant([LONGEST])), IDS, beams=3, n_best=3)
+    found = beam_search(counted, toy.start(3), SearchLimits(tf.constant([LONGEST])), beams=3, n_best=3)
     lengths = [len(words(row)) for row in found.tokens[0].numpy()]
     # All beams begin as one; then each is open until its hypothesis ends.
     assert live == [1, *(sum(length > count for length in lengths) for count in range(1, max(lengths)))]
@@ -170,12 +176,38 @@ def test_a_step_is_given_padding_where_no_beam_is_open(seed: int) -> None:
 def test_every_beam_begins_with_the_prefix_and_its_score_counts() -> None:
     toy, prefix = Toy(4, 2), [[5, 4], [1, PAD]]
     task = SearchLimits(tf.constant([4, 4]), tf.constant(prefix))
-    found = beam_search(toy, toy.start(200), task, IDS, beams=200, n_best=3)
+    found = beam_search(toy, toy.start(200), task, beams=200, n_best=3)
     for row, forced in enumerate([(5, 4), (1,)]):
         possible = [one for one in everything(4) if one[: len(forced)] == forced]
         best = sorted(possible, key=lambda one: -toy.score(row, one))[:3]
         assert [words(tokens) for tokens in found.tokens[row].numpy()] == best
         np.testing.assert_allclose(found.scores[row], [toy.score(row, one) for one in best], rtol=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 12), st.integers(1, 14))
+def test_a_token_that_would_repeat_an_n_gram_is_masked(seed: int, count: int, size: int) -> None:
+    random = np.random.default_rng(seed)
+    tokens = np.where(np.arange(12) < count, random.choice([1, 4], [3, 12]), PAD).astype(np.int32)
+    for dtype in (tf.float32, tf.bfloat16):
+        logits = tf.cast(random.normal(size=[3, V]), dtype)
+        found = mask_repeats(logits, tf.constant(tokens), tf.constant(count), size).numpy()
+        for row, said in enumerate(tokens[:, :count].tolist()):
+            expected = [-np.inf if repeats((*said, id_), size) else logits.numpy()[row, id_] for id_ in range(1, V)]
+            if not repeats(tuple(said), size):  # what a prefix forces may repeat an n-gram before
+                np.testing.assert_array_equal(found[row, 1:], expected)
+
+
+def test_samples_have_no_n_gram_twice_and_a_forced_prefix_is_kept() -> None:
+    toy, prefix = Toy(4, 40), [5, 5, 5, PAD]
+    task = SearchLimits(tf.fill([40], LONGEST), tf.constant([prefix] * 40))
+    numbers = tf.constant(np.random.default_rng(1).random([40, LONGEST], np.float32))
+    for found in (
+        sample(toy, toy.start(1), task, numbers, no_repeat_ngram_size=1),
+        beam_search(toy, toy.start(2), task, beams=2, no_repeat_ngram_size=1),
+    ):
+        rows = [words(row) for row in found.tokens[:, 0].numpy()]
+        assert all(row[:3] == (5, 5, 5) and row[3] != 5 for row in rows) and len({*rows}) > 2
 
 
 def test_penalties_are_those_of_equation_14() -> None:
@@ -232,13 +264,11 @@ def test_samples_of_a_sentence_hang_on_its_numbers_alone() -> None:
     toy, limits = Toy(6, 4), [4, 3, 4, 2]
     random = np.random.default_rng(1).random([4, 4], np.float32)
     task = SearchLimits(tf.constant(limits))
-    together = sample(toy, toy.start(1), task, IDS, tf.constant(random), scored=True)
+    together = sample(toy, toy.start(1), task, tf.constant(random), scored=True)
     assert len({words(row) for row in together.tokens[:, 0].numpy()}) > 2
     for row, limit in enumerate(limits):
         start = Past(tf.constant([row]), tf.zeros([1, 1], tf.int32))
-        alone = sample(
-            toy, start, SearchLimits(tf.constant([limit])), IDS, tf.constant(random[row : row + 1]), scored=True
-        )
+        alone = sample(toy, start, SearchLimits(tf.constant([limit])), tf.constant(random[row : row + 1]), scored=True)
         said = words(alone.tokens[0, 0].numpy())
         assert said == words(together.tokens[row, 0].numpy())
         np.testing.assert_allclose([alone.scores[0, 0], together.scores[row, 0]], toy.score(row, said), rtol=1e-5)

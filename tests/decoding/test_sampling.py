@@ -8,18 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt import runtime
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import TransformerConfig
+from nmt.config.schema import Config, TransformerConfig
 from nmt.decoding.sampling import step_search
-from nmt.decoding.search import SearchLimits, SpecialIds
-from nmt.decoding.tensorflow_engine import ModelSearch
+from nmt.decoding.search import SearchLimits
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.models.build import build_model
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 VOCABULARY = 9
-IDS = SpecialIds(PAD, BOS, EOS)
 
 
 class Progress(NamedTuple):
@@ -56,7 +54,7 @@ class Script:
 
     def search(self, limits: list[int], prefixes: list[list[int]] | None = None) -> np.ndarray:
         forced = None if prefixes is None else tf.constant(prefixes)
-        tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced), IDS).tokens.numpy()
+        tokens = step_search(self, self.start(), SearchLimits(tf.constant(limits), forced)).tokens.numpy()
         assert tokens.shape == (len(limits), 1, max(limits)) and tokens.dtype == np.int32
         return tokens[:, 0, : max(1, int((tokens != PAD).any(axis=(0, 1)).sum()))]
 
@@ -135,5 +133,5 @@ def test_search_with_a_cache_equals_decoding_anew_at_every_step(norm: str, seed:
     assert len({tuple(row) for row in expected}) > 2  # not one sentence for all
     assert len({EOS in row for row in expected}) == 2  # some end by themselves, some at their limit
     source = np.array([row + [PAD] * (7 - len(row)) for row in SOURCES], np.int32)
-    found = ModelSearch(model, DecodingConfig()).find(source, np.array(LIMITS, np.int32))
+    found = TensorFlowEngine(model, Config(model=config)).search_batch(source, np.array(LIMITS, np.int32))
     assert [[id_ for id_ in row if id_ != PAD] for row in found.tokens[:, 0].numpy().tolist()] == expected

@@ -31,8 +31,8 @@ SENTENCES = ["im one", "im two three four", "one", "im seven six five four three
 def test_sentences_are_translated_as_alone_and_come_back_in_order(translator: Translator) -> None:
     many = [*SENTENCES, *(f"im {source.split()[1]}" for source, _ in small_pairs(300))]
     assert len(many) > translator.config.decoding.batch_size
-    alone = {text: translator.find_best([text])[0] for text in set(many)}
-    assert translator.find_best(many) == [alone[text] for text in many]
+    alone = {text: translator.find([text]) for text in set(many)}
+    assert translator.find(many) == [alone[text][0] for text in many]
 
 
 def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
@@ -87,7 +87,7 @@ def test_a_prefix_begins_every_translation(translator: Translator, beam_size: in
 
 def test_attention_has_a_weight_for_every_pair_of_tokens_and_gives_an_alignment(translator: Translator) -> None:
     texts = ["im one two three", "", "one"]
-    found = translator.find_best(texts)
+    found = translator.translate_details(texts)
     first, empty, last = translator.attention(texts, found)
     shape = (translator.config.model.decoder_layers, translator.config.model.heads)
     assert first.weights.shape == (*shape, len(found[0].ids), 6)  # bos, four words, eos
@@ -111,7 +111,7 @@ def test_alignment_is_where_the_last_layer_looks_most_besides_bos_and_eos() -> N
 
 
 def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> None:
-    first, empty, punctuation = translator.find_best(["im one", "", "?!"])
+    first, empty, punctuation = translator.translate_details(["im one", "", "?!"])
     assert first.text
     assert (empty.text, empty.finished) == (punctuation.text, punctuation.finished) == ("", True)
     assert (empty.unknown, punctuation.unknown) == ([], ["?!"]), "what disappears is named"
@@ -119,14 +119,14 @@ def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> N
 
 
 def test_the_names_of_special_ids_are_ordinary_unknown_words(translator: Translator) -> None:
-    (translation,) = translator.find_best(["<eos> <pad> <bos> im one"])
+    (translation,) = translator.translate_details(["<eos> <pad> <bos> im one"])
     assert translation.unknown == ["eos", "pad", "bos"]
     assert translation.text
 
 
 def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> None:
     settings = translator.config.decoding
-    for text, found in zip(SENTENCES, translator.find_best(SENTENCES), strict=True):
+    for text, found in zip(SENTENCES, translator.translate_details(SENTENCES), strict=True):
         tokens = len(text.split()) + 2
         limit = int(settings.max_length_ratio * tokens) + settings.max_length_extra
         assert len(found.text.split()) <= limit
@@ -145,16 +145,25 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
         translator.score(["one", "one"], [eins, f"{eins} eins"])
 
 
-def test_several_threads_translate_as_a_single_one(translator: Translator) -> None:
-    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of search."""
-    kinds = [SearchOptions(), SearchOptions(scored=True), SearchOptions(sampled=True)] * 2
-    texts = [SENTENCES[number % 3 :] for number in range(len(kinds))]
-    expected = [translator.find_best(part, kind) for part, kind in zip(texts, kinds, strict=True)]
-    fresh = with_settings(translator, 0)
-    with ThreadPoolExecutor(len(kinds)) as threads:
-        found = list(threads.map(lambda job: fresh.find_best(*job), zip(texts, kinds, strict=True)))
+def test_several_threads_use_a_translator_as_a_single_one_does(translator: Translator) -> None:
+    """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of work."""
+    kinds = [SearchOptions(n_best=2), SearchOptions(scored=True), SearchOptions(sampled=True)]
+    translations = [small_pairs()[number][1] for number in range(len(SENTENCES))]
+
+    def work(own: Translator, number: int) -> Any:
+        texts = SENTENCES[number % 3 :]
+        if number % 5 < 3:
+            return own.find(texts, kinds[number % 5])
+        if number % 5 == 3:
+            return own.score(texts, translations[number % 3 :])
+        return [each.alignment() for each in own.attention(texts, own.translate_details(texts))]
+
+    own, fresh = (with_settings(translator, 0, beam_size=2) for _ in range(2))
+    expected = [work(own, number) for number in range(10)]
+    with ThreadPoolExecutor(10) as threads:
+        found = list(threads.map(lambda number: work(fresh, number), range(10)))
     assert found == expected
-    assert len(fresh.engine.model_search._compiled) == 3
+    assert len(fresh.engine._compiled) == 3  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("how", [SearchOptions(n_best=2, scored=True), SearchOptions(sampled=True)], ids=str)
@@ -162,7 +171,7 @@ def test_batches_at_once_give_what_they_give_in_turn(
     translator: Translator, how: SearchOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = with_settings(translator, 0, beam_size=how.n_best, batch_size=2)
-    searching, most, lock, find = 0, 0, threading.Lock(), own.engine.model_search.find
+    searching, most, lock, find = 0, 0, threading.Lock(), own.engine.search_batch
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         nonlocal searching, most
@@ -176,7 +185,7 @@ def test_batches_at_once_give_what_they_give_in_turn(
             with lock:
                 searching -= 1
 
-    own.engine.model_search.find = counted  # type: ignore[method-assign]
+    own.engine.search_batch = counted  # type: ignore[method-assign]
     found = []
     for threads in (1, 2, 3):
         most = 0
@@ -189,6 +198,14 @@ def test_batches_at_once_give_what_they_give_in_turn(
 def test_an_error_in_one_of_several_batches_is_raised(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "threads", lambda: 2)
     own = with_settings(translator, 0)
-    monkeypatch.setattr(own.engine.model_search, "find", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(own.engine, "search_batch", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         own.translate([source for source, _ in small_pairs(300)])
+
+
+def test_a_given_translation_ends_with_eos_and_fits_the_positions_that_the_decoder_reads(make_run: MakeRun) -> None:
+    translator = Translator.open(make_run("word", positions="learned", max_positions=3))
+    ids = translator.target.encode("eins zwei")
+    assert translator.given_translation("Eins, zwei!").ids == [*ids, EOS]  # reads bos, eins, zwei
+    with pytest.raises(DataError, match=r"'eins zwei drei' has 3 tokens\. This model writes at most 2 tokens"):
+        translator.given_translation("eins zwei drei")

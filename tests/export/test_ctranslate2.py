@@ -1,5 +1,7 @@
 """Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
 
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -124,10 +126,19 @@ def test_a_prefix_begins_every_translation(pair: Pair) -> None:
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_no_n_gram_is_written_twice(pair: Pair, beam_size: int) -> None:
+    settings = {"beam_size": beam_size, "no_repeat_ngram_size": 2, "max_length_extra": 12}
+    decoding = pair[0].config.decoding.model_copy(update=settings)
+    mine, other = ([each.ids for [each] in translator.reconfigured(decoding).find(TEXTS)] for translator in pair)
+    assert all(len({*itertools.pairwise(ids)}) == max(0, len(ids) - 1) for ids in mine + other)
+    assert mine == other or beam_size > 1  # CTranslate2 divides the probability of masked tokens among the others
+
+
 def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: Pair) -> None:
     ours, theirs = pair
     texts = [text for text in TEXTS if text]
-    translations = ours.find_best(texts)
+    translations = ours.translate_details(texts)
     for mine, other in zip(ours.attention(texts, translations), theirs.attention(texts, translations), strict=True):
         assert (other.source, other.target) == (mine.source, mine.target)
         words = slice(1, len(mine.source) - 1)
@@ -142,6 +153,15 @@ def test_sampling_repeats_with_its_seed(pair: Pair) -> None:
     greedy = theirs.find(TEXTS * 3)
     assert first == again
     assert [n_best[0].ids for n_best in first] != [n_best[0].ids for n_best in greedy]
+
+
+def test_several_threads_sample_each_by_its_seed(pair: Pair) -> None:
+    decoding = pair[1].config.decoding
+    seeded = [pair[1].reconfigured(decoding.model_copy(update={"seed": seed})) for seed in range(6)]
+    expected = [theirs.find(TEXTS, SearchOptions(sampled=True)) for theirs in seeded]
+    with ThreadPoolExecutor(len(seeded)) as threads:
+        found = list(threads.map(lambda theirs: theirs.find(TEXTS, SearchOptions(sampled=True)), seeded * 3))
+    assert found == expected * 3
 
 
 def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_path: Path) -> None:

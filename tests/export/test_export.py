@@ -122,7 +122,7 @@ def test_the_python_code_of_the_card_runs_without_nmt(exported: Exported) -> Non
     run, export = exported
     [code] = re.findall(r"```python\n(.*?)```", (export.folder / "README.md").read_text(), re.S)
     code = code.replace("FOLDER", str(export.folder)).replace("SENTENCE", "im\u00a0 one two!")
-    code = code.replace("beam_size=5", "beam_size=1, max_decoding_length=5") + "import sys\nprint('nmt' in sys.modules)"
+    code = code.replace("beam_size=1", "beam_size=1, max_decoding_length=5") + "import sys\nprint('nmt' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     translation, imported = done.stdout.splitlines()
     [ours] = CTranslate2Exporter().translate(TrainedModel.of(run, None), export.folder, ["im one two!"])
@@ -175,7 +175,7 @@ def test_a_vocabulary_map_holds_what_training_aligned(exported: Exported) -> Non
         source, _, targets = row.partition("\t")
         assert source in pieces and set(targets.split()) <= seen
     assert common == seen  # fewer than the map may have
-    for translation in Translator.open_export(open_export(mapped)).find_best(["im one two!", "im thirsty!"]):
+    for translation in Translator.open(open_export(mapped)).translate_details(["im one two!", "im thirsty!"]):
         assert set(model.target.pieces(translation.ids)) <= seen | {"</s>", "<unk>"}
 
 

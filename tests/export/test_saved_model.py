@@ -166,7 +166,7 @@ def test_greedy_search_finds_what_nmt_finds(exported: Export) -> None:
 
 
 def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> None:
-    beams = beams_of(exported.model.config)
+    beams = beams_of(exported.model.config.decoding)
     translator = with_beams(exported.translator, beams)
     encoded = translator.encode(SENTENCES)
     found = exported.signatures["beam"](source_ids=padded(encoded))

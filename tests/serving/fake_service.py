@@ -12,9 +12,8 @@ import time
 import numpy as np
 
 from nmt.config.data import DataConfig
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config
-from nmt.decoding.translation import GREEDY, CrossAttention, SearchOptions, Translation
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.serving import server
 from nmt.serving.access import Access, digest
@@ -43,7 +42,7 @@ class FakeTranslator:
         new.config = self.config.model_copy(update={"decoding": decoding})
         return new
 
-    def find(self, texts: list[str], options: SearchOptions = GREEDY) -> list[list[Translation]]:
+    def find(self, texts: list[str], options: SearchOptions = BEST) -> list[list[Translation]]:
         self.batches.append(list(texts))
         if any("slow" in text for text in texts):
             time.sleep(0.3)

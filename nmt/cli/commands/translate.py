@@ -7,27 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nmt.cli.options import (
-    BEAM_KEYS,
-    SAMPLING_KEYS,
-    SEARCH,
     BackendOption,
-    BatchSizeOption,
-    BeamOption,
     EpochOption,
-    LengthPenaltyOption,
-    PrecisionOption,
     RunOption,
-    check_search,
-    option_name,
+    check_decoding,
+    decoding_options,
 )
+from nmt.config.decoding import BEAM, GREEDY, SAMPLING
 from nmt.errors import DataError, NmtError
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
 
-SAMPLING = "Sampling"  # help section
 
-
+@decoding_options(GREEDY, BEAM, SAMPLING)
 def translate(
     sentences: Annotated[
         list[str] | None, typer.Argument(metavar="SENTENCE", help="Sentences. Default: standard input, by line.")
@@ -60,30 +53,10 @@ def translate(
             "--score", help="Read lines of source TAB translation, and print the log-probability of each translation."
         ),
     ] = False,
-    beam: BeamOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    prefix: Annotated[str, typer.Option(help="Text that every translation begins with.", rich_help_panel=SEARCH)] = "",
-    batch_size: BatchSizeOption = None,
-    precision: PrecisionOption = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
+    prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
     backend: BackendOption = "tensorflow",
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw words by their probabilities.", rich_help_panel=SAMPLING)
-    ] = False,
-    temperature: Annotated[
-        float | None,
-        typer.Option(help="Divide logits by X. Below 1, likely words become likelier.", rich_help_panel=SAMPLING),
-    ] = None,
-    top_k: Annotated[
-        int | None,
-        typer.Option(help="Draw from the N likeliest words. 0: from all.", rich_help_panel=SAMPLING),
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            help="Draw from the fewest likeliest words whose probabilities sum to X.", rich_help_panel=SAMPLING
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random numbers.", rich_help_panel=SAMPLING)] = None,
+    **decoding: Any,
 ) -> None:
     """Translate sentences, one translation a line.
 
@@ -103,15 +76,10 @@ def translate(
     from nmt.api import load
     from nmt.storage.text import as_cell
 
-    settings: dict[str, Any] = {
-        "beam_size": beam, "length_penalty": length_penalty, "temperature": temperature, "top_k": top_k,
-        "top_p": top_p, "seed": seed, "batch_size": batch_size, "precision": precision,
-    }  # fmt: skip
-    check_search(settings, exported=backend == "ctranslate2" or export is not None)
-    _refuse_contradictions(settings, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
+    check_decoding(decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
     texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
-    translator = load(run, epoch, decoding=settings, backend=backend, export=export)
+    translator = load(run, epoch, decoding=decoding, backend=backend, export=export)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")
@@ -132,24 +100,6 @@ def translate(
     for row in rows:
         typer.echo("\t".join(row))
     warn([translations[0] for translations in found], names)
-
-
-def _refuse_contradictions(settings: dict[str, Any], *, score: bool, sample: bool, **others: Any) -> None:
-    """Refuse options that contradict each other, naming two of them."""
-    received = [key for key, value in settings.items() if value is not None]  # 0 and 0.0 among them
-    received += [key for key, value in {"sample": sample, **others}.items() if value not in (None, False, "")]
-
-    def first(*keys: str) -> str | None:
-        return next((option_name(key) for key in keys if key in received), None)
-
-    if score and (conflict := first("sample", *others, *BEAM_KEYS, *SAMPLING_KEYS)):
-        raise NmtError(
-            f"--score reads translations and searches for none; received {conflict} too. Leave one of them out."
-        )
-    if sample and (conflict := first("n_best", *BEAM_KEYS)):
-        raise NmtError(f"Words are drawn or searched for; received --sample and {conflict}. Leave one of them out.")
-    if not sample and (conflict := first(*SAMPLING_KEYS)):
-        raise NmtError(f"{conflict} is for sampling; received it without --sample. Add --sample, or leave it out.")
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> tuple[list[str], list[str]]:

@@ -267,7 +267,7 @@ def _attend(
     of = translator.epoch if isinstance(translator.epoch, str) else f"epoch {translator.epoch}"
     details = SEPARATOR.join([run_title(run).replace(" · ", SEPARATOR), f"weights: {of}"])
     if target is None:
-        [translation] = translator.find_best([sentence], names=[name])
+        [translation] = translator.translate_details([sentence], names=[name])
     else:
         translation = translator.given_translation(target)
         details += f"{SEPARATOR}translation given"

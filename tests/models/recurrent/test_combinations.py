@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from nmt.config.decoding import DecodingConfig
-from nmt.config.schema import Config, RecurrentConfig
+from nmt.config.schema import Config, DecodingConfig, RecurrentConfig
 from nmt.config.training import TrainingConfig
-from nmt.decoding.tensorflow_engine import IDS, ModelSearch
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
 from nmt.models.weights import weights_of
 from nmt.runtime import tf
+from nmt.tokenizers.base import BOS, EOS, PAD
 from nmt.training.optimization.gradient_sums import Sums
 from nmt.training.optimization.update import Update
 
@@ -94,17 +94,18 @@ def test_steps_lower_the_loss_and_beams_score_what_the_model_says(number: int, r
             assert not [path for path, weight in after.items() if np.array_equal(weight, before[path])]
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
 
-    search = ModelSearch(update.model, DecodingConfig(beam_size=BEAMS, length_penalty=0))
-    found = search.find(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
+    decoding = DecodingConfig(beam_size=BEAMS, length_penalty=0)
+    engine = TensorFlowEngine(update.model, Config(model=model, decoding=decoding))
+    found = engine.search_batch(SOURCE, LIMITS, SearchOptions(n_best=BEAMS))
     tokens, scores = found.tokens.numpy(), found.scores.numpy()
     assert (np.diff(scores) <= 0).all()
-    is_eos = tokens == IDS.eos
+    is_eos = tokens == EOS
     lengths = np.where(is_eos.any(axis=-1), is_eos.argmax(axis=-1) + 1, LIMITS[:, None])
-    np.testing.assert_array_equal(tokens != IDS.pad, np.arange(tokens.shape[-1]) < lengths[..., None])
-    assert IDS.bos not in tokens
+    np.testing.assert_array_equal(tokens != PAD, np.arange(tokens.shape[-1]) < lengths[..., None])
+    assert BOS not in tokens
     assert all(len({*map(tuple, beams)}) == BEAMS for beams in tokens.tolist())
     rows = tokens.reshape(len(SOURCE) * BEAMS, -1)
-    read = np.pad(rows[:, :-1], [(0, 0), (1, 0)], constant_values=IDS.bos)
+    read = np.pad(rows[:, :-1], [(0, 0), (1, 0)], constant_values=BOS)
     logits = tf.nn.log_softmax(update.model(tf.repeat(SOURCE, BEAMS, axis=0), tf.constant(read)))
-    of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != IDS.pad)
+    of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != PAD)
     np.testing.assert_allclose(of_tokens.sum(axis=1).reshape(scores.shape), scores, atol=1e-4)

@@ -1,0 +1,189 @@
+"""Each key of section decoding has its option, and reaches each program that translates or is refused in words.
+
+A key that somebody adds fails here until its declaration in ``config/decoding.py`` says who carries it.
+"""
+
+import importlib
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import MakeRun, run_nmt
+
+import nmt.api
+import nmt.evaluation.evaluate
+import nmt.serving.models
+from nmt.config.decoding import KEYS, SAMPLING, option_of
+from nmt.config.loading import change_decoding
+from nmt.config.schema import DecodingConfig
+from nmt.decoding import ctranslate2_engine, tensorflow_engine
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.search import Hypotheses
+from nmt.decoding.translation import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError, NmtError
+from nmt.export.base import TrainedModel
+from nmt.export.export import EXPORTERS, settings_of
+from nmt.export.saved_model import TranslationModule
+from nmt.models.build import build_model
+from nmt.runtime import tf
+from nmt.tokenizers.base import EOS
+
+TEXTS = ["im one two three!", "im seven!", "im thirsty!"]
+START = DecodingConfig(beam_size=2, coverage_penalty=0.1, max_length_ratio=1.0, max_length_extra=3, batch_size=2)
+IS_SAMPLED = {key: KEYS[key].searches == (SAMPLING,) for key in KEYS}
+
+
+def changed(key: str) -> dict[str, Any]:
+    """Return another value of a key."""
+    unlike = {"precision": "bfloat16", "top_p": 0.5}
+    return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
+
+
+@pytest.fixture(scope="module")
+def made() -> list[TrainedModel]:
+    return []
+
+
+@pytest.fixture
+def model(make_run: MakeRun, made: list[TrainedModel]) -> TrainedModel:
+    if not made:
+        made.append(TrainedModel.of(make_run("subword", norm="pre"), None))
+    return made[0]
+
+
+def with_decoding(model: TrainedModel, decoding: DecodingConfig) -> TrainedModel:
+    return TrainedModel(
+        model.run, model.epoch, model.config.model_copy(update={"decoding": decoding}), model.manifest, model.source,
+        model.target,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What reaches our searches: their names, limits, random numbers and settings."""
+    calls: list[Any] = []
+
+    def noted(name: str, _step: Any, _state: Any, limits: Any, *rest: Any, **settings: Any) -> Hypotheses:
+        numbers = {key: value for key, value in settings.items() if key != "covered"}
+        calls.append((name, limits.max_lengths.numpy().tolist(), *map(repr, rest), numbers))
+        shape = [len(limits.max_lengths), settings.get("n_best", 1)]
+        return Hypotheses(tf.fill([*shape, 1], EOS), tf.zeros(shape))
+
+    for name in ("step_search", "beam_search", "sample"):
+        monkeypatch.setattr(tensorflow_engine, name, partial(noted, name))
+    return calls
+
+
+def to_tensorflow(model: TrainedModel, searched: list[Any], decoding: DecodingConfig, *, sampled: bool) -> str:
+    translator = Translator.open(model.run, decoding=decoding)
+    translator.engine._few_steps = 10**6  # type: ignore[attr-defined]
+    searched.clear()
+    translator.find(TEXTS, SearchOptions(sampled))
+    return repr([translator.precision, searched])
+
+
+def to_ctranslate2(
+    model: TrainedModel, folder: Path, decoding: DecodingConfig, monkeypatch: pytest.MonkeyPatch, *, sampled: bool
+) -> str:
+    calls: list[Any] = []
+
+    class Recorder:
+        def translate_batch(self, sources: list[Any], prefix: Any, **settings: Any) -> list[Any]:
+            calls.append((sources, settings))
+            return [SimpleNamespace(result=lambda: SimpleNamespace(hypotheses=[["x"]], scores=[0.0]))] * len(sources)
+
+    monkeypatch.setattr(CTranslate2Engine, "_load", lambda *_: Recorder())
+    monkeypatch.setattr(ctranslate2_engine, "_cores", lambda: 1)
+    monkeypatch.setattr(ctranslate2_engine.ctranslate2, "set_random_seed", calls.append)
+    for side in ("source", "target"):
+        pieces = [str(id_) for id_ in range(getattr(model, side).size)]
+        (folder / f"{side}_vocabulary.json").write_text(json.dumps(pieces))
+    config = model.config.model_copy(update={"decoding": decoding})
+    translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
+    translator.find(TEXTS, SearchOptions(sampled))
+    return repr(calls)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_an_engine_carries_a_key_or_refuses_it_in_words(
+    key: str, model: TrainedModel, tmp_path: Path, searched: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, sampled = change_decoding(START, changed(key)), IS_SAMPLED[key]
+    before, after = (to_tensorflow(model, searched, decoding, sampled=sampled) for decoding in (START, other))
+    assert after != before
+    if KEYS[key].not_exported:
+        with pytest.raises(ConfigError, match=f"{option_of(key)} .* is for TensorFlow"):
+            change_decoding(START, changed(key), exported=True)
+        return
+    before, after = (
+        to_ctranslate2(model, tmp_path, decoding, monkeypatch, sampled=sampled) for decoding in (START, other)
+    )
+    assert after != before
+
+
+def to_export(name: str, model: TrainedModel, folder: Path, searched: list[Any]) -> str:
+    """Return what the consumer of an export is told of the settings."""
+    module, class_name = EXPORTERS[name]
+    exporter = getattr(importlib.import_module(module), class_name)()
+    if name == "saved-model":
+        searched.clear()
+        network = build_model(model.config.model, model.source.size, model.target.size, trained=True)
+        translations = TranslationModule(network, model.config, model.source.size)
+        for search in (translations.greedy, translations.beam):
+            search(tf.constant([[5, 6, 7]]))
+        return repr(searched)
+    if name == "huggingface":
+        folder.mkdir()
+        exporter.write(model, folder)
+        return (folder / "generation_config.json").read_text()
+    return str(exporter.usage(model))
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_an_export_carries_a_key_or_its_card_says_that_it_does_not(
+    name: str, model: TrainedModel, tmp_path: Path, searched: list[Any]
+) -> None:
+    module, class_name = EXPORTERS[name]
+    exporter = getattr(importlib.import_module(module), class_name)()
+    before = to_export(name, with_decoding(model, START), tmp_path / "before", searched)
+    for key in KEYS:
+        decoding = change_decoding(START, changed(key))
+        reached = to_export(name, with_decoding(model, decoding), tmp_path / key, searched) != before
+        carried, told = settings_of(exporter, decoding).split(" is not told ")
+        assert (key in exporter.carried(decoding)) == reached == (f"{key} as " in carried), key
+        assert reached or f"{key} {changed(key)[key]}" in told, key
+
+
+COMMANDS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "translate": (nmt.api, "load", lambda *_, decoding, **__: decoding),
+    "evaluate": (nmt.evaluation.evaluate, "evaluate", lambda *_, decoding, **__: decoding),
+    "serve": (nmt.serving.models, "open_model", lambda _name, _epoch, decoding, *_: decoding),
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_key_has_an_option_of_each_command_that_searches_by_it(
+    command: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    module, name, of_call = COMMANDS[command]
+
+    def taken(*args: Any, **settings: Any) -> None:
+        given.update(of_call(*args, **settings))
+        raise NmtError("Taken.")
+
+    monkeypatch.setattr(module, name, taken)
+    place = ["--sample"] * (command == "translate" and IS_SAMPLED[key]) + ["--port", "0"] * (command == "serve")
+    arguments = [*place, option_of(key), str(changed(key)[key])]
+    done = run_nmt(command, *arguments, stdin=b"im one")
+    if IS_SAMPLED[key] and command != "translate":
+        assert f"No such option: {option_of(key)}" in done.err
+    else:
+        assert done.err == "nmt: Taken.\n"
+        assert given == {**dict.fromkeys(given), **({"batch_size": 32} if command == "serve" else {}), **changed(key)}
