@@ -37,7 +37,7 @@ class Detector:
         line = " ".join(text[:MOST_CHARACTERS].replace("\0", " ").split())
         bases = {language: language.replace("_", "-").partition("-")[0].lower() for language in languages}
         found = self._scores(line)
-        scores = {language: found.get(base, 0.0) for language, base in bases.items()}
+        scores = {language: found.get(base) or 0.0 for language, base in bases.items()}
         first, second, *_ = [*sorted(scores, key=lambda language: -scores[language]), *bases][:2]
         if line == line.lower() and self._in_doubt(line, bases[first], bases[second]):
             scores[first] = scores[second] = (scores[first] + scores[second]) / 2
@@ -59,7 +59,7 @@ class Detector:
         """Return whether the words of a line contradict each other."""
         found = [self._scores(word) for word in line.split()]
         ratios = [
-            math.log((scores.get(first, 0.0) + LEAST_SCORE) / (scores.get(second, 0.0) + LEAST_SCORE))
+            math.log(((scores.get(first) or 0.0) + LEAST_SCORE) / ((scores.get(second) or 0.0) + LEAST_SCORE))
             for scores in found
         ]
         return min(ratios, default=0.0) < -CLEAR and sum(ratios) < IN_ALL

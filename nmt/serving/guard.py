@@ -29,7 +29,7 @@ class _Body:
 
     def __init__(self, receive: Receive, headers: Headers, most: int) -> None:
         self._receive, self._most, self._read = receive, most, 0
-        self.has_ended = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+        self.has_ended = (headers.get("content-length") or "0") == "0" and "transfer-encoding" not in headers
         """Whether there is no more of it."""
 
     async def receive(self) -> Message:
@@ -39,8 +39,8 @@ class _Body:
             RequestError: if the body is too long.
         """
         message = await self._receive()
-        self._read += len(message.get("body", b""))
-        self.has_ended = not message.get("more_body", False)
+        self._read += len(message.get("body") or b"")
+        self.has_ended = not message.get("more_body")
         if self._read > self._most:
             raise RequestError(413, f"The body has more than {self._most} bytes", "Send the text in parts.")
         return message

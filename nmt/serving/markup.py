@@ -127,10 +127,10 @@ class Markup:
             text = value[1:-1] if value[:1] in ("'", '"') else value
             values.setdefault(key.lower(), unescape(text))  # of two equal names, the first counts
         _, translated, preformatted = self._around
-        if "notranslate" in values.get("class", "").split():
+        if "notranslate" in (values.get("class") or "").split():
             translated = False
-        if (wanted := values.get("translate", "-").lower()) in ("no", "yes", ""):
-            translated = wanted != "no"
+        if (wanted := values.get("translate")) is not None and wanted.lower() in ("no", "yes", ""):
+            translated = wanted.lower() != "no"
         self._open.append(_Element(name, translated and name not in KEPT, preformatted or name in PREFORMATTED))
 
     def _end(self, names: frozenset[str], around: frozenset[str] = frozenset()) -> None:
