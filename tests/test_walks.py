@@ -45,6 +45,7 @@ def entered() -> Iterator[dict[tuple[str, str], int]]:
     ("title", "arguments"),
     [
         ("The walk of a plan", ["train", "--config", "base.yaml", "--run", "walk", "--set", "training.epochs=1"]),
+        ("The walk of a sentence", ["translate", "--run", "base", "--beam", "5", "im thirsty"]),
     ],
 )
 def test_the_functions_of_a_walk_are_entered_in_its_order(

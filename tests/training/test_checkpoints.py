@@ -378,7 +378,7 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "epoch"),
-    [(None, 2), ("best", 2), ("last", 4), ("1", 1), ("3", 3), ("03", 3)],
+    [(None, 2), ("best", 2), ("last", 4), ("1", 1), ("3", 3)],
 )
 def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str | None, epoch: int) -> None:
     pretend_epochs(run, [3, 1, 2, 4])
