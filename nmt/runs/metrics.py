@@ -68,6 +68,8 @@ class StepMetrics(Record):
     """Share of target tokens predicted correctly."""
     learning_rate: Annotated[float, Measure("learning rate", ".3g")]
     """Learning rate of the last of these steps."""
+    gradient_norm: Annotated[float | None, Measure("gradient norm", ".3g")] = None
+    """Norm of the gradient of the last of these steps, before it is clipped; None where no step needs it."""
     target_tokens: int | None = None
     """Number of target tokens trained on in the epoch so far; None in lines of earlier versions."""
     seconds: float | None = None

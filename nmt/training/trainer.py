@@ -292,7 +292,7 @@ class Trainer:
         (loss, accuracy), rate = since.means, self.pipeline.learning_rate(progress.step)
         return StepMetrics(
             epoch=progress.epoch + 1, step=progress.step, loss=loss, accuracy=accuracy, learning_rate=rate,
-            target_tokens=int(totals.tokens), seconds=progress.seconds,
+            gradient_norm=self.update.gradient_norm, target_tokens=int(totals.tokens), seconds=progress.seconds,
         )  # fmt: skip
 
     def _end_epoch(self, epoch: int) -> None:

@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -39,7 +40,8 @@ class Update:
 
     The tracker ``nonfinite`` records a batch with a non-finite loss. With ``skip_nonfinite``, ``clip_norm`` or float16,
     a step with such a batch or with a non-finite gradient norm is skipped: weights, moments, averages and totals stay.
-    Otherwise the norm is unknown, since it would cost a pass over all gradients, and the step is taken. In float16,
+    Otherwise the norm is unknown, since it would cost a pass over all gradients, and the step is taken; where it is
+    known, ``gradient_norm`` is that of the last step. In float16,
     gradients that overflow with a finite loss skip the step and halve the loss scale, without a record.
     """
 
@@ -51,6 +53,7 @@ class Update:
         self.loss_scale = LossScale() if model.compute_dtype == "float16" else None
         self.nonfinite = NonFiniteTracker()
         self.skips = bool(config.skip_nonfinite or config.clip_norm or self.loss_scale)
+        self._norm = tf.Variable(float("nan"), trainable=False)
         weights = self.optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
         self.additions = additions(group.share(config.micro_batches))
@@ -184,6 +187,7 @@ class Update:
             if self.loss_scale:
                 gradients = [gradient / self.loss_scale.value for gradient in gradients]
             norm = tf.linalg.global_norm(gradients)
+            self._norm.assign(norm)
             if self.config.clip_norm:
                 factor = tf.minimum(1.0, self.config.clip_norm / norm)
                 gradients = [gradient * factor for gradient in gradients]
@@ -206,6 +210,12 @@ class Update:
         self.optimizer.apply(gradients, learning_rate)
         if self.moving_average:
             self.moving_average.update(self.optimizer.steps)
+
+    @property
+    def gradient_norm(self) -> float | None:
+        """Norm of the gradient of the last step, before it is clipped; None if it is unknown or not finite."""
+        norm = float(self._norm.numpy())
+        return norm if math.isfinite(norm) else None
 
     @property
     def has_averages(self) -> bool:

@@ -192,6 +192,17 @@ def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_the_norm_of_the_last_gradient_is_known_where_a_step_needs_it(micro_batches: int) -> None:
+    plain = gradients_of(micro_batches=micro_batches)
+    lesson = Lesson(micro_batches=micro_batches, clip_norm=0.01)
+    assert lesson.update.gradient_norm is None
+    norm = lesson.learn(0, *[GOOD] * micro_batches).update.gradient_norm
+    assert norm == pytest.approx(float(tf.linalg.global_norm(plain)), rel=1e-5)
+    assert lesson.learn(1, NO_SLOPE).update.gradient_norm is None
+    assert Lesson().learn(1, GOOD).update.gradient_norm is None
+
+
 def test_averages_follow_the_weights_in_their_order() -> None:
     assert not Lesson().update.has_averages
     lesson = Lesson(ema_decay=0.9)
