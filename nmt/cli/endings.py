@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt.runs.metrics import weights_in_words
+
 if TYPE_CHECKING:  # it loads TensorFlow
     from nmt.training.trainer import Trainer
 
@@ -41,7 +43,7 @@ def nothing_to_do(trainer: "Trainer") -> str:
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
-    done = f"Run {run.name} is finished: {epochs} epochs, best {run.best()}. Nothing to do."
+    done = f"Run {run.name} is finished: {epochs} epochs, best {weights_in_words(run.best() or '-')}. Nothing to do."
     early = stopped_early(trainer.validations, settings)
     if ends_with_run(settings) and not early:
         return (
@@ -83,6 +85,6 @@ def finished(trainer: "Trainer") -> str:
     )
     translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
     return (
-        f"{early}: best epoch {run.best()}{translated_with}.{skipped} Weights, metrics and configuration are in "
+        f"{early}: best {weights_in_words(run.best() or '-')}{translated_with}.{skipped} Weights, metrics and configuration are in "
         f"{run.folder}"
     )
