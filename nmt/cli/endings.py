@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nmt.runs.metrics import weights_in_words
-
 if TYPE_CHECKING:  # it loads TensorFlow
     from nmt.training.trainer import Trainer
 
@@ -39,6 +37,7 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
 
 def nothing_to_do(trainer: "Trainer") -> str:
     """Return in words that a run is finished, and how to train on."""
+    from nmt.runs.metrics import weights_in_words
     from nmt.training.optimization.schedules import ends_with_run
     from nmt.training.stopping import stopped_early
 
@@ -72,6 +71,7 @@ def after_loss(trainer: "Trainer") -> str:
 
 def finished(trainer: "Trainer") -> str:
     """Return in words how a run has ended."""
+    from nmt.runs.metrics import weights_in_words
     from nmt.training.stopping import stopped_early
 
     run, settings = trainer.run, trainer.config.training
