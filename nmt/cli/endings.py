@@ -84,7 +84,5 @@ def finished(trainer: "Trainer") -> str:
         else "Finished"
     )
     translated_with = f"; nmt translate uses the average of {len(average.epochs)}" if average else ""
-    return (
-        f"{early}: best {weights_in_words(run.best() or '-')}{translated_with}.{skipped} Weights, metrics and configuration are in "
-        f"{run.folder}"
-    )
+    best = weights_in_words(run.best() or "-")
+    return f"{early}: best {best}{translated_with}.{skipped} Weights, metrics and configuration are in {run.folder}"
