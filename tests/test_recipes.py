@@ -211,9 +211,9 @@ def test_a_metric(copy: Copy, project: Path) -> None:
     copy.append("evaluation/metrics.py", score)
     shown = (
         "from nmt.evaluation.validation_decoder import SCORES; from nmt.plotting.comparison import METRICS; "
-        "from nmt.runs.metrics import *; from nmt.training.tensorboard import Series; "
+        "from nmt.runs.metrics import *; from nmt.training.tensorboard import scalars; "
         "record = StepMetrics(epoch=1, step=1, loss=1.0, accuracy=0.5, learning_rate=0.1, update_norm=2.5); "
-        "print(in_words(record), Series('loss').scalars(record)['train/update_norm'], SCORES['validation_ter'], "
+        "print(in_words(record), scalars(record, None)['train/update_norm'], SCORES['validation_ter'], "
         "METRICS['ter'].best([3, 2]), 'update-norm' in METRICS)"
     )
     words = "loss 1.000, accuracy 0.500, learning rate 0.1, update norm 2.5"

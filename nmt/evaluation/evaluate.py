@@ -24,7 +24,6 @@ from nmt.evaluation.result import (
     Evaluation,
     EvaluationRecord,
     EvaluationSetRecord,
-    EvaluationTexts,
     System,
     pick_examples,
 )
@@ -173,7 +172,7 @@ def evaluate(
         },
         by_length=score_by_length(translations, test_set.sources or [], lines, tokenization) if by_length else [],
     )
-    return Evaluation(record, EvaluationTexts(test_set.sources, lines, translations, chrf))
+    return Evaluation(record, test_set.sources, lines, translations, chrf)
 
 
 def _find_test_set(systems: list[RunSystem], source: str | None, references: Sequence[str]) -> EvaluationSet:

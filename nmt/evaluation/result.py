@@ -127,9 +127,11 @@ class EvaluationRecord(Record):
 
 
 @dataclass(frozen=True)
-class EvaluationTexts:
-    """All N sentences of an evaluation."""
+class Evaluation:
+    """An evaluation: its results and the N sentences they are computed from."""
 
+    record: EvaluationRecord
+    """Results without the sentences."""
     sources: list[str] | None
     """N source sentences; None if they are unknown."""
     references: list[list[str]]
@@ -138,16 +140,6 @@ class EvaluationTexts:
     """N translations by name of the system."""
     chrf: dict[str, np.ndarray]
     """chrF of each sentence, float64 [N], by name of the system."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """An evaluation: its results and the sentences they are computed from."""
-
-    record: EvaluationRecord
-    """Results without the sentences."""
-    texts: EvaluationTexts
-    """All sentences."""
 
 
 def pick_examples(
@@ -220,12 +212,6 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
         )
     elif overlap.checked:
         yield f"No source sentence is in the training split of {', '.join(overlap.checked)}."
-    for dataset, count in overlap.undecided.items():
-        if count:
-            yield (
-                f"{_count(count, 'more source sentence')} may be in the training split of {dataset}: a sentence there "
-                "differs at most in words that the model does not know."
-            )
     for reason in overlap.unchecked:
         yield f"Not compared with training: {reason}"
 

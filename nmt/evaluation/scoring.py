@@ -144,11 +144,6 @@ class LengthBucket(Record):
         return f"{self.shortest}" if self.shortest == self.longest else f"{self.shortest}-{self.longest}"
 
 
-def source_lengths(sources: Sequence[str]) -> list[int]:
-    """Return the number of words of each source."""
-    return [len(source.split()) for source in sources]
-
-
 def length_buckets(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """Return the shortest and the longest length of each bucket, in rising order.
 
@@ -180,7 +175,7 @@ def score_by_length(
         references: R lists of N sentences.
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
     """
-    lengths = source_lengths(sources)
+    lengths = [len(source.split()) for source in sources]
     buckets = []
     for shortest, longest in length_buckets(lengths):
         chosen = [index for index, length in enumerate(lengths) if shortest <= length <= longest]

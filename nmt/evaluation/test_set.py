@@ -7,7 +7,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.storage.atomic import sha256
 from nmt.storage.text import CONVERT
-from nmt.tokenizers.base import UNK
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
 CHUNK_SENTENCES = 100_000  # training sentences in memory at a time
@@ -138,22 +136,10 @@ class TrainingOverlap(Record):
 
     checked: dict[str, int]
     """Number of test sentences in the training split, by dataset."""
-    undecided: dict[str, int]
-    """Number of test sentences that differ from a training sentence at most in unknown words, by dataset; they are not
-    counted in ``checked``."""
     unchecked: list[str]
     """Reasons why a training split, or all of them, could not be compared."""
     numbers: list[int]
     """Line numbers, from 1, of the test sentences that are in a training split."""
-
-
-class OverlapMasks(NamedTuple):
-    """Which of N sentences are in a training split."""
-
-    known: np.ndarray
-    """Sentences whose tokens equal those of a training source and hold no unk: bool [N]."""
-    undecided: np.ndarray
-    """Sentences whose tokens equal those of a training source and hold an unk, so the words may differ: bool [N]."""
 
 
 def compare_with_training(sources: list[str] | None, runs: list[Run]) -> TrainingOverlap:
@@ -163,8 +149,8 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
     """
     if sources is None:
         reason = "the source sentences are unknown. Give --source FILE."
-        return TrainingOverlap(checked={}, undecided={}, unchecked=[reason], numbers=[])
-    checked, undecided, unchecked = dict[str, int](), dict[str, int](), list[str]()
+        return TrainingOverlap(checked={}, unchecked=[reason], numbers=[])
+    checked, unchecked = dict[str, int](), list[str]()
     if not runs:
         unchecked.append("no run was given, and the training data behind translations in a file is unknown.")
     known, fingerprints = np.zeros(len(sources), bool), set[str]()
@@ -176,26 +162,24 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
                 if manifest.fingerprint in fingerprints:
                     continue
                 fingerprints.add(manifest.fingerprint)
-                masks = find_overlap(sources, dataset_of_run(ancestor.name, manifest, SCORE_FILES))
+                found = find_overlap(sources, dataset_of_run(ancestor.name, manifest, SCORE_FILES))
             except NmtError as error:
                 unchecked.append(str(error))
                 continue
-            known |= masks.known
-            dataset = str(manifest.settings.dataset)
-            checked[dataset], undecided[dataset] = int(masks.known.sum()), int(masks.undecided.sum())
+            known |= found
+            checked[str(manifest.settings.dataset)] = int(found.sum())
         unchecked.extend(missing)
     return TrainingOverlap(
         checked=checked,
-        undecided=undecided,
         unchecked=list(dict.fromkeys(unchecked)),
         numbers=(np.flatnonzero(known) + 1).tolist(),
     )
 
 
-def find_overlap(sources: list[str], dataset: Dataset) -> OverlapMasks:
-    """Compare N raw sentences with the sources of the dataset's training split, both as the model reads them.
+def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
+    """Return which of N raw sentences are sources of the dataset's training split, as the model reads them: bool [N].
 
-    Token ids are compared, so normalization counts: "Hello!" equals "hello" if the model cannot tell them apart.
+    Token ids are compared: "Hello!" equals "hello", and an unknown word another, if the model cannot tell them apart.
     Sentences are looked up by hash: time grows with N + training pairs, memory with N.
 
     Raises:
@@ -211,8 +195,7 @@ def find_overlap(sources: list[str], dataset: Dataset) -> OverlapMasks:
     for start in range(0, len(train), CHUNK_SENTENCES):
         for content in _contents(train, start) & indices.keys():
             found[indices[content]] = True
-    has_unknown = np.array([UNK in ids for ids in encoded], bool)
-    return OverlapMasks(found & ~has_unknown, found & has_unknown)
+    return found
 
 
 def _contents(train: Sequences, start: int) -> set[bytes]:

@@ -149,7 +149,7 @@ def evaluation_page(evaluation: Evaluation) -> str:
     record = evaluation.record
     title = "Evaluation of " + ", ".join(system.name for system in record.systems)
     trained_on = set(record.overlap.numbers)
-    return _render("evaluation.html", title=title, record=record, texts=evaluation.texts, trained_on=trained_on)
+    return _render("evaluation.html", title=title, record=record, texts=evaluation, trained_on=trained_on)
 
 
 def _render(template: str, **content: Any) -> str:

@@ -249,5 +249,5 @@ def find_run(name: str | None) -> Run:
 
 def last_written(run: Run) -> int:
     """Return the time at which training last wrote to a run, in nanoseconds since 1970."""
-    files = [path for path in (run.metrics_path, run.config_path) if path.exists()]
+    files = [path for path in (run.metrics_path, run.config_path) if path.exists()] or [run.folder]
     return max(path.stat().st_mtime_ns for path in files)

@@ -34,8 +34,6 @@ class Measure:
     """Which of two values is the better; None for neither."""
     axis: str = ""
     """Quantity and unit, for the axis of a figure; empty for the name."""
-    on_bar: bool = False
-    """Whether the bar of a terminal shows it too; it has room for few."""
 
     def text(self, value: float) -> str:
         """Return name and value, such as "loss 2.345"."""
@@ -207,11 +205,6 @@ def in_words(record: Metrics) -> str:
         texts.setdefault(group, []).append(measure.text(value))
     parts = {group: ", ".join(of_group) for group, of_group in texts.items()}
     return "; ".join(f"{'' if group in ('train', 'epoch') else 'validation '}{text}" for group, text in parts.items())
-
-
-def score_in_words(by: BestBy, score: float) -> str:
-    """Return the score of a validation by ``training.best_by``, such as "BLEU 33.2"."""
-    return measures(Quality)[f"validation_{by}"].text(score)
 
 
 def weights_in_words(weights: WeightsId) -> str:

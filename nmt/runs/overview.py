@@ -21,7 +21,6 @@ from nmt.runs.metrics import (
     Quality,
     StepMetrics,
     StepValidation,
-    WeightsId,
     best_of,
     measures,
     validations_since_best,
@@ -36,20 +35,6 @@ State = Literal["training", "finished", "stopped", "ended early", "new", "damage
 
 Order = Literal["name", "date", "score"]
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True)
-class Best:
-    """Best validation of a run."""
-
-    weights: WeightsId
-    """Weights that were validated: number of an epoch, or such as "step-1500"."""
-    by: BestBy
-    """Measure that decides, ``training.best_by``."""
-    score: float | None
-    """Value of the measure."""
-    scores: dict[str, float]
-    """All validation results, by the names of the metrics file."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +55,8 @@ class Overview:
     """Number of finished epochs."""
     step: int
     """Number of training steps, by the newest checkpoint and the metrics file."""
-    best: Best | None
-    """Best validation; None before the first."""
+    best: StepValidation | EpochMetrics | None
+    """Best validation by ``training.best_by``; None before the first."""
     seconds: float | None
     """Training time, without validation and saving."""
     size: int
@@ -88,6 +73,16 @@ class Overview:
     def dataset(self) -> str | None:
         """Name of the dataset."""
         return self.config.data.dataset if self.config else None
+
+    @property
+    def by(self) -> BestBy | None:
+        """Measure that decides which validation is the best."""
+        return self.config.training.best_by if self.config else None
+
+    @property
+    def score(self) -> float | None:
+        """Value of this measure at the best validation."""
+        return getattr(self.best, f"validation_{self.by}", None)
 
 
 def run_folders() -> list[Run]:
@@ -117,7 +112,6 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     records = readable or []
     problems += _missing_files(run, records)
     validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
-    best = _best(validations, config.training.best_by) if config else None
     held_by = holder(run.lock_path)
     steps = [record.step for record in records]
     return Overview(
@@ -129,10 +123,10 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
         weights=weights,
         epochs=None if readable is None else sum(isinstance(record, EpochMetrics) for record in records),
         step=max([*steps, *run.state_steps], default=0),
-        best=best,
+        best=best_of(validations, config.training.best_by) if config else None,
         seconds=None if readable is None else _training_seconds(records),
         size=_size(run.folder),
-        trained=_last_trained(run),
+        trained=last_written(run) / 1e9,
     )
 
 
@@ -158,14 +152,6 @@ def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config 
     return "stopped"
 
 
-def _best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> Best | None:
-    found = best_of(validations, by)
-    if found is None:
-        return None
-    scores = {name: getattr(found, name) for name in measures(Quality) if getattr(found, name) is not None}
-    return Best(weights_id(found), by, getattr(found, f"validation_{by}"), scores)
-
-
 def _training_seconds(records: Sequence[Metrics]) -> float:
     """Return the time of all finished epochs and of the steps after them."""
     last: dict[int, float] = {}
@@ -186,13 +172,6 @@ def _size(folder: Path) -> int:
     return sum(sizes.values())
 
 
-def _last_trained(run: Run) -> float:
-    try:
-        return last_written(run) / 1e9
-    except (OSError, ValueError):  # neither configuration nor metrics
-        return run.folder.stat().st_mtime
-
-
 # --- differences of configurations
 
 
@@ -208,27 +187,12 @@ def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any
     A key that some architectures lack is compared among those that have it.
     """
     values = {name: flat(config) if config else {} for name, config in configs.items()}
-    differing = {key for key, found in _by_key(values).items() if any(value != found[0] for value in found)}
-    return {name: {key: value for key, value in of_run.items() if key in differing} for name, of_run in values.items()}
-
-
-def usual_values(differing: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the value of each differing key that more than half of the runs with this key share.
-
-    Args:
-        differing: differences by run, see ``differences``.
-    """
-    most = {key: (max(found, key=found.count), found) for key, found in _by_key(differing).items()}
-    return {key: value for key, (value, found) in most.items() if 2 * found.count(value) > len(found)}
-
-
-def _by_key(values: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return the values of each key over the runs that have it."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Any]] = {}  # values of each key over the runs that have it
     for of_run in values.values():
         for key, value in of_run.items():
             found.setdefault(key, []).append(value)
-    return found
+    differing = {key for key, of_key in found.items() if any(value != of_key[0] for value in of_key)}
+    return {name: {key: value for key, value in of_run.items() if key in differing} for name, of_run in values.items()}
 
 
 # --- order
@@ -239,24 +203,21 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
 
     Scores are compared within a dataset and a measure; runs without a score are last.
     """
-    if by == "name":
-        return sorted(overviews, key=lambda shown: shown.name)
-    if by == "date":
-        return sorted(overviews, key=lambda shown: -shown.trained)
-    return sorted(overviews, key=_rank)
 
+    def rank(shown: Overview) -> tuple[Any, ...]:
+        if shown.score is None:
+            return True, "", "", 0.0
+        less = measures(Quality)[f"validation_{shown.by}"].best == "min"
+        return False, shown.dataset, shown.by, shown.score if less else -shown.score
 
-def _rank(shown: Overview) -> tuple[Any, ...]:
-    best = shown.best
-    if best is None or best.score is None:
-        return True, "", "", 0.0
-    less = measures(Quality)[f"validation_{best.by}"].best == "min"
-    return False, shown.dataset or "", best.by, best.score if less else -best.score
+    keys = {"name": lambda shown: shown.name, "date": lambda shown: -shown.trained, "score": rank}
+    return sorted(overviews, key=keys[by])
 
 
 def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
     """Return all of an overview as JSON values; ``differing``: keys in which the run differs from the listed runs."""
     best, config = shown.best, shown.config
+    scores = {name: getattr(best, name) for name in measures(Quality) if getattr(best, name, None) is not None}
     return {
         "run": shown.name,
         "folder": str(shown.run.folder),
@@ -269,7 +230,7 @@ def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
         "epochs": shown.epochs,
         "planned_epochs": config.training.epochs if config else None,
         "step": shown.step,
-        "best": {"weights": best.weights, "by": best.by, "score": best.score, **best.scores} if best else None,
+        "best": best and {"weights": weights_id(best), "by": shown.by, "score": shown.score, **scores},
         "training_seconds": shown.seconds,
         "bytes": shown.size,
         "last_trained": datetime.datetime.fromtimestamp(shown.trained).astimezone().isoformat(timespec="seconds"),

@@ -16,7 +16,6 @@ from nmt.runs.metrics import (
     StepMetrics,
     in_ranges,
     in_words,
-    metric_values,
     tokens_per_second,
 )
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
@@ -73,16 +72,14 @@ class Console(Listener):
             self.bar.update(self.done - self.bar.n)
 
     def _figures(self, seconds: float, totals: Sums) -> str:
-        """Return loss, speed and time left, as of the last readings; metrics of the last record that go on the bar."""
+        """Return loss, speed and time left, as of the last readings."""
         done, before, sums = self._readings[0] if self._readings else (0, 0.0, Sums())
         self._readings.append((self.done, seconds, totals))
         recent, passed = totals.since(sums), max(seconds - before, 1e-9)
         per_step = passed / max(1, self.done - done)
         left = per_step * (self.steps - self.done)
-        more = metric_values(self._record) if self._record else ()
         parts = [
             f"loss {recent.means[0]:.3f}",
-            *(found.measure.text(found.value) for found in more if found.measure.on_bar),
             f"{recent.tokens / passed:,.0f} tokens/s",
             f"{tqdm.format_interval(left)} left",
         ]

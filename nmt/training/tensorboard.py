@@ -4,15 +4,10 @@ The event files begin anew whenever training starts: they first get the metrics 
 each new record. So they have no step twice, however often the run was killed.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorboard.plugins.hparams import api as hparams
-
-from nmt.config.schema import Config
-from nmt.config.training import BestBy
 from nmt.errors import NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import (
@@ -22,12 +17,9 @@ from nmt.runs.metrics import (
     Sample,
     SampleMetrics,
     StepMetrics,
-    StepValidation,
-    is_better,
     metric_values,
     tokens_per_second,
 )
-from nmt.runs.overview import flat
 from nmt.runtime import tf
 from nmt.training.listeners import Listener, StepEvent, ValidationEvent
 
@@ -45,15 +37,12 @@ class TensorBoard(Listener):
         self._size, self._is_flushed = -1, True
 
     def on_start(self) -> None:
-        """Delete the run's older event files; record its configuration and its metrics file."""
-        config = self._run.config()
-        self._series = Series(config.training.best_by)
+        """Delete the run's older event files; record its metrics file."""
+        self._last_step: StepMetrics | None = None
         try:
             for path in self._files():
                 path.unlink()
             self._writer = tf.summary.create_file_writer(str(self._run.events_path), flush_millis=FLUSH_MILLISECONDS)
-            with self._writer.as_default(step=0):  # for the tab HParams, whose scores are the series best/ and average/
-                hparams.hparams(hyperparameters(config), trial_id=self._run.name)
         except Exception as error:
             self._fail(error)
         self._record(*self._run.metrics())
@@ -89,8 +78,10 @@ class TensorBoard(Listener):
                 with self._writer.as_default(step=record.step):
                     if isinstance(record, SampleMetrics):
                         tf.summary.text("samples", samples_as_markdown(record.samples))
-                    for name, value in self._series.scalars(record).items():
+                    for name, value in scalars(record, self._last_step).items():
                         tf.summary.scalar(name, value)
+                if isinstance(record, StepMetrics):
+                    self._last_step = record
             if flush:
                 self._flush()
         except Exception as error:
@@ -121,36 +112,20 @@ class TensorBoard(Listener):
         )
 
 
-class Series:
-    """Values of each record, given in the order of the metrics file."""
+def scalars(record: Metrics, before: StepMetrics | None) -> dict[str, float]:
+    """Return the values of a record by the names of their series.
 
-    def __init__(self, best_by: BestBy) -> None:
-        """Take the measure of the best validation."""
-        self._best_by = best_by
-        self._best: StepValidation | EpochMetrics | None = None
-        self._last_step: StepMetrics | None = None
-
-    def scalars(self, record: Metrics) -> dict[str, float]:
-        """Return the values of a record by the names of their series.
-
-        - train/...: of the steps since the last record, with target tokens per second
-        - epoch/...: of the training of a whole epoch
-        - validation/...: of each validation
-        - best/..., average/...: scores of the best validation so far, and of averaged weights
-        """
-        values = {f"{found.group}/{found.name}": found.value for found in metric_values(record)}
-        if isinstance(record, StepMetrics):
-            speed = tokens_per_second(self._last_step, record)
-            self._last_step = record
-            return values if speed is None else values | {"train/tokens_per_second": speed}
-        if isinstance(record, EpochMetrics) and record.seconds > 0:
-            values["epoch/tokens_per_second"] = record.target_tokens / record.seconds
-        if isinstance(record, StepValidation | EpochMetrics):
-            if self._best is None or is_better(record, self._best, self._best_by):
-                self._best = record
-            best = [found for found in metric_values(self._best) if found.group == "validation"]
-            values |= {f"best/{found.name}": found.value for found in best}
-        return values
+    - train/...: of the steps since the last record of steps, ``before``, with target tokens per second
+    - epoch/...: of the training of a whole epoch
+    - validation/..., average/...: of each validation, and of averaged weights
+    """
+    values = {f"{found.group}/{found.name}": found.value for found in metric_values(record)}
+    if isinstance(record, StepMetrics):
+        speed = tokens_per_second(before, record)
+        return values if speed is None else values | {"train/tokens_per_second": speed}
+    if isinstance(record, EpochMetrics) and record.seconds > 0:
+        values["epoch/tokens_per_second"] = record.target_tokens / record.seconds
+    return values
 
 
 def samples_as_markdown(samples: Sequence[Sample]) -> str:
@@ -164,11 +139,3 @@ def _cell(text: str) -> str:
     """Return text as it reads, whatever characters of Markdown and HTML it has."""
     escaped = "".join(f"\\{character}" if character in "\\`*_{}[]#|~$!" else character for character in text)
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").split())
-
-
-def hyperparameters(config: Config) -> dict[str, bool | int | float | str]:
-    """Return the configuration by full keys; null and lists become text."""
-    return {
-        key: value if isinstance(value, bool | int | float | str) else json.dumps(value)
-        for key, value in flat(config).items()
-    }

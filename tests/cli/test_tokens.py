@@ -55,15 +55,12 @@ def test_a_line_has_pieces_and_ids_as_the_model_reads_them(base: Tokenizer, type
     assert typed(stdin="one\n\nim\n") == f"<s> one </s>\t2 {one} 3\n<s> </s>\t2 3\n<s> im </s>\t2 {im} 3\n"
 
 
-def test_a_dataset_has_sentences_without_bos_and_eos(base: Tokenizer, typed: Tokens) -> None:
+def test_a_dataset_has_sentences_without_bos_and_eos_and_is_asked_where_no_run_is(
+    base: Tokenizer, typed: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, im = base.encode("one im")
     assert typed("--dataset", "english-german-both", "im one") == f"im one\t{im} {one}\n"
-
-
-def test_without_a_run_the_dataset_prepared_last_is_asked(
-    trained_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: Tokens
-) -> None:
-    (tmp_path / "data").symlink_to(trained_project / "data")
+    (tmp_path / "data").symlink_to(Path("data").absolute())
     monkeypatch.chdir(tmp_path)
     assert json.loads(typed("--json", "im"))["dataset"] == "english-german-both"
 

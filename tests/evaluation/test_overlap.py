@@ -29,24 +29,21 @@ def test_no_source_of_a_split_by_source_was_trained_on_and_those_of_a_random_spl
         train, test = (dataset.split(name).source for name in ("train", "test"))
         by_hand = [any(np.array_equal(sentence, ids) for ids in map(train.__getitem__, range(len(train))))
                    for sentence in map(test.__getitem__, range(len(test)))]  # fmt: skip
-        assert found.known.tolist() == by_hand
-        assert found.known.sum() == dataset.manifest.splits["test"].sources_in_training
-        assert found.known.any() == (expected is None)
-        assert not found.undecided.any()
+        assert found.tolist() == by_hand
+        assert found.sum() == dataset.manifest.splits["test"].sources_in_training
+        assert found.any() == (expected is None)
 
 
-def test_sentences_equal_except_in_unknown_words_are_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_that_a_model_cannot_tell_apart_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    rare = [(f"seldom{'abcdefghijklmnopqrstuvwxyz'[n % 26]}{'abcdefghijklmnopqrstuvwxyz'[n // 26]} one", "eins")
-            for n in range(60)]  # fmt: skip
+    rare = [(f"seldom{chr(97 + n % 26)}{chr(97 + n // 26)} one", "eins") for n in range(60)]
     corpus = write_pickle(tmp_path / "pairs.pkl", [*small_pairs(), *rare])
     dataset = prepare(corpus, DataConfig(min_count=2), "rare")
     train = dataset.split("train").source
     tokenizer = dataset.tokenizers()[0]
     known = tokenizer.decode(next(train[n] for n in range(len(train)) if 1 not in train[n]))
     found = find_overlap([known.upper() + "!", "neverseen one", "", "one neverseen never"], dataset)
-    assert found.known.tolist() == [True, False, False, False]
-    assert found.undecided.tolist() == [False, True, False, False]
+    assert found.tolist() == [True, True, False, False]
 
 
 def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +66,6 @@ def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch:
     sources = [third, "nobody said this", second, first]
     assert compare_with_training(sources, [run, run]) == TrainingOverlap(
         checked={"three-data": 1, "two-data": 1, "one-data": 1}, numbers=[1, 3, 4], unchecked=[],
-        undecided={"three-data": 0, "two-data": 0, "one-data": 0},
     )  # fmt: skip
     Path("data/two-data/manifest.json").unlink()
     without = compare_with_training(sources, [run])

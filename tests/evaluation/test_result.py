@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.evaluation.result import Example, Examples, pick_examples
+from nmt.evaluation.result import pick_examples
 
 
 @given(st.lists(st.sampled_from([0.0, 10.0, 50.0, 100.0]), min_size=1, max_size=12), st.integers(0, 7))
@@ -19,9 +19,3 @@ def test_examples_are_the_extremes_and_none_is_shown_twice(scores: list[float], 
     assert all(example.chrf >= score for example in found.best for score in unpicked)
     for example in found.worst:
         assert texts[example.number - 1] == example.translation == example.source == example.references[0]
-
-
-def test_examples_need_no_source() -> None:
-    found = pick_examples(["a"], None, [["b"]], np.array([0.0]), 1)
-    example = Example(number=1, chrf=0.0, source=None, references=["b"], translation="a")
-    assert found == Examples(worst=[example], best=[])

@@ -91,9 +91,6 @@ def test_bootstrap_that_needs_too_much_memory_is_refused_with_what_fits() -> Non
         check_bootstrap_memory(fits + 1, 1_000_000)
 
 
-def test_the_best_reference_of_a_sentence_counts() -> None:
+def test_the_best_reference_counts_and_metrics_are_known_by_any_case_once() -> None:
     assert sentence_scores(OTHER_REFERENCE, [REFERENCE, OTHER_REFERENCE]).tolist() == [100.0] * 5
-
-
-def test_metrics_are_known_by_any_case_and_each_counts_once() -> None:
     assert check_metrics(["BLEU", "chrf++", "bleu"], "zh") == ["bleu", "chrf++"]

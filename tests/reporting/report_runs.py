@@ -75,7 +75,7 @@ def evaluation(*names: str, p_value: float = 0.01) -> EvaluationRecord:
         resamples=1000,
         systems=[System(name=name, run=name, epoch=2, dataset="old") for name in names],
         scores=scored(names, 30, p_value),
-        overlap=TrainingOverlap(checked={"old": 0}, undecided={}, unchecked=[], numbers=[]),
+        overlap=TrainingOverlap(checked={"old": 0}, unchecked=[], numbers=[]),
         without_overlap=None,
         examples={names[0]: Examples(worst=[example], best=[example])},
         by_length=[LengthBucket(shortest=n, longest=n + 3, scores=scored(names, 40 + n)) for n in (1, 5)],

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 
 from report_runs import Page
 from report_runs import evaluation as made_evaluation
@@ -11,7 +12,6 @@ from nmt.evaluation.result import (
     Evaluation,
     EvaluationRecord,
     EvaluationSetRecord,
-    EvaluationTexts,
     System,
     pick_examples,
     print_evaluation,
@@ -39,11 +39,11 @@ def small_evaluation(*, known: list[int]) -> Evaluation:
         resamples=50,
         systems=systems,
         scores=score_systems(translations, references, ["bleu", "ter"], "13a", 50),
-        overlap=TrainingOverlap(checked={"d": len(known)}, undecided={"d": 0}, unchecked=[], numbers=known),
+        overlap=TrainingOverlap(checked={"d": len(known)}, unchecked=[], numbers=known),
         without_overlap=without,
         examples={name: pick_examples(lines, NASTY, references, chrf[name], 2) for name, lines in translations.items()},
     )
-    return Evaluation(record, EvaluationTexts(NASTY, references, translations, chrf))
+    return Evaluation(record, NASTY, references, translations, chrf)
 
 
 def terminal_report(record: EvaluationRecord, width: int) -> str:
@@ -70,7 +70,7 @@ def test_the_page_shows_every_text_as_it_is_and_fetches_nothing() -> None:
     assert not [attributes for _, attributes in page.elements if "src" in attributes]
     assert {str(attributes["href"])[0] for _, attributes in page.elements if "href" in attributes} == {"#", "d"}
     assert "prefers-color-scheme: dark" in html
-    chrf = f"{evaluation.texts.chrf['their|s<b>'][0]:.1f}"
+    chrf = f"{evaluation.chrf['their|s<b>'][0]:.1f}"
     assert ["1†", *[NASTY[0]] * 3, "100.0", "x", chrf] in rows_of(html)
     assert "WARNING: 1 of 3 source sentences (33.3%)" in page.text
     assert "nrefs:1|bs:50|seed:12345" in page.text
@@ -86,7 +86,7 @@ def test_the_table_fits_the_terminal() -> None:
 def test_scores_by_length_are_a_table_in_every_report() -> None:
     without = small_evaluation(known=[1])
     by_length = made_evaluation("base", "their|s<b>").by_length
-    evaluation = Evaluation(without.record.model_copy(update={"by_length": by_length}), without.texts)
+    evaluation = replace(without, record=without.record.model_copy(update={"by_length": by_length}))
     rows = [["", "", "1-4", "5-8"], ["sentences", "", "100", "100"]]
     rows += [["BLEU ↑", "base", "41.0 (41.1 ± 1.5)", "45.0 (45.1 ± 1.5)"]]
     rows += [["BLEU ↑", "their|s<b>", "42.0 (42.1 ± 1.5)", "46.0 (46.1 ± 1.5)"]]

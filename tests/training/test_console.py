@@ -6,7 +6,7 @@ import os
 import pyte
 import pytest
 
-from nmt.runs.metrics import EpochMetrics, Measure, Sample, StepMetrics, StepValidation, Value
+from nmt.runs.metrics import EpochMetrics, Sample, StepMetrics, StepValidation
 from nmt.training.console import REFRESH_SECONDS, Console
 from nmt.training.listeners import StepEvent, ValidationEvent
 from nmt.training.optimization.gradient_sums import Sums
@@ -106,18 +106,6 @@ def test_a_terminal_shows_loss_rate_and_time_left_in_one_line(columns: int, monk
     assert columns < 80 or all(part in line for part in parts)
     console.close()
     assert screen.lines == []
-
-
-def test_the_bar_has_room_for_metrics_that_ask_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = [Value("train", name, 2.5, Measure(name, on_bar=name == "norm")) for name in ("norm", "other")]
-    monkeypatch.setattr("nmt.training.console.metric_values", lambda record: values)
-    screen = Screen(100, monkeypatch)
-    console = Console(epochs=1, stream=screen)
-    console.on_epoch_start(1, steps=100, done=0)
-    for _ in range(2):
-        step(console)
-    assert "loss 3.000, norm 2.500, 200 tokens/s" in screen.lines[0] and "other" not in screen.lines[0]
-    console.close()
 
 
 def test_a_resumed_epoch_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

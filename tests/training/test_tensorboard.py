@@ -22,7 +22,7 @@ from nmt.runs.metrics import (
     StepValidation,
 )
 from nmt.training.listeners import StepEvent, ValidationEvent
-from nmt.training.tensorboard import Series, TensorBoard, samples_as_markdown
+from nmt.training.tensorboard import TensorBoard, samples_as_markdown, scalars
 
 SAMPLE = Sample(source="im wet", reference="ich bin nass", translation="ich bin *nass* | <b>")
 
@@ -61,26 +61,20 @@ def follow(run: Run, numbers: range, listener: TensorBoard) -> None:
 
 
 def test_series_of_each_record() -> None:
-    series = Series("bleu")
-    assert series.scalars(steps(5)) == {
+    first, second = steps(5), steps(10, tokens=400, seconds=4.0)
+    assert scalars(first, None) == {
         "train/loss": 2.0, "train/accuracy": 0.5, "train/learning_rate": 1e-3, "train/tokens_per_second": 50.0,
     }  # fmt: skip
-    assert series.scalars(steps(10, tokens=400, seconds=4.0))["train/tokens_per_second"] == 150.0
-    assert series.scalars(steps(15, epoch=2, tokens=30, seconds=3.0))["train/tokens_per_second"] == 10.0
-    assert "train/tokens_per_second" not in series.scalars(
-        StepMetrics(epoch=2, step=20, loss=2.0, accuracy=0.5, learning_rate=1e-3)
-    )
-    first = series.scalars(epoch(1, bleu=20.0))
-    assert first["epoch/tokens_per_second"] == 50.0
-    assert {name: value for name, value in first.items() if name.startswith("best/")} == {
-        "best/loss": 1.0, "best/accuracy": 0.5, "best/bleu": 20.0, "best/chrf": 20.0,
-    }  # fmt: skip
-    worse = series.scalars(epoch(2, accuracy=0.9, bleu=10.0))
-    assert (worse["validation/bleu"], worse["best/bleu"], worse["best/accuracy"]) == (10.0, 20.0, 0.5)
+    assert scalars(second, first)["train/tokens_per_second"] == 150.0
+    assert scalars(steps(15, epoch=2, tokens=30, seconds=3.0), second)["train/tokens_per_second"] == 10.0
+    unknown = StepMetrics(epoch=2, step=20, loss=2.0, accuracy=0.5, learning_rate=1e-3)
+    assert "train/tokens_per_second" not in scalars(unknown, second)
+    validated = scalars(epoch(1, bleu=20.0), None)
+    assert (validated["epoch/tokens_per_second"], validated["validation/bleu"]) == (50.0, 20.0)
     within = StepValidation(epoch=3, step=25, validation_loss=1.0, validation_accuracy=0.5)
-    assert series.scalars(within).keys() & {"epoch/loss", "validation/loss"} == {"validation/loss"}
+    assert scalars(within, None).keys() == {"validation/loss", "validation/accuracy"}
     mean = AverageMetrics(epochs=[1, 2], step=20, validation_loss=0.5, validation_accuracy=0.75)
-    assert series.scalars(mean) == {"average/loss": 0.5, "average/accuracy": 0.75}
+    assert scalars(mean, None) == {"average/loss": 0.5, "average/accuracy": 0.75}
 
 
 def test_samples_read_as_they_are_in_markdown() -> None:
@@ -105,9 +99,7 @@ def scalar_steps(run: Run, tag: str) -> list[tuple[int, float]]:
     return [(event.step, float(tf.make_ndarray(event.tensor_proto))) for event in events(run).Tensors(tag)]
 
 
-def test_event_files_hold_scalars_texts_and_settings_once_however_often_they_are_written(run: Run) -> None:
-    from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG, parse_session_start_info_plugin_data
-
+def test_event_files_hold_scalars_and_texts_once_however_often_they_are_written(run: Run) -> None:
     for numbers in (range(1, 3), range(3, 4), range(0)):
         listener = TensorBoard(run, pytest.fail)
         follow(run, numbers, listener)
@@ -115,14 +107,9 @@ def test_event_files_hold_scalars_texts_and_settings_once_however_often_they_are
     assert len([*run.events_path.iterdir()]) == 1
     assert scalar_steps(run, "train/loss") == [(5, 2.0), (15, 2.0), (25, 2.0)]
     assert [step for step, _ in scalar_steps(run, "validation/accuracy")] == [10, 20, 30]
-    kinds = {kind: events(run).PluginTagToContent(kind) for kind in ("scalars", "text", "hparams")}
-    assert {"train/loss", "train/learning_rate", "epoch/loss", "validation/loss", "best/loss"} <= set(kinds["scalars"])
+    kinds = {kind: events(run).PluginTagToContent(kind) for kind in ("scalars", "text")}
+    assert {"train/loss", "train/learning_rate", "epoch/loss", "validation/loss"} <= set(kinds["scalars"])
     assert list(kinds["text"]) == ["samples"]
-    start = parse_session_start_info_plugin_data(kinds["hparams"][SESSION_START_INFO_TAG])
-    assert start.group_name == run.name
-    settings = start.hparams
-    assert settings["training.epochs"].number_value == 20 and settings["training.patience"].string_value == "null"
-    assert settings["model.architecture"].string_value == "transformer"
 
 
 def test_tensorboard_notices_files_that_no_longer_grow(run: Run) -> None:

@@ -116,7 +116,7 @@ def evaluate(
             progress=bar.show, backend=backend, exports=exports,
         )  # fmt: skip
     if output is not None:
-        for translations in evaluation.texts.translations.values():
+        for translations in evaluation.translations.values():
             write_text(output, "".join(f"{translation}\n" for translation in translations))
     if report is not None:
         write_text(report, evaluation_page(evaluation))

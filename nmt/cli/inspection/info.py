@@ -68,38 +68,33 @@ def info(
     }  # fmt: skip
     lines = [heading, f"Model: {settings.model.description}", "", table(shapes)]
     if chosen is not None:
-        progress = _progress(chosen, settings)
+        progress, words = _progress(chosen, settings)
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
-        lines += ["", describe(manifest), "", *_progress_lines(chosen, settings), ""]
+        lines += ["", describe(manifest), "", *words, ""]
         lines += ["Configuration:", settings.to_yaml().rstrip()]
     typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
 
-def _progress(run: "Run", config: "Config") -> dict[str, Any]:
-    """Return the number of epochs, the best validation and the average of a run, None without one."""
-    from nmt.runs.metrics import best_of, weights_id
+def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
+    """Return the number of epochs, the best validation and the average of a run, None without one; and in words."""
+    from nmt.runs.metrics import best_of, in_ranges, in_words, weights_id, weights_in_words
 
     def scores(found: Any) -> dict[str, Any]:
         return {"loss": found.validation_loss, "accuracy": found.validation_accuracy}
 
-    best, mean = best_of(run.validations(), config.training.best_by), run.average()
-    return {
-        "epochs": len(run.epochs()),
+    epochs, best, mean = len(run.epochs()), best_of(run.validations(), config.training.best_by), run.average()
+    values = {
+        "epochs": epochs,
         "best": best and {"weights": weights_id(best), **scores(best)},
         "average": mean and {"epochs": mean.epochs, **scores(mean)},
     }
-
-
-def _progress_lines(run: "Run", config: "Config") -> list[str]:
-    from nmt.runs.metrics import best_of, in_ranges, in_words, weights_id, weights_in_words
-
-    lines = [f"Epochs trained: {len(run.epochs())} of {config.training.epochs}"]
-    if best := best_of(run.validations(), config.training.best_by):
+    lines = [f"Epochs trained: {epochs} of {config.training.epochs}"]
+    if best:
         lines.append(f"Best: {weights_in_words(weights_id(best))}, {in_words(best)}")
-    if mean := run.average():
-        scores = in_words(mean) or "not validated"
-        lines.append(f"Average of epochs {in_ranges(mean.epochs)}: {scores}; nmt translate uses it")
-    return lines
+    if mean:
+        validated = in_words(mean) or "not validated"
+        lines.append(f"Average of epochs {in_ranges(mean.epochs)}: {validated}; nmt translate uses it")
+    return values, lines
 
 
 def _shapes_of(run: "Run | None", config: "Config", vocabulary: dict[str, int]) -> dict[str, list[int]]:

@@ -35,8 +35,7 @@ def runs(
     """List all runs: how far they came, how good they are, what differs.
 
     A run has a row with its state, epochs, best validation, training time, size on disk and date. Below stand dataset,
-    model, and the keys of the configuration in which the listed runs differ from each other. A value that more than
-    half of the runs share stands at the end.
+    model, and the keys of the configuration in which the listed runs differ from each other.
 
     Examples:
         nmt runs
@@ -64,19 +63,13 @@ def runs(
 
 
 def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any]]) -> "tuple[Table, Table]":
-    """Return the table of the runs, and that of what each is and differs in.
-
-    Values that most runs share stand at the end, so that a run names its deviations.
-    """
+    """Return the table of the runs, and that of what each is and differs in."""
     from rich.table import Table
-
-    from nmt.runs.overview import usual_values
 
     states, about = (Table(box=None, padding=(0, 2, 0, 0), show_header=header) for header in (True, False))
     for heading in HEADINGS:
         states.add_column(heading, overflow="fold")
     counts = Counter(key.partition(".")[2] for key in {key for keys in differing.values() for key in keys})
-    usual = {key: value for key, value in usual_values(differing).items() if key not in IN_THE_TABLE}
 
     def setting(key: str, value: Any) -> str:  # without its section, where no two sections share the key
         text = str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
@@ -89,28 +82,24 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
     about.add_row("")
     for shown in found:
         states.add_row(shown.name, *_cells(shown))
-        own = [
-            setting(key, value) for key, value in differing[shown.name].items()
-            if key not in IN_THE_TABLE and (key not in usual or usual[key] != value)
-        ]  # fmt: skip
+        own = [setting(key, value) for key, value in differing[shown.name].items() if key not in IN_THE_TABLE]
         about.add_row(shown.name, ", ".join([_about(shown), *own]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")
-    if usual:
-        about.add_row("most runs", ", ".join(setting(key, value) for key, value in usual.items()))
     return states, about
 
 
 def _cells(shown: "Overview") -> tuple[str, ...]:
     """Return the cells of a run's row after its name."""
-    from nmt.runs.metrics import score_in_words
+    from nmt.reporting.facts import duration
+    from nmt.runs.metrics import Quality, measures
 
     planned = f"/{shown.config.training.epochs}" if shown.config else ""
-    best = shown.best
-    score = "-" if best is None or best.score is None else score_in_words(best.by, best.score)
+    score = "-" if shown.score is None else measures(Quality)[f"validation_{shown.by}"].text(shown.score)
     date = datetime.datetime.fromtimestamp(shown.trained)
     epochs = "?" if shown.epochs is None else shown.epochs
-    return shown.state, f"{epochs}{planned}", score, _duration(shown.seconds), _bytes(shown.size), f"{date:%Y-%m-%d}"
+    time = "?" if shown.seconds is None else duration(shown.seconds)
+    return shown.state, f"{epochs}{planned}", score, time, _bytes(shown.size), f"{date:%Y-%m-%d}"
 
 
 def _about(shown: "Overview") -> str:
@@ -119,14 +108,6 @@ def _about(shown: "Overview") -> str:
         return "configuration unreadable"
     weights = f" of {_count(shown.weights)} weights" if shown.weights is not None else ""
     return f"{shown.dataset or 'unknown dataset'}: {shown.config.model.architecture}{weights}"
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def _bytes(size: int) -> str:
