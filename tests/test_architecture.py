@@ -51,7 +51,6 @@ WITH_TENSORFLOW = (
     "recipes.budget",
     "benchmark",
     "export.export",
-    "export.model_card",
     "export.saved_model",
     "export.verification",
 )

@@ -385,6 +385,23 @@ def sign(dataset: Dataset, file: str) -> Dataset:
     return open_dataset(dataset.name)
 
 
+HEADERS = [
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+    "{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}",
+    "{'fortran_order': False, 'descr': '|V0', 'shape': (4,)}",
+    "{'shape': (1,), 'descr': '|O', 'fortran_order': False}",
+    "__import__('pathlib').Path('ran').mkdir()",
+    "(" * 5000,
+    "'\0'",
+    "9" * 5000,
+]
+
+
+def with_header(header: str) -> bytes:
+    text = header.encode("latin1") + b"\n"
+    return b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + bytes(64)
+
+
 FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
     "floats": ("tokens", lambda ids: ids.astype(float), "tokens are float64"),
     "wider integers": ("tokens", lambda ids: ids.astype("u8"), "tokens are uint64"),
@@ -403,6 +420,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], Any], str]] = {
     "beyond the end": ("offsets", lambda ends: np.r_[ends[:-1], ends[-1] + 1], "do not rise from 0"),
     "falling": ("offsets", lambda ends: np.r_[ends[0], ends[1:-1][::-1], ends[-1]], "do not rise from 0"),
     "wrapping around": ("offsets", lambda ends: np.r_[0, 2**63 - 1, -(2**63), ends[3:]], "do not rise from 0"),
+    **{f"header {text[:30]}": ("offsets", lambda ends, text=text: with_header(text), "") for text in HEADERS},
     "a longer one": ("offsets", lambda ends: np.r_[0, ends[1:-1] * 0, ends[-1]], "do not rise from 0"),
 }
 
@@ -421,31 +439,6 @@ def test_an_array_that_was_forged_with_its_checksum_is_refused(
     with pytest.raises(DataError, match="differs from the one in its manifest"):
         small.split("train")
     with pytest.raises(DataError, match=rf"^Dataset 'small' is damaged: .* hold no sentences \(.*{reason}"):
-        sign(small, path.name).split("train")
-    assert not Path("ran").exists()
-
-
-HEADERS = [
-    "{'descr': '<i8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
-    "{'descr': '<i8', 'fortran_order': False, 'shape': (-1,)}",
-    "{'descr': '|V0', 'fortran_order': False, 'shape': (4,)}",
-    "{'descr': '<U0', 'fortran_order': False, 'shape': (4,)}",
-    "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
-    "__import__('pathlib').Path('ran').mkdir()",
-    "{'descr': __import__('pathlib').Path('ran').mkdir()}",
-    "(" * 5000,
-    "'\0'",
-    "{'descr'",
-    "9" * 5000,
-]
-
-
-@pytest.mark.parametrize("header", HEADERS, ids=range(len(HEADERS)))
-def test_a_header_that_was_forged_is_refused_unrun(small: Dataset, header: str) -> None:
-    path = small.folder / "train.target.offsets.npy"
-    text = header.encode("latin1") + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\0" + len(text).to_bytes(2, "little") + text + bytes(64))
-    with pytest.raises(DataError, match=r"^Dataset 'small' is damaged: .* hold no sentences"):
         sign(small, path.name).split("train")
     assert not Path("ran").exists()
 

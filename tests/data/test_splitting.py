@@ -3,7 +3,6 @@
 import itertools
 import random
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.data.cleaning import PairLocator, Sources, read_corpus, text_hash
+from nmt.data.cleaning import text_hash
 from nmt.data.manifest import SPLITS
-from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
-from nmt.data.sources.text_file import TextFile
-from nmt.data.splitting import assign_splits, split_pairs
+from nmt.data.splitting import split_pairs
 from nmt.errors import DataError
 from nmt.tokenizers.normalization import NORMALIZERS, Normalizer
 
@@ -128,22 +125,3 @@ def test_splits_that_are_given_apart_get_no_share(names: tuple) -> None:
     assert tuple(divided) == names
     assert sorted(np.concatenate(list(divided.values()))) == list(range(100))
     assert [len(divided[name]) for name in names[1:]] == [10] * (len(names) - 1)
-
-
-# --- the pairs of a corpus
-
-
-def test_rules_about_several_pairs_count_what_they_leave_out(tmp_path: Path) -> None:
-    for name, rows in [("train", "a\tb\na\tb\nc\td\ne\tf\n"), ("validation", "c\td\ng\th\n"), ("test", "i\tj\n")]:
-        (tmp_path / name).write_text(rows)
-    sources = Sources(*([TextFile(tmp_path / name)] for name in ("train", "validation", "test")))
-    config = DataConfig(normalization="nfkc", drop_duplicates=True)
-    corpus = read_corpus(sources, config, tmp_path, lambda *_: None)
-    with PairStore(tmp_path) as store:
-        splits = assign_splits(corpus, sources, config, PairLocator(sources, corpus.roles, store))
-    assert {name: sorted(indices) for name, indices in splits.items()} == {
-        "train": [0, 3], "validation": [4, 5], "test": [6],
-    }  # fmt: skip
-    assert corpus.dropped.counts == {"duplicates": 1, "training source that is in validation or test": 1}
-    assert corpus.dropped.places["duplicates"] == ["train, line 2: 'a' | 'b'"]
-    assert not corpus.noticed.counts

@@ -75,17 +75,6 @@ def test_the_same_is_not_prepared_twice_and_other_tokenizers_are_a_conflict() ->
         prepare(file, config, "other", tokenizer_source=tokenizers_of(run))
 
 
-def test_tokenizers_are_taken_from_a_run_that_took_them_from_another() -> None:
-    run, _ = a_run(tokenizer="subword", vocabulary_size=320)
-    second = prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
-    successor = create_run("successor", Config(), [second.folder / "manifest.json", *second.tokenizer_files])
-    third = prepare(
-        write_tsv("third.tsv", small_pairs(30)), DataConfig(), "third", tokenizer_source=tokenizers_of(successor)
-    )
-    for file in run.tokenizer_files:
-        assert (third.folder / file.name).read_bytes() == file.read_bytes()
-
-
 def test_damaged_tokenizers_are_refused_and_nothing_is_written(folder: Path) -> None:
     run, _ = a_run(tokenizer="subword", vocabulary_size=320)
     (run.folder / "tokenizer.target.model").write_bytes(b"damaged")

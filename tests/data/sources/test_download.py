@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.data.sources import public
-from nmt.data.sources.public import CORPORA, PublicFile, fetch
+from nmt.data.sources.public import PublicFile, fetch
 from nmt.errors import DataError
 
 CONTENT = bytes(range(256)) * 800
@@ -101,10 +101,3 @@ def test_interrupted_nothing_is_kept(server: Server, tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         fetch(server.file, tmp_path)
     assert names(tmp_path) == set()
-
-
-@pytest.mark.parametrize("file", CORPORA.values(), ids=CORPORA)
-def test_public_corpora_are_fetched_encrypted_under_the_name_of_their_kind(file: PublicFile) -> None:
-    assert file.address.startswith("https://")
-    assert Path(file.address).suffix == Path(file.name).suffix
-    assert Path(file.name).name == file.name

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.sources import pickled_array as safe_pickle
@@ -207,36 +207,27 @@ MALFORMED = {
     "REDUCE without a tuple": b"cbuiltins\nbytes\nNR.",
     "REDUCE of nothing": b"\x80\x03R.",
     "a subclass of ndarray": described().replace(b"numpy\nndarray", b"numpy\nmemmap"),
-    "numpy.load": b"cnumpy\nload\n" + string("file") + b"\x85R.",
-    "numpy.fromfile": b"cnumpy.core.multiarray\nfromfile\n" + string("file") + b"\x85R.",
     "a scalar of NumPy": pickle.dumps(np.str_("one")),
     "a matrix": pickle.dumps(PAIRS.view(np.matrix)),
     "an out-of-band buffer": pickle.dumps(PAIRS, 5, buffer_callback=lambda buffer: None),
     "variable-length strings": pickle.dumps(PAIRS.astype(np.dtypes.StringDType())),
     "a structured array": pickle.dumps(np.zeros(2, dtype=[("source", "U5"), ("target", "U5")])),
     "dtype metadata": pickle.dumps(PAIRS.astype(np.dtype("U20", metadata={"language": "de"}))),
-    "another codec": described(text=ENCODE + string("a") + string("rot13") + b"\x86R"),
     "a codec that unpacks": described(text=ENCODE + string("a") + string("zlib") + b"\x86R"),
     "encode of bytes": described(text=ENCODE + b"C\x01a" + string("latin1") + b"\x86R"),
     "encode of what is not Latin-1": described(text=ENCODE + string("€" * 16) + string("latin1") + b"\x86R"),
     "bytes of a huge size": described(text=b"cbuiltins\nbytes\n" + number(10**10) + b"\x85R"),
     "BINBYTES8 beyond the end": described(text=b"\x8e" + size(2**62) + b"a"),
-    "BINBYTES8 beyond every limit": described(text=b"\x8e" + size(2**64 - 1) + b"a"),
     "BYTEARRAY8 beyond the end": described(text=b"\x96" + size(2**40) + b"a"),
-    "BINBYTES beyond the end": described(text=b"B\xff\xff\xff\xff"),
     "BINUNICODE beyond the end": b"\x80\x03X\xff\xff\xff\xffabc.",
-    "BINUNICODE8 beyond the end": b"\x80\x04\x8d" + size(2**61) + b"abc.",
     "LONG4 beyond the end": b"\x80\x02\x8b\xff\xff\xff\x7f\x01.",
     "LONG4 of negative length": b"\x80\x02\x8b\xff\xff\xff\xff\x01.",
     "LONG of many digits": b"L" + b"9" * 100_000 + b"L\n.",
     "INT of many digits": b"I" + b"9" * 100_000 + b"\n.",
     "a huge memo index": b"\x80\x03Nr\xff\xff\xff\x7f.",
     "an unknown memo index": b"\x80\x03h\x07.",
-    "many memo entries": b"\x80\x04N" + b"\x94" * 1_000_000 + b".",
     "many values": b"\x80\x03" + b"N" * 1_000_000 + b".",
     "deep tuples": b"\x80\x03N" + b"\x85" * 1_000_000 + b".",
-    "deep marks": b"(" * 1_000_000 + b"t" * 1_000_000 + b".",
-    "a tuple of doubled tuples": b"\x80\x03Nq\x00" + b"h\x00\x86q\x00" * 30 + b".",
     "a dtype of doubled tuples": b"\x80\x03cnumpy\ndtype\nNq\x00" + b"h\x00\x86q\x00" * 30 + b"R.",
     "a negative shape": described(shape=shape(-1, 2)),
     "a shape of two negatives": described(shape=shape(-1, -2)),
@@ -258,37 +249,25 @@ MALFORMED = {
     "strings of no length": described(code="U0", text=b"C\x00"),
     "strings of huge length": described(code="U999999999"),
     "strings of unsayable length": described(code="U99999999999999999999"),
-    "strings of negative length": described(code="U-2"),
     "a length in other digits": described(code="U٢"),
     "a dtype with fields": described(code="U1,U1"),
     "a dtype with a shape": described(code="(2,)U1"),
     "another byte order": described(order="|"),
     "only a name": b"cnumpy\nndarray\n.",
     "only a dtype": pickle.dumps(np.dtype("U5")),
-    "values popped for ever": b"\x80\x03" + b"N0" * 1_000_000 + b".",
-    "a list that holds itself": b"\x80\x03]q\x00h\x00a.",
-    "a dict that holds itself": b"\x80\x03}q\x00" + string("x") + b"h\x00s.",
-    "a tuple that holds itself": b"\x80\x03]q\x00h\x00\x85a.",
-    "billion laughs of lists": b"\x80\x03]q\x00" + b"](h\x00h\x00h\x00eq\x00" * 40 + b".",
     "billion laughs of tuples": b"\x80\x03)q\x00" + b"h\x00h\x00h\x00\x87q\x00" * 18 + b".",
     "text of doubled tuples": described(text=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
     "a shape of doubled tuples": described(shape=b"Nq\x00" + b"h\x00\x86q\x00" * 12),
     "a memo of negative index": b"\x80\x03Np-1\ng-2\n.",
     "a memo index of many digits": b"Np" + b"9" * 100_000 + b"\n.",
     "a FRAME longer than the file": b"\x80\x04\x95" + size(2**62) + described()[2:],
-    "a FRAME of the largest size": b"\x80\x04\x95" + size(2**64 - 1) + described()[2:],
     "a FRAME cut off": b"\x80\x04\x95\x01\x02",
-    "only frames": b"\x80\x04" + (b"\x95" + size(0)) * 1_000 + b".",
     "only protocols": b"\x80\x04" * 1_000 + b".",
     "LONG4 of a million digits": b"\x80\x02\x8b" + (10**6).to_bytes(4, "little") + b"\x7f" * 10**6 + b".",
     "LONG1 as a size": described(shape=b"\x8a\x08" + b"\x7f" * 8 + b"K\x02\x86"),
     "UNICODE of half a pair": described(text=b"V\\ud800\n"),
     "text of half a pair": described(text=b"X\x03\0\0\0\xed\xa0\x80"),
-    "void of no size": described(code="V0", text=b"C\x00"),
     "objects by another name": described(code="object", text=b"C\x08" + bytes(8)),
-    "a pointer": described(code="P", text=b"C\x08" + bytes(8)),
-    "dates": described(code="M8[ns]", text=b"C\x10" + bytes(16)),
-    "long doubles": described(code="g", text=b"C\x20" + bytes(32)),
     "a dtype of a dtype": described().replace(string("U2"), b"cnumpy\ndtype\n" + string("U2") + b"\x85R"),
     "a state of the wrong version": described().replace(b"(K\x03X", b"(K\x09X"),
     "an array of the wrong version": described().replace(b"(K\x01K", b"(K\x09K"),
@@ -300,11 +279,8 @@ MALFORMED = {
     "a pair of one": b"\x80\x03N\x86.",
     "only STOP": b".",
     "only a header": b"\x80\x03.",
-    "only a header, cut off": b"\x80",
-    "a mark": b"\x80\x03(.",
     "an unknown instruction": b"\x80\x03\xff.",
     "another pickle after it": ARRAY + ARRAY,
-    "a line break after it": ARRAY + b"\n",
 }
 
 
@@ -353,28 +329,6 @@ def test_every_truncation(protocol: int) -> None:
     for end in range(len(content)):
         with pytest.raises(DataError):
             read(content[:end])
-
-
-@given(content=st.binary(max_size=200))
-@example(content=b"I\n.")
-def test_random_bytes(content: bytes) -> None:
-    for variant in (content, b"\x80\x04" + content):
-        with pytest.raises(DataError):
-            read(variant)
-
-
-@settings(max_examples=300)
-@given(data=st.data(), protocol=st.sampled_from(PROTOCOLS))
-def test_flipped_bits(data: st.DataObject, protocol: int) -> None:
-    content = bytearray(pickle.dumps(PAIRS, protocol))
-    for bit in data.draw(st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=3)):
-        content[bit // 8] ^= 1 << bit % 8
-    try:
-        result = read(bytes(content))
-    except DataError:
-        return
-    assert result.dtype.kind == "U"
-    "".join(result.ravel().tolist()).encode("utf-8")
 
 
 # --- what is refused: other things than a corpus
