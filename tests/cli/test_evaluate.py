@@ -141,24 +141,6 @@ def test_a_single_sentence_can_be_scored(project: Path) -> None:
     assert "±" not in table
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),  # besides those of test_messages.py
-    [
-        (["--hypothesis", "two", "--reference", "two", "--epoch", "5"], "--epoch has no effect"),
-        (["--hypothesis", "two", "--reference", "two", "-o", "x"], "--output was given with two"),
-        (["--tokenize", "zh", "--metric", "ter"], "--tokenize zh has no effect on ter"),
-        (["--precision", "int8"], "--precision is 'int8'"),
-    ],
-)
-def test_what_cannot_be_scored_is_said(arguments: list[str], message: str, project: Path) -> None:
-    (project / "two").write_text("a\nb\n")
-    before = sorted(path for path in project.rglob("*"))
-    done = nmt("evaluate", *arguments, cwd=project, code=2)
-    assert message in " ".join(done.stderr.split())
-    assert not done.stdout
-    assert sorted(path for path in project.rglob("*")) == before
-
-
 def test_without_its_dataset_a_run_is_scored_on_files(project: Path) -> None:
     (project / DATA).rename(project / "elsewhere")
     arguments = ["--source", "elsewhere/test.source.txt", "--reference", "elsewhere/test.target.txt", "--json"]
