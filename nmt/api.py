@@ -30,7 +30,7 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
-from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, choose_export
+from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.recipes.resolve import Request, resolve
@@ -149,7 +149,6 @@ def load(
     epoch: str | int | None = None,
     *,
     decoding: DecodingConfig | Mapping[str, Any] | None = None,
-    backend: str = "tensorflow",
     export: str | None = None,
 ) -> Translator:
     """Return the translator of a run.
@@ -158,11 +157,11 @@ def load(
         run: name of a run in ``checkpoints/``. Default: the run trained last.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
-        backend: "tensorflow", or "ctranslate2" for an export of the run, without TensorFlow.
-        export: name of the export in the run, or its folder, such as "./model". Default: the one written last.
+        export: export to CTranslate2 that translates, without TensorFlow: its name in the run, or its folder, such as
+            "./model".
 
     Raises:
-        NmtError: for a backend or an export that does not fit.
+        NmtError: for an export that does not fit.
         NotFoundError: if the run, its weights, its export or CTranslate2 is missing.
         ConfigError: if a value of ``decoding`` breaks the schema.
         DataError: if a file of the run is damaged.
@@ -171,10 +170,9 @@ def load(
     >>> translator.epoch
     60
     """
-    check_backend(backend)
     weights = None if epoch is None else str(epoch)
     trained: Run | ExportedModel
-    if backend == CTRANSLATE2 or export is not None:
+    if export is not None:
         _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
         stored = trained.run.config().decoding
     else:

@@ -9,37 +9,18 @@ import typer
 from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES, option_of
 from nmt.errors import NmtError
 
-_CONFIG = typer.Option(
-    "--config",
-    "-c",
-    metavar="FILE",
-    help="YAML file. A bare name is also looked for in configs/ and among the configurations of nmt.",
-)
+SEARCH = "Search; default: section decoding of the run's configuration"
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file, here, in configs/ or among those of nmt.")
 ConfigOption = Annotated[str, _CONFIG]
 NoConfigOption = Annotated[str | None, _CONFIG]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a key of the configuration, such as training.epochs=5. Repeatable."
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as training.epochs=5. Repeatable."),
 ]
 RunOption = Annotated[str | None, typer.Option(help="Run in checkpoints/. Default: the run trained last.")]
-DatasetOption = Annotated[
-    str | None,
-    typer.Option(help="Dataset in data/. Default: data.dataset of the configuration, else the dataset prepared last."),
-]
-EpochOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Weights: an epoch number, best, last or average. Default: the average if there is one, else best."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
-
-BackendOption = Annotated[
-    str,
-    typer.Option(help="tensorflow, or ctranslate2: the export of the run that was written last, which starts at once."),
-]
+DatasetOption = Annotated[str | None, typer.Option(help="Dataset in data/. Default: data.dataset, else the latest.")]
+EpochOption = Annotated[str | None, typer.Option(help="Weights: N, best, last or average. Default: average or best.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
 def decoding_options(*searches: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -69,8 +50,7 @@ def decoding_options(*searches: str) -> Callable[[Callable[..., None]], Callable
 
 def _option(name: str) -> Any:
     key, kind = KEYS[name], TYPES[name].__origin__
-    panel = "Sampling" if key.searches == (SAMPLING,) else "Search"
-    option = typer.Option(option_of(name), help=key.help, rich_help_panel=panel)
+    option = typer.Option(option_of(name), help=key.help, rich_help_panel=SEARCH)
     return Annotated[(kind if kind in (int, float) else str) | None, option]
 
 

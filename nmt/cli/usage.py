@@ -17,7 +17,8 @@ UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 
 MEANT = {
     "--name": "--run", "--model": "--run", "--checkpoint": "--epoch", "--weights": "--epoch", "--beam-size": "--beam",
-    "--file": "--input", "--out": "--output", "--figure": "--by-length", "alignment": "attention --head mean",
+    "--file": "--input", "--out": "--output", "--figure": "--by-length", "--backend": "--export",
+    "alignment": "attention --head mean",
     "decode": "translate", "score": "evaluate", "list": "runs", "download": "fetch",
 }  # fmt: skip
 """Options and commands of earlier versions and of other programs, with those that mean the same here."""

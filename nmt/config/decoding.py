@@ -34,18 +34,18 @@ class DecodingKeys:
     """Search for translations."""
 
     beam_size: Annotated[int, Ge(1), Le(1000), Key(
-        "Beam size: partial translations kept at each step. 1 is greedy search.", (BEAM,),
+        "Beam size: translations kept at each step. 1: greedy search.", (BEAM,),
         {"tensorflow": "beams", "ctranslate2": "beam_size", "huggingface": "num_beams", "saved-model": "beam"},
         option="--beam",
     )] = 1  # fmt: skip
     length_penalty: Annotated[float, Ge(0), Key(
-        "Divide log-probabilities by ((5 + tokens) / 6)^X. 0 favours short translations.", (BEAM,),
+        "Divide log-probabilities by ((5 + tokens) / 6)^X. 0: off.", (BEAM,),
         {"tensorflow": "alpha", "ctranslate2": "length_penalty", "huggingface": "length_penalty",
          "saved-model": "beam"},
     )] = 0.6  # fmt: skip
     """alpha in Wu et al. 2016, equation 14."""
     coverage_penalty: Annotated[float, Ge(0), Key(
-        "Weight of the sum over source tokens of log min(attention to it, 1). 0: no penalty.", (BEAM,),
+        "Weight of the penalty for source words left out. 0: off.", (BEAM,),
         {"tensorflow": "beta", "ctranslate2": "coverage_penalty", "saved-model": "beam"},
     )] = 0.0  # fmt: skip
     """beta in Wu et al. 2016, equation 14. The attention is that of the last decoder layer, averaged over its heads."""
@@ -56,11 +56,11 @@ class DecodingKeys:
     )] = 0  # fmt: skip
     """Log-probabilities stay those among all tokens, as in fairseq and transformers; CTranslate2 normalizes anew."""
     max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
-        "Most tokens of a translation: X for each of its source, and --max-length-extra.",
+        "Most tokens of a translation for each of its source.",
         names={"saved-model": "greedy, beam"},
     )] = 2.0  # fmt: skip
     max_length_extra: Annotated[int, Ge(1), Le(1_000_000), Key(
-        "Tokens that a translation may have besides those of --max-length-ratio.", names={"saved-model": "greedy, beam"}
+        "Tokens that every translation may have besides.", names={"saved-model": "greedy, beam"}
     )] = 10  # fmt: skip
     batch_size: Annotated[int, Ge(1), Le(2**24), Key("Sentences translated at a time.", ())] = 128
     precision: Annotated[Literal["auto", "float32", "bfloat16"], Key(
@@ -70,18 +70,18 @@ class DecodingKeys:
     )] = "float32"  # fmt: skip
     """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
     temperature: Annotated[float, Gt(0), Key(
-        "Divide logits by X. Below 1, likely words become likelier.", (SAMPLING,),
+        "Sampling: divide logits by X. Below 1: rare words are rarer.", (SAMPLING,),
         {"tensorflow": "temperature", "ctranslate2": "sampling_temperature"},
     )] = 1.0  # fmt: skip
     top_k: Annotated[int, Ge(0), Le(2**31 - 1), Key(
-        "Draw from the N likeliest words. 0: from all.", (SAMPLING,),
+        "Sampling: from the N likeliest words. 0: from all.", (SAMPLING,),
         {"tensorflow": "top_k", "ctranslate2": "sampling_topk"},
     )] = 0  # fmt: skip
     top_p: Annotated[float, Gt(0), Le(1), Key(
-        "Draw from the fewest likeliest words whose probabilities sum to X.", (SAMPLING,),
+        "Sampling: from the likeliest words, of probability X in all.", (SAMPLING,),
         {"tensorflow": "top_p", "ctranslate2": "sampling_topp"},
     )] = 1.0  # fmt: skip
-    seed: Annotated[int, Ge(0), Lt(2**32), Key("Seed of the random numbers.", (SAMPLING,))] = 1
+    seed: Annotated[int, Ge(0), Lt(2**32), Key("Sampling: seed of the random numbers.", (SAMPLING,))] = 1
     """A sample depends on the seed and the number of its sentence alone."""
 
     def search(self, *, sampled: bool = False) -> str:

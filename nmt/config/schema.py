@@ -52,7 +52,7 @@ class Config(Section):
         if self.training.r_drop and not self.model.has_dropout:
             key, text = "r_drop", "0: the model has no dropout, without which two passes are the same"
         if key:
-            problem = PydanticCustomError("unfit_model", "{text}", {"text": text})
+            problem = PydanticCustomError("unfit_model", "must be {text}", {"text": text})
             details = InitErrorDetails(type=problem, loc=("training", key), input=getattr(self.training, key))
             raise ValidationError.from_exception_data("Config", [details])
         return self

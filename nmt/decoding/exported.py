@@ -13,10 +13,7 @@ from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import check_format, read_json
-from nmt.storage.names import did_you_mean
 
-BACKENDS = ("tensorflow", "ctranslate2")
-"""Programs that translate: TensorFlow with the weights of a run, CTranslate2 with an export."""
 CTRANSLATE2 = "ctranslate2"
 EXPORTS = "exports"
 """Folder in a run directory that its exports are written to."""
@@ -116,48 +113,13 @@ def find_exports(run: Run, to: str) -> list[Path]:
     return found
 
 
-def find_export(run: Run, to: str, name: str | None = None) -> ExportedModel:
-    """Return an export of a run.
-
-    Args:
-        run: the run.
-        to: export format.
-        name: folder name of the export; None: the export of that format that was written last.
-
-    Raises:
-        NotFoundError: if there is none.
-        DataError: if it is damaged.
-    """
-    folder = run.folder / EXPORTS
-    if name is not None and (folder / name / DESCRIPTION).is_file():
-        return open_export(folder / name)
-    if name is None and (found := find_exports(run, to)):
-        return open_export(found[0])
-    raise NotFoundError(
-        f"Run {run.name!r} has no export to {to}{f' of the name {name!r}' if name else ''}. Exports are in "
-        f"{folder}. Make one with: nmt export --run {run.name} --to {to}"
-    )
-
-
-def check_backend(backend: str) -> None:
-    """Refuse a name that is no backend.
-
-    Raises:
-        NmtError: suggests the nearest name.
-    """
-    if backend not in BACKENDS:
-        raise NmtError(
-            f"There is no backend {backend!r}{did_you_mean(backend, BACKENDS)}. Known: {', '.join(BACKENDS)}."
-        )
-
-
-def choose_export(run: str | None, epoch: str | None, export: str | None) -> tuple[Run, ExportedModel]:
+def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run, ExportedModel]:
     """Return a run and its export to CTranslate2.
 
     Args:
         run: name of the run; None: the run that trained last.
         epoch: weights that the export must have; None: any.
-        export: name of the export in the run, or a folder, whose path has a separator; None: the export written last.
+        export: name of the export in the run, or a folder, whose path has a separator.
 
     Raises:
         NmtError: for weights that are not the exported ones, a format that CTranslate2 does not read, and a run beside
@@ -165,7 +127,7 @@ def choose_export(run: str | None, epoch: str | None, export: str | None) -> tup
         NotFoundError: if there is no such run or export.
         DataError: if the export is damaged.
     """
-    if export is not None and Path(export).name != export:
+    if Path(export).name != export:
         if run is not None:
             raise NmtError(
                 f"--export {export} is a folder, which holds all of a model; received --run {run} too. Leave one of "
@@ -175,7 +137,12 @@ def choose_export(run: str | None, epoch: str | None, export: str | None) -> tup
         chosen = exported.run
     else:
         chosen = find_run(run)
-        exported = find_export(chosen, CTRANSLATE2, export)
+        if not (chosen.folder / EXPORTS / export / DESCRIPTION).is_file():
+            raise NotFoundError(
+                f"Run {chosen.name!r} has no export {export!r}. Exports are in {chosen.folder / EXPORTS}. Make one "
+                f"with: nmt export --run {chosen.name} --to {CTRANSLATE2}"
+            )
+        exported = open_export(chosen.folder / EXPORTS / export)
     description = exported.description
     if description.to != CTRANSLATE2:
         raise NmtError(

@@ -79,11 +79,6 @@ class Translator:
         changed.engine = self.engine.reconfigured(decoding)
         return changed
 
-    @property
-    def precision(self) -> str:
-        """Number format that the layers compute in."""
-        return self.engine.precision
-
     def translate(
         self, texts: Sequence[str], *, prefix: str = "", sample: bool = False, names: Sequence[str] | None = None
     ) -> list[str]:

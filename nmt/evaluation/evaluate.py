@@ -15,7 +15,7 @@ from typing import Any
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
-from nmt.decoding.exported import CTRANSLATE2, ExportedModel, check_backend, choose_export
+from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
@@ -81,7 +81,6 @@ def evaluate(
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
     by_length: bool = False,
-    backend: str = "tensorflow",
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
@@ -100,7 +99,6 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
-        backend: "tensorflow", or "ctranslate2": the export of each run that was written last translates.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
         progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
@@ -114,13 +112,12 @@ def evaluate(
         DataError: if a file is damaged, not UTF-8, or has another number of lines than the test set.
     """
     metrics = check_metrics(metrics, tokenization)
-    check_backend(backend)
     find = partial(find_system, epoch=epoch, decoding=decoding or {})
     names: list[str | None] = [*runs] if runs or hypotheses or exports else [None]
-    systems = [find(name, exported=backend == CTRANSLATE2) for name in names]
+    systems = [find(name) for name in names]
     for export in exports:
         name = runs[0] if runs and Path(export).name == export else None
-        systems.append(find(name, exported=True, export=export))
+        systems.append(find(name, export=export))
     given = [*(system.name for system in systems), *hypotheses]
     for name in given:
         if given.count(name) > 1:
@@ -205,8 +202,6 @@ def find_system(
     name: str | None,
     epoch: str | None,
     decoding: Mapping[str, Any],
-    *,
-    exported: bool = False,
     export: str | None = None,
 ) -> RunSystem:
     """Return the system of a run, or of an export to CTranslate2.
@@ -215,8 +210,7 @@ def find_system(
         name: RUN or RUN:EPOCH; None for the run that trained last.
         epoch: the epoch, if ``name`` has none; an export must have it.
         decoding: values for keys of the run's section decoding; a value of None leaves the key as it is.
-        exported: whether an export translates.
-        export: name of the export in the run, or a folder; None for the export written last.
+        export: name of an export in the run, or a folder; None for the weights of the run.
 
     Raises:
         NotFoundError: if there is no such run or export, or CTranslate2 is not installed.
@@ -227,7 +221,7 @@ def find_system(
     run_name, _, own_epoch = (name or "").partition(":")
     chosen, epoch = run_name if name is not None else None, own_epoch or epoch
     model: ExportedModel | None = None
-    if exported:
+    if export is not None:
         require("fast", "ctranslate2")
         run, model = choose_export(chosen, epoch, export)
         name, epoch = f"{model.description.run}/{model.folder.name}", str(model.description.epoch)
@@ -262,7 +256,7 @@ def translate(
     else:
         batches = BATCHES_PER_CALL
         translator = Translator.open(system.run, system.epoch, system.decoding)
-        decoding = system.decoding.model_copy(update={"precision": translator.precision})
+        decoding = system.decoding.model_copy(update={"precision": translator.engine.precision})
     started = time.perf_counter()
     translations = _translate_all(translator, test_set, report, batches)
     seconds = time.perf_counter() - started
@@ -273,7 +267,7 @@ def translate(
         dataset=system.manifest.settings.dataset,
         decoding=decoding,
         export=str(system.exported.folder) if system.exported else None,
-        computed_in=translator.precision if system.exported else None,
+        computed_in=translator.engine.precision if system.exported else None,
         seconds=seconds,
         sentences_per_second=len(translations) / seconds,
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),

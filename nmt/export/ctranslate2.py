@@ -87,7 +87,7 @@ class CTranslate2Exporter(Exporter):
         arguments = {"beam_size": 1, **decoding.arguments("ctranslate2", decoding.search())}
         script = _SCRIPT.replace("ARGUMENTS", ", ".join(f"{name}={value}" for name, value in arguments.items()))
         return (
-            'With nmt:\n\n```console\nnmt translate --backend ctranslate2 --export FOLDER "SENTENCE"\n```\n\n'
+            'With nmt:\n\n```console\nnmt translate --export FOLDER "SENTENCE"\n```\n\n'
             f"{script if has_sentencepiece(model.source, model.target) else ''}"
             "In beam search CTranslate2 divides the log-probability of a translation by its length to the power of the "
             "penalty, nmt by ((5 + length) / 6) to that power, by which it ranks the hypotheses of CTranslate2 too. "

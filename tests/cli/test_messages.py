@@ -83,7 +83,7 @@ $ nmt train  => SLURM names the hosts a:20000, b:20000
 # A folder is not what it is to be.
 $ rm -r data && touch data
 $ printf 'one\teins\n' > pairs.tsv
-$ nmt prepare pairs.tsv  => data cannot be used: File exists
+$ nmt prepare pairs.tsv  => data/pairs cannot be used: Not a directory
 
 # --- nmt export, and what translates with exports ---------------------------------------------------------------------
 $ nmt export --to onnx  => There is no export format 'onnx'
@@ -97,19 +97,20 @@ $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2  => checkpoints/base/exports/ctranslate2-float32 exists already
 $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
-$ nmt translate --backend ctranslate2 'im thirsty'  => Run 'base' has no export to ctranslate2
-$ nmt translate --backend tensorfow 'im thirsty'  => There is no backend 'tensorfow' (did you mean 'tensorflow'?)
+$ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'
+$ nmt translate --backend ctranslate2 'im thirsty'  => No such option: --backend. Did you mean --export?
 $ nmt export --to ctranslate2
-$ nmt translate --backend ctranslate2 --precision bfloat16 'im thirsty'  => --precision bfloat16 is for TensorFlow
+$ nmt translate --export ctranslate2-float32 --precision bfloat16 'im thirsty'
+=> --precision bfloat16 is for TensorFlow
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
 $ nmt export --to ctranslate2 --epoch 1
-$ nmt translate --backend ctranslate2 --epoch 2 'im thirsty'  => received --epoch 2
+$ nmt translate --export ctranslate2-float32 --epoch 2 'im thirsty'  => received --epoch 2
 $ nmt export --to ctranslate2 --output model
 $ python -c "import pathlib; file = pathlib.Path('model/model.bin'); file.write_bytes(bytes(file.stat().st_size))"
 $ nmt translate --export ./model 'im thirsty'  => model/model.bin has changed
 $ nmt export --to ctranslate2
-$ nmt evaluate --backend ctranslate2 --precision float32  => --precision float32 is for TensorFlow
+$ nmt evaluate --export ctranslate2-float32 --precision float32  => --precision float32 is for TensorFlow
 
 # --- nmt serve -------------------------------------------------------------------------------------------------------
 $ nmt serve bass  => There is no run 'bass' in checkpoints/ (did you mean 'base'?)
@@ -322,7 +323,7 @@ $ nmt train --config base.yaml --set model.positions=rotary --set model.head_siz
 => positions is 'rotary' and heads have the size 5
 $ nmt train --config base.yaml --set model.word_embedding=sinusoidal  => word_embedding is 'sinusoidal'
 $ nmt train --config base.yaml --set model.share_decoder_norm=true --set model.norm_placement=pre
-=> share_decoder_norm is true and norm is 'pre'. share_decoder_norm
+=> share_decoder_norm is true and norm_placement is 'pre'
 $ echo 'model: {architecture: recurrent, bidirectional: true, encoder_width: 300}' > rnn.yaml
 $ nmt train --config rnn.yaml  => first_state is 'final', width is 512 and annotations are 600
 $ echo 'model: {architecture: recurrent, attention: none, window: local-p}' > rnn.yaml

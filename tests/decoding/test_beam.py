@@ -147,6 +147,17 @@ def test_a_beam_of_one_is_greedy_search(seed: int, limits: list[int], size: int)
     np.testing.assert_allclose(one.scores[:, 0] * length_penalty(lengths, 0.6), expected.scores[:, 0], rtol=1e-5)
 
 
+def test_sentences_that_have_ended_are_computed_no_more() -> None:
+    toy, sizes = Toy(3, 4), []
+
+    def counted(tokens: tf.Tensor, past: Past) -> tuple[tf.Tensor, tf.Tensor, Past]:
+        sizes.append(len(tokens))
+        return toy(tokens, past)
+
+    step_search(counted, toy.start(1), SearchLimits(tf.constant([1, 1, 1, 2])))
+    assert sizes in ([4], [4, 1])
+
+
 def test_the_early_stop_saves_steps() -> None:
     toy, steps = Toy(3, 1), []
 
@@ -219,7 +230,7 @@ def test_penalties_are_those_of_equation_14() -> None:
 
 @pytest.mark.parametrize("vocabulary", [1, 5, 64, 640, 1000])
 @pytest.mark.parametrize("k", [1, 3, 7])
-def test_the_largest_by_groups_are_thelargest(vocabulary: int, k: int) -> None:
+def test_the_largest_by_groups_are_the_largest(vocabulary: int, k: int) -> None:
     # few different values, so that there are equals: the first of them come first
     logits = np.random.default_rng(1).integers(0, 50, [4, 2, vocabulary]).astype(np.float32)
     values, places = largest(tf.constant(logits), k)

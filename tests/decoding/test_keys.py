@@ -84,7 +84,7 @@ def to_tensorflow(model: TrainedModel, searched: list[Any], decoding: DecodingCo
     translator.engine._few_steps = 10**6  # type: ignore[attr-defined]
     searched.clear()
     translator.find(TEXTS, SearchOptions(sampled))
-    return repr([translator.precision, searched])
+    return repr([translator.engine.precision, searched])
 
 
 def to_ctranslate2(

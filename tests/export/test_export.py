@@ -45,7 +45,7 @@ def exported_project(trained_project: Path, tmp_path_factory: pytest.TempPathFac
 def test_an_export_translates_as_the_run_without_tensorflow(exported_project: Path, tmp_path: Path) -> None:
     texts = ["im thirsty", "im one two three", "im six xylophone"]
     ours = nmt("translate", *texts, cwd=exported_project)
-    theirs = nmt("translate", "--backend", "ctranslate2", *texts, cwd=exported_project)
+    theirs = nmt("translate", "--export", "ctranslate2-float32", *texts, cwd=exported_project)
     assert (theirs.stdout, theirs.stderr) == (ours.stdout, ours.stderr)
     shutil.copytree(exported_project / "checkpoints/base/exports/ctranslate2-float32", tmp_path / "elsewhere")
     assert nmt("translate", "--export", "./elsewhere", *texts, cwd=tmp_path).stdout == ours.stdout
@@ -59,8 +59,8 @@ def test_an_export_translates_as_the_run_without_tensorflow(exported_project: Pa
 def test_scores_n_best_and_evaluation_take_the_export(exported_project: Path) -> None:
     options = ["--beam", "3", "--n-best", "2", "--alignment"]
     ours, theirs = (
-        nmt("translate", *backend, *options, "im one two three", cwd=exported_project).stdout.splitlines()
-        for backend in ([], ["--backend", "ctranslate2"])
+        nmt("translate", *export, *options, "im one two three", cwd=exported_project).stdout.splitlines()
+        for export in ([], ["--export", "ctranslate2-float32"])
     )
     for mine, other in zip(ours, theirs, strict=True):
         assert other.split("\t")[::2] == mine.split("\t")[::2]
@@ -218,7 +218,7 @@ def test_a_killed_export_is_whole_or_absent(exported_project: Path) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         open_export(folder)
-        done = nmt("translate", "--backend", "ctranslate2", "im thirsty", cwd=exported_project)
+        done = nmt("translate", "--export", folder.name, "im thirsty", cwd=exported_project)
         assert done.stdout
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.cli.bars import Bar
-from nmt.cli.options import BackendOption, EpochOption, JsonOption, check_decoding, decoding_options
+from nmt.cli.options import EpochOption, JsonOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY, option_of
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
@@ -24,29 +24,21 @@ def _listed(names: Iterable[str], joint: str) -> str:
 def evaluate(
     run: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RUN[:EPOCH]",
-            help="Run in checkpoints/, such as base or base:best. Default: the run trained last. Repeat to compare.",
-        ),
+        typer.Option(metavar="RUN", help="Run, or RUN:EPOCH. Default: the run trained last. Repeat to compare."),
     ] = None,
     epoch: EpochOption = None,
     export: Annotated[
-        list[str] | None,
-        typer.Option(help="Export to CTranslate2: its name in the first run, or a folder. Repeat to compare."),
+        list[str] | None, typer.Option(help="Export to CTranslate2: name in the first run, or folder. Repeatable.")
     ] = None,
     hypothesis: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Translations of any system, one a line. Repeat to compare."),
     ] = None,
     source: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Source sentences, one a line. Default: the test split of the run's dataset."
-        ),
+        str | None, typer.Option(metavar="FILE", help="Source sentences, one a line. Default: the run's test split.")
     ] = None,
     reference: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Reference translations, one a line. Repeat for several references."),
+        list[str] | None, typer.Option(metavar="FILE", help="Reference translations, one a line. Repeatable.")
     ] = None,
     metric: Annotated[
         list[str] | None,
@@ -55,37 +47,24 @@ def evaluate(
     tokenize: Annotated[
         str, typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}.")
     ] = DEFAULT_TOKENIZATION,
-    resamples: Annotated[
-        int,
-        typer.Option(min=0, help="Bootstrap resamples for confidence intervals and p-values. 0 leaves both out."),
-    ] = 1000,
-    by_length: Annotated[
-        bool,
-        typer.Option("--by-length", help="Score sentences by source length too: BLEU and chrF of up to six buckets."),
-    ] = False,
+    resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
+    by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the translations of the run, one a line.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page of HTML with scores and all translations.")] = None,
     as_json: JsonOption = False,
-    backend: BackendOption = "tensorflow",
     **decoding: Any,
 ) -> None:
     """Score translations of a test set with BLEU, chrF and TER.
 
-    Several systems are compared: the first is the baseline, and a paired bootstrap tests the differences from it. Runs
-    come first, then files of translations. Test sentences that are in the training split are counted, and scores
-    without them are given too. Files may be gzipped.
-
-    Search options that are left out have the values of the run's configuration, section decoding.
+    Several systems are compared with the first by a paired bootstrap. Test sentences that were trained on are counted,
+    and scores without them given too. Files may be gzipped.
 
     Examples:
         nmt evaluate --run base --report base.html
         nmt evaluate --run base --run wide --run wide:best
-        nmt evaluate --source a.en --reference a.de --beam 5
-        nmt evaluate --hypothesis theirs.de --reference a.de
-        nmt evaluate --run base --run wide --by-length
-        nmt evaluate --run base --export ctranslate2-int8
+        nmt evaluate --source a.en --reference a.de --export ./model
     """
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.result import print_evaluation
@@ -113,7 +92,7 @@ def evaluate(
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, resamples=resamples, by_length=by_length,
-            progress=bar.show, backend=backend, exports=exports,
+            progress=bar.show, exports=exports,
         )  # fmt: skip
     if output is not None:
         for translations in evaluation.translations.values():

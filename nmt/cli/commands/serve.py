@@ -8,88 +8,47 @@ import typer
 from nmt.cli.options import EpochOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY
 
-SERVER = "Server"
-LIMITS = "Limits"
-
 
 @decoding_options(GREEDY, BEAM)
 def serve(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Runs in checkpoints/, or folders of exports to CTranslate2 (with a slash), each for a language pair "
-            "of its own. Default: the run trained last.",
+            help="Runs, or folders of exports (with a slash). Default: the run trained last.",
             metavar="[MODEL]...",
         ),
     ] = None,
     epoch: EpochOption = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", rich_help_panel=SERVER, help="Address to listen at. 0.0.0.0: all of this machine."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, rich_help_panel=SERVER, help="Port to listen at. 0: any that is free.")
-    ] = 5000,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at. 0.0.0.0: all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at. 0: any that is free.")] = 5000,
     api_keys: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=SERVER, help="File of API keys, one a line. Requests need one of them."),
+        Path | None, typer.Option(help="File of API keys, one a line. Requests need one of them.")
     ] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=SERVER, help="Answer requests to this host name too, such as that of a proxy. Repeatable."
-        ),
+        list[str] | None, typer.Option(help="Answer to this host name too, such as a proxy's. Repeatable.")
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ORIGIN",
-            rich_help_panel=SERVER,
-            help="Let pages of this site use the service, such as https://example.org. *: all sites. Repeatable.",
-        ),
+        typer.Option(metavar="ORIGIN", help="Let pages of this site use it. *: of all sites. Repeatable."),
     ] = None,
-    max_characters: Annotated[
-        int, typer.Option(min=1, max=10_000_000, rich_help_panel=LIMITS, help="Most characters of a request.")
-    ] = 20_000,
-    max_alternatives: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=100,
-            rich_help_panel=LIMITS,
-            help="Most alternatives of a request. Requests with alternatives have a beam of N + 1 or more.",
-        ),
-    ] = 3,
+    max_characters: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.")] = 20_000,
+    max_alternatives: Annotated[int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.")] = 3,
     queue: Annotated[
-        int,
-        typer.Option(
-            min=1, max=100_000, rich_help_panel=LIMITS, help="Most requests at a time; more are answered 503."
-        ),
+        int, typer.Option(min=1, max=100_000, help="Most requests at a time; more are answered 503.")
     ] = 128,
     timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.1,
-            max=86_400,
-            metavar="SECONDS",
-            rich_help_panel=LIMITS,
-            help="Time after which a request is answered 504.",
-        ),
+        float, typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Time after which a request is answered 504.")
     ] = 60,
     batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
     **decoding: Any,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
 
-    The service listens on this machine alone, unless --host says otherwise. SIGTERM or Ctrl-C ends it once requests
-    under way are answered.
+    It listens on this machine alone, without --host. Ctrl-C ends it after open requests.
 
     Examples:
         nmt serve
         nmt serve base german-english --port 8000
-        nmt serve checkpoints/base/exports/ctranslate2
         nmt serve --host 0.0.0.0 --api-keys keys.txt
         curl -d "q=im thirsty" -d source=en -d target=de localhost:5000/translate
     """

@@ -26,36 +26,19 @@ def train(
     overrides: SetOption = None,
     dataset: DatasetOption = None,
     run: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of the run. Training resumes if the run exists. Default: the name of the configuration file; "
-            "without one that of the dataset."
-        ),
+        str | None, typer.Option(help="Run to train or resume. Default: named as --config or dataset.")
     ] = None,
     start_from: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="RUN", help="Fine-tune: start from the weights of another run, RUN or RUN:EPOCH."
-        ),
+        str | None, typer.Option("--from", metavar="RUN", help="Fine-tune: start from weights of RUN or RUN:EPOCH.")
     ] = None,
     allow_changes: Annotated[
-        bool,
-        typer.Option("--allow-changes", help="Resume although the configuration or the dataset has changed."),
+        bool, typer.Option("--allow-changes", help="Resume with another configuration or dataset.")
     ] = False,
     tensorboard: Annotated[
-        bool,
-        typer.Option(
-            "--tensorboard",
-            help="Write event files for TensorBoard, as training.tensorboard=true does; those of a finished run are "
-            "written at once.",
-        ),
+        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, of a finished run at once.")
     ] = False,
     minutes: Annotated[
-        float | None,
-        typer.Option(
-            help="Fit a new run into X minutes of training, by the measured speed of this machine: its epochs, and "
-            "without --config the size of the model."
-        ),
+        float | None, typer.Option(help="Fit epochs, and without --config the model, into X minutes.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate time, memory and disk space, and write nothing.")
@@ -79,7 +62,6 @@ def train(
         nmt train --config base.yaml --run wide --set model.d_ff=2048
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
-        nmt train --run base --tensorboard
     """  # fmt: skip
     from nmt.recipes.resolve import Request
 

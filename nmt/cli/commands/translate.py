@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import (
-    BackendOption,
-    EpochOption,
-    RunOption,
-    check_decoding,
-    decoding_options,
-)
+from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY, SAMPLING
 from nmt.errors import DataError, NmtError
 
@@ -27,51 +21,27 @@ def translate(
     ] = None,
     run: RunOption = None,
     epoch: EpochOption = None,
-    export: Annotated[
-        str | None, typer.Option(help="Export to CTranslate2 that translates: its name in the run, or a folder.")
-    ] = None,
+    export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line.")] = None,
     n_best: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Print the N best translations of each sentence as lines of sentence number TAB score TAB "
-            "translation. N is at most the beam size.",
-        ),
+        int | None, typer.Option(min=1, help="Print N translations of each, as lines of number, score, text.")
     ] = None,
     alignment: Annotated[
-        bool,
-        typer.Option(
-            "--alignment",
-            help="Add a TAB and pairs i-j to each line: target word j attends most to source word i. Both count from "
-            "0.",
-        ),
+        bool, typer.Option("--alignment", help="Add pairs i-j: target word j attends most to source word i.")
     ] = False,
     score: Annotated[
-        bool,
-        typer.Option(
-            "--score", help="Read lines of source TAB translation, and print the log-probability of each translation."
-        ),
+        bool, typer.Option("--score", help="Read lines of source TAB translation; print log-probabilities.")
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
-    backend: BackendOption = "tensorflow",
     **decoding: Any,
 ) -> None:
-    """Translate sentences, one translation a line.
-
-    Standard output has translations alone. Unknown words and translations that were cut off are reported on standard
-    error.
-
-    Search and sampling options that are left out have the values of the run's configuration, section decoding.
+    """Translate sentences, one translation a line; warnings are on standard error.
 
     Examples:
         nmt translate "im thirsty"
         nmt translate --run letters --input letters.en > letters.out
-        nmt translate --beam 5 --n-best 3 "im thirsty"
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
-        nmt translate --backend ctranslate2 "im thirsty"
-        paste letters.en letters.out | nmt translate --score
     """
     from nmt.api import load
     from nmt.storage.text import as_cell
@@ -79,7 +49,7 @@ def translate(
     check_decoding(decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
     texts, names = read_sentences(sentences, input_)
     pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
-    translator = load(run, epoch, decoding=decoding, backend=backend, export=export)
+    translator = load(run, epoch, decoding=decoding, export=export)
     if score:
         for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
             typer.echo(f"{value:.4f}")
