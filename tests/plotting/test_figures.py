@@ -305,7 +305,7 @@ def plot(*words):
     except SystemExit as ended: assert not ended.code
 def loaded(*names): print([name for name in names if name in sys.modules])
 for words in (["position-matrix"], ["masks", "a b"], ["embeddings", "a b", "c"], ["position-table"]): plot(*words)
-loaded("tensorflow", "keras", "nmt.config.schema", "pydantic", "sentencepiece")
+loaded("tensorflow", "keras", "nmt.config.schema", "sentencepiece")
 for name in ("losses", "accuracy", "schedule", "speed", "positions"): plot(name)
 loaded("tensorflow", "keras", "jax", "torch")
 """
