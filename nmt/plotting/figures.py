@@ -13,6 +13,7 @@ from nmt.plotting.style import DPI, HEIGHT, WIDTH, missing_characters_as_boxes
 from nmt.storage.atomic import atomic_file
 
 PADDING = 0.1  # inches around axes
+LARGEST_SIDE = 60.0  # inches; more is no figure that a person reads
 # What a file says of itself. Dates are left out, so that equal figures are equal files.
 PROGRAM = "nmt plot"
 METADATA: dict[str, dict[str, str | None]] = {
@@ -46,9 +47,15 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the suffix of ``path`` names; text stays text.
 
     Raises:
-        NmtError: for a format that matplotlib does not write, or a path that cannot be written.
+        NmtError: for a format that matplotlib does not write, a path that cannot be written, or a figure too large.
     """
     check_format(path)
+    width, height = figure.get_size_inches()
+    if max(width, height) > LARGEST_SIDE:
+        raise NmtError(
+            f"The figure would be {width:.0f} x {height:.0f} inches; a side has at most {LARGEST_SIDE:.0f}. Draw fewer "
+            "runs, panels or words."
+        )
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42}
     metadata = METADATA.get(path.suffix.lower())
     options: dict[str, Any] = {"metadata": metadata} if metadata else {}  # some formats take none

@@ -201,7 +201,8 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
         details: line below the title.
     """
     longest = max(len(embedded.tokens) for _, row in rows for embedded in row)
-    figure.set_size_inches(11, float(np.clip(0.2 * longest + 1.1, 2.6, 8)) * len(rows) + 0.8)
+    height = float(np.clip(0.2 * longest + 1.1, 2.6, 8)) * len(rows) + 0.8
+    figure.set_size_inches(max(11, 1.5 * len(rows[0][1])), height)
     add_title(figure, "Word plus position embeddings", details)
     panels = figure.subplots(len(rows), len(rows[0][1]), squeeze=False)
     for (kind, row), line in zip(rows, panels, strict=True):

@@ -91,6 +91,7 @@ def find_words(vocabulary: Vocabulary, words: Sequence[str], side: str) -> list[
         else:
             known = [vocabulary.pieces[id_].removeprefix(SPACE_MARK) for id_ in vocabulary.words()]
             name, similar = f"{word[:60]!r} is no token of the {side} vocabulary", did_you_mean(word, known)
+            similar = similar or ", and training has not seen it"
             pieces = "" if UNK in ids else f". Its pieces are: {' '.join(vocabulary.tokenizer.pieces(ids)[:12])}"
             raise NotFoundError(f"{name}{pieces or similar}. Only tokens have an embedding of their own. Give another.")
     return list(dict.fromkeys(found))

@@ -23,6 +23,7 @@ from nmt.plotting import curves
 from nmt.plotting import figures as plots
 from nmt.plotting.comparison import draw_comparison, steps_to
 from nmt.plotting.figures import empty_figure
+from nmt.plotting.sinusoids import draw_sinusoids
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics, StepValidation
 
@@ -294,6 +295,14 @@ def test_an_unknown_suffix_is_refused(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / name).exists()
 
 
+def test_a_figure_larger_than_can_be_read_is_refused(tmp_path: Path) -> None:
+    figure = empty_figure()
+    draw_sinusoids(figure, 8, 100, [*range(50)])
+    with pytest.raises(NmtError, match="would be 8 x 69 inches"):
+        plots.save(figure, tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_figures_appear_at_once_without_tensorflow_and_those_of_the_lesson_without_the_configuration() -> None:
     make_run("first")
     script = """
@@ -305,7 +314,7 @@ def plot(*words):
     except SystemExit as ended: assert not ended.code
 def loaded(*names): print([name for name in names if name in sys.modules])
 for words in (["position-matrix"], ["masks", "a b"], ["embeddings", "a b", "c"], ["position-table"]): plot(*words)
-loaded("tensorflow", "keras", "nmt.config", "sentencepiece")
+loaded("tensorflow", "keras", "nmt.config.schema", "sentencepiece")
 for name in ("losses", "accuracy", "schedule", "speed", "positions"): plot(name)
 loaded("tensorflow", "keras", "jax", "torch")
 """

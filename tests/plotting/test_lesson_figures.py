@@ -1,7 +1,6 @@
 """Figures of the lesson show what the formulas say, the masks of the model, and the embeddings of a run."""
 
 import math
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from nmt.config.schema import Config, TransformerConfig
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError
 from nmt.models.build import build_model
 from nmt.models.layers.attention import causal_mask, padding_mask
 from nmt.models.transformer.model import Transformer
@@ -28,7 +27,6 @@ from nmt.plotting.sentences import (
     words_of,
 )
 from nmt.plotting.sinusoids import (
-    MAX_VALUES,
     Encoding,
     column_choice,
     draw_binary_code,
@@ -172,20 +170,6 @@ def test_the_table_has_the_values_and_how_to_compute_them() -> None:
     assert cells[6][0] == "sin(1 / 10)"
     for formula_, value in cells:
         assert eval(formula_, {"sin": math.sin, "cos": math.cos}) == pytest.approx(float(value), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: Encoding(10, 8, 1),
-        lambda: Encoding(10, 8, math.inf),
-        lambda: Encoding(MAX_VALUES // 8 + 1, 8, 100),
-        lambda: draw_masks(empty_figure(), ["word"] * 41, 0),
-    ],
-)
-def test_what_does_not_exist_or_is_too_large_is_refused(draw: Callable[[], object]) -> None:
-    with pytest.raises(NmtError):
-        draw()
 
 
 # --- positions of a run
@@ -374,13 +358,6 @@ def test_the_projection_has_the_largest_variances_of_the_covariance(vocabulary: 
     np.testing.assert_allclose(shares, variances[::-1][:2] / variances.sum(), rtol=1e-4)
     centred = (rows - rows.mean(axis=0)) @ directions[:, ::-1][:, :2]
     np.testing.assert_allclose(np.abs(points), np.abs(centred), atol=1e-4)
-
-
-@pytest.mark.parametrize("vectors", [np.ones((3, 4)), np.eye(3, 1), np.zeros((4, 2))])
-def test_vectors_without_variance_have_points_all_the_same(vectors: np.ndarray) -> None:
-    points, shares = project(vectors)
-    assert points.shape == (len(vectors), 2)
-    assert np.isfinite(points).all() and np.isfinite(shares).all()
 
 
 @pytest.mark.parametrize("given", [0, 12])
