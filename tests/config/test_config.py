@@ -208,7 +208,7 @@ MISTAKES = [  # a file, and the key phrase of the message
     ("model:\n  dropout: 1.0", ", line 2: model.dropout is 1.0, but must be less than 1"),
     ("model:\n  dropout: .nan", ", line 2: model.dropout is nan, but must be a finite number"),
     ("model:\n  d_model: 9\n  heads: 3", ", line 2: model.d_model is 9, but must be a multiple of 2"),
-    ("model:\n  d_model: 64\n  heads: 7", ", line 1: model: heads is 7 and d_model is 64. heads must divide d_model unless head_size is set. Nearest: heads 8."),
+    ("model:\n  d_model: 64\n  heads: 7", "heads must divide d_model unless head_size is set. Nearest: heads 8."),
     ("data:\n  split: source", ", line 2: data.split is 'source', but must be 'by_source' or 'random'"),
     ("training:\n  epochs: 1\ntraining:\n  seed: 2", ", line 3 sets training again"),
     ("- training", " holds no sections, but a list"),
