@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.config.data import DataConfig
-from nmt.config.loading import change_decoding, find_config, load_config
+from nmt.config.loading import change_decoding, find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
 from nmt.data.dataset import DATASETS, Dataset
@@ -92,8 +92,17 @@ def prepare(
     """
     overrides = _overrides(set)
     settings = load_config(find_config(str(config)), overrides).data
+    tokenizers = None
     if languages is not None:
-        settings = _with_languages(settings, languages, overrides)
+        pair = language_pair(languages if isinstance(languages, str) else ",".join(languages))
+        codes = dict(zip(("source_language", "target_language"), pair, strict=True))
+        _check_agreement(settings, overrides, codes, "--languages")
+        settings = settings.model_copy(update=codes)
+    if tokenizer_of is not None:
+        run = find_run(tokenizer_of)
+        tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
+        fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
+        _check_agreement(settings, overrides, fitted, "--tokenizer-of")
     sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"))
     return prepare_dataset(
         sources,
@@ -101,7 +110,7 @@ def prepare(
         name or settings.dataset or sources.corpus[0].stem,
         overwrite=overwrite,
         report=progress,
-        tokenizer_source=_tokenizer_source(tokenizer_of, settings, overrides) if tokenizer_of else None,
+        tokenizer_source=tokenizers,
     )
 
 
@@ -206,48 +215,17 @@ def _find(files: Files, argument: str) -> list[TextFile]:
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
-def _with_languages(settings: DataConfig, languages: str | tuple[str, str], overrides: list[str]) -> DataConfig:
-    """Return the settings with the language codes of the argument.
+def _check_agreement(settings: DataConfig, overrides: list[str], required: Mapping[str, Any], option: str) -> None:
+    """Check that no override of section data contradicts what an option requires.
 
     Raises:
-        NmtError: if ``languages`` is no pair of codes.
-        ConflictError: if an override names another code.
+        ConflictError: if one does.
     """
-    text = languages if isinstance(languages, str) else ",".join(languages)
-    source, target = language_pair(text)
-    codes = {"source_language": source, "target_language": target}
-    overridden = _overridden(overrides)
-    for key, code in codes.items():
+    overridden = read_overrides(overrides)
+    for key, value in required.items():
         received = getattr(settings, key)
-        if key in overridden and received not in ("auto", code):
+        if f"data.{key}" in overridden and received not in ("auto", value):
             raise ConflictError(
-                f"--languages is {text!r}, but --set data.{key} is {received!r}. --languages is short for "
-                "data.source_language and data.target_language. Leave out one of the two."
+                f"--set data.{key} is {received!r}, but with {option} data.{key} is {value!r}. Leave out one of "
+                "the two."
             )
-    return settings.model_copy(update=codes)
-
-
-def _overridden(overrides: list[str]) -> set[str]:
-    """Return the keys of the section data that overrides name."""
-    return {override.partition("=")[0].strip().removeprefix("data.") for override in overrides}
-
-
-def _tokenizer_source(name: str, settings: DataConfig, overrides: list[str]) -> TokenizerSource:
-    """Return the tokenizers of a run.
-
-    Raises:
-        NotFoundError: if there is no such run.
-        ConflictError: if an override asks for other tokenizers.
-    """
-    run = find_run(name)
-    fitted = read_manifest(run.dataset_path).settings
-    overridden = _overridden(overrides)
-    for key in TOKENIZER_KEYS:
-        received, required = getattr(settings, key), getattr(fitted, key)
-        if key in overridden and received not in ("auto", required):
-            raise ConflictError(
-                f"--set data.{key} is {received!r}, but data.{key} of run {name!r} is {required!r}. With "
-                f"--tokenizer-of, text is tokenized as in the run. Leave out --set data.{key}, or leave out "
-                "--tokenizer-of to fit new tokenizers."
-            )
-    return TokenizerSource(name, run.folder, fitted)

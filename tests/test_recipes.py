@@ -57,6 +57,12 @@ class Copy:
         assert count == 1, f"{module} has {count} places like {pattern!r}: does the recipe still hold?"
         (self.package / module).write_text(text)
 
+    def insert(self, block: str, place: str, pattern: str, more: str = r"\g<0>") -> None:
+        """Put the lines of a block, which names the place, before what a regular expression finds."""
+        first, _, lines = block.partition("\n")
+        assert first == f"# nmt/{place}"
+        self.edit(place.partition(": ")[0], pattern, lines.replace("\\", r"\\") + more)
+
     def start(self, *arguments: str, code: str = "from nmt.cli.app import main; main()") -> Any:
         return subprocess.run(
             [sys.executable, "-c", code, *arguments], cwd=self.folder, capture_output=True, text=True, check=False,
@@ -97,14 +103,10 @@ def test_a_normalization_and_a_tokenizer(copy: Copy) -> None:
 
 def test_a_setting_of_the_model(copy: Copy) -> None:
     field, layer, choice = blocks("A setting of the model")
-    section, _, lines = field.partition("\n")
-    assert section == "# nmt/config/transformer.py"
-    copy.edit("config/transformer.py", "^    norm_placement: ", lines + r"\g<0>")
+    copy.insert(field, "config/transformer.py", "^    norm_placement: ")
     parts = "models/transformer/blocks.py"
     copy.append(parts, layer)
-    place, _, lines = choice.partition("\n")
-    assert place == f"# nmt/{parts}: _feed_forward"
-    copy.edit(parts, r"^        return FeedForward\(", lines + "        return kind(")
+    copy.insert(choice, f"{parts}: _feed_forward", r"^        return FeedForward\(", "        return kind(")
     code = """
 from types import SimpleNamespace
 from nmt.config.schema import Config
@@ -134,9 +136,7 @@ def test_a_schedule(copy: Copy) -> None:
     function, branch = blocks("A schedule")
     module = "training/optimization/schedules.py"
     copy.append(module, function)
-    place, _, lines = branch.partition("\n")
-    assert place == f"# nmt/{module}: learning_rate"
-    copy.edit(module, r'^    if training\.schedule == "inverse_sqrt":$', lines.replace("\\", r"\\") + r"\g<0>")
+    copy.insert(branch, f"{module}: learning_rate", r'^    if training\.schedule == "inverse_sqrt":$')
     copy.edit("config/training.py", r"(schedule: Literal\[)", r'\1"constant", ')
     rates = (
         "from nmt.config.training import TrainingConfig as T; "
@@ -148,11 +148,10 @@ def test_a_schedule(copy: Copy) -> None:
 
 
 def test_a_setting_of_decoding(copy: Copy, project: Path) -> None:
-    key, lines = (block.partition("\n") for block in blocks("A setting of decoding"))
-    assert (key[0], lines[0]) == ("# nmt/config/decoding.py: DecodingKeys", "# nmt/decoding/sampling.py: sample")
-    copy.edit("config/decoding.py", "^    seed: Annotated", key[2].replace("\\", r"\\") + r"\g<0>")
+    key, lines = blocks("A setting of decoding")
+    copy.insert(key, "config/decoding.py: DecodingKeys", "^    seed: Annotated")
     copy.edit("decoding/sampling.py", r"^    \*\*others: Any,$", r"    min_p: float = 0.0,\n\g<0>")
-    copy.edit("decoding/sampling.py", r"^        return draw\(", lines[2] + r"\g<0>")
+    copy.insert(lines, "decoding/sampling.py: sample", r"^        return draw\(")
     assert "likely as the likeliest." in " ".join(copy.run("translate", "--help").replace("│", "").split())
     shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
     sentences = ["im one two three", "im seven"]
@@ -180,14 +179,11 @@ def test_a_figure(copy: Copy, project: Path) -> None:
 
 def test_an_option_and_a_message(copy: Copy, project: Path) -> None:
     (parameter, statement), (refusal,) = blocks("An option"), blocks("A message")
-    module = "cli/inspection/tokens.py"
     for block, pattern in (
         (parameter, r"^    as_json: JsonOption"), (statement, r"^    if as_json:$"),
         (refusal, r"^    if run is not None and dataset is not None:$"),
     ):  # fmt: skip
-        place, _, lines = block.partition("\n")
-        assert place == f"# nmt/{module}: tokens"
-        copy.edit(module, pattern, lines.replace("\\", r"\\") + r"\g<0>")
+        copy.insert(block, "cli/inspection/tokens.py: tokens", pattern)
     shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
     assert copy.run("tokens", "--first", "2", "im thirsty").startswith("<s> im\t2 ")
     assert "Show the first N tokens of each sentence." in copy.run("tokens", "--help")
@@ -196,18 +192,10 @@ def test_an_option_and_a_message(copy: Copy, project: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "") and phrase in done.stderr
 
 
-def placed(block: str, place: str) -> str:
-    """Return the lines of a block that names the class or function they go into, as a replacement of ``Copy.edit``."""
-    first, _, lines = block.partition("\n")
-    assert first == f"# nmt/runs/metrics.py: {place}"
-    return lines.replace("\\", r"\\") + r"\g<0>"
-
-
 def test_a_metric(copy: Copy, project: Path) -> None:
     of_steps, of_validations, score = blocks("A metric")
-    metrics = "runs/metrics.py"
-    copy.edit(metrics, r"^    target_tokens: int \| None = None$", placed(of_steps, "StepMetrics"))
-    copy.edit(metrics, r"^    validation_chrf: .*$", placed(of_validations, "Quality"))
+    copy.insert(of_steps, "runs/metrics.py: StepMetrics", r"^    target_tokens: int \| None = None$")
+    copy.insert(of_validations, "runs/metrics.py: Quality", r"^    validation_chrf: .*$")
     copy.append("evaluation/metrics.py", score)
     shown = (
         "from nmt.evaluation.validation_decoder import SCORES; from nmt.plotting.comparison import METRICS; "
@@ -236,7 +224,7 @@ def test_a_field_of_the_metrics_file(copy: Copy) -> None:
     metrics = "runs/metrics.py"
     copy.edit(metrics, r"^CURRENT_FORMAT = 2$", number.partition("\n")[2].rstrip())
     copy.edit(metrics, r"^    learning_rate: Annotated", "    rate: Annotated")
-    copy.edit(metrics, r"^            if number == 1 and .*:$", placed(older, "parse_metrics"))
+    copy.insert(older, "runs/metrics.py: parse_metrics", r"^            if number == 1 and .*:$")
     lines = [
         json.dumps({"kind": "header", "format": 2}),
         *(json.dumps({"kind": "step", "epoch": 1, "step": 1, "loss": 1.0, "accuracy": 0.5, name: 0.25, "new": 7})

@@ -1,45 +1,36 @@
-"""``nmt demo --lesson``: corpus, dataset, run, curves and the two sentences by epoch, in one command."""
+"""``nmt demo --lesson``: corpus, dataset, run, the two sentences by epoch and the curves, in one command."""
 
-import re
 from pathlib import Path
 
 import pytest
-from conftest import small_pairs, write_pickle
+from conftest import run_nmt, small_pairs, write_pickle
 
-from nmt.cli.commands.demo import demo
+from nmt.data.sources import public
 
 SMALL = """
 data: {dataset: english-german-curves}
 model: {encoder_layers: 1, decoder_layers: 1, d_model: 16, d_ff: 32, heads: 2}
-training: {epochs: 5, average_last: 1}
+training: {epochs: 16, average_last: 1, max_to_keep: null}
 """
 
 
 @pytest.mark.slow
-def test_the_lesson_in_one_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_lesson_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "book-curves.yaml").write_text(SMALL)
-    corpus = write_pickle(tmp_path / "english-german-both.pkl", small_pairs(150))
 
-    def fetched(name: str) -> None:
-        (tmp_path / "data").mkdir()
-        corpus.with_suffix(".moved").rename(tmp_path / "data" / f"{name}.pkl")
+    def fetched(file: public.PublicFile, folder: Path) -> Path:
+        return write_pickle(folder / file.name, small_pairs(150))
 
-    corpus.rename(corpus.with_suffix(".moved"))
-    monkeypatch.setattr("nmt.cli.commands.fetch.fetch", fetched)
-    demo(lesson=True)
-    printed = capsys.readouterr().out
+    (tmp_path / "data").mkdir()
+    monkeypatch.setattr(public, "fetch", fetched)
+    printed = run_nmt("demo", "--lesson").out
     assert (tmp_path / "checkpoints" / "book-curves" / "plots" / "losses.png").is_file()
-    scores = re.search(r"^Epoch 4: training loss [\d.]+, validation loss [\d.]+\n((?:  .*\n){2})", printed, re.M)
-    rows = scores[1].splitlines()
-    assert [row.split("  ->  ")[0].strip() for row in rows] == ["im thirsty", "are we done"]
-    assert rows[1].endswith("(reference: sind wir dann durch)")
-    assert "Epoch 16" not in printed
-    monkeypatch.setattr("nmt.cli.commands.fetch.fetch", None)
-    demo(lesson=True)  # all of it is there
-    again = capsys.readouterr().out
-    assert "Already prepared" in again
-    assert scores[0] in again
+    typed = [line.split()[2] for line in printed.splitlines() if line.startswith("$ nmt ")]
+    assert typed == ["fetch", "prepare", "train", "translate", "translate", "plot"]
+    translations = printed.split('--epoch 4 "im thirsty" "are we done"\n')[1].split("\n\n")[0]
+    assert len(translations.splitlines()) == 2
+    again = run_nmt("demo", "--lesson").out  # all of it is there
+    assert "$ nmt fetch" not in again and "Already prepared" in again and "is finished" in again
+    assert translations in again

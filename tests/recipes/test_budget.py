@@ -6,11 +6,11 @@ import pytest
 from test_choice import facts, steps, weights
 
 from nmt.config.schema import Config
-from nmt.data.dataset import Dataset, open_dataset
+from nmt.data.dataset import Dataset
 from nmt.errors import ConfigError
 from nmt.recipes import budget
 from nmt.recipes.budget import Speed, fit
-from nmt.recipes.recipe import Facts, Recipe, compose
+from nmt.recipes.recipe import Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, SIZES, most_epochs
 
 
@@ -56,14 +56,6 @@ def test_a_recipe_ends_within_its_minutes(measured: list[Config]) -> None:
         assert weights(recipe) <= weights(whole)
 
 
-def test_more_minutes_bring_more_epochs_and_dropout(measured: list[Config]) -> None:
-    settings = [fit_recipe(compose(MEASURED), NO_DATASET, minutes).config for minutes in (5, 60, 300)]
-    epochs = [config.training.epochs for config in settings]
-    dropout = [config.model.dropout for config in settings]  # type: ignore[attr-defined]
-    assert epochs == sorted(epochs) and epochs[0] < epochs[-1]
-    assert dropout == sorted(dropout) and dropout[0] < dropout[-1]
-
-
 def test_a_smaller_model_is_taken_where_few_epochs_fit(measured: list[Config]) -> None:
     whole = compose(MEASURED)
     speed = budget.measured_speed(whole.config, NO_DATASET)
@@ -100,16 +92,3 @@ def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> Non
         fit(config, None, NO_DATASET, 0.01)
     minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
     assert fit(config, None, NO_DATASET, minutes)[:2] == (None, 1)
-
-
-@pytest.mark.slow
-def test_the_speed_of_this_machine_is_measured_and_nothing_is_written(
-    trained_project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained_project)
-    before = sorted(trained_project.rglob("*"))
-    dataset = open_dataset("english-german-both")
-    whole = compose(Facts.of(dataset), ["model.d_model=32", "model.encoder_layers=1"])
-    recipe = fit_recipe(whole, dataset, minutes=1_000)
-    assert sorted(trained_project.rglob("*")) == before
-    assert recipe.config.training.epochs == most_epochs(recipe.size)

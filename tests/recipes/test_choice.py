@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import Config
 from nmt.recipes import sizes
-from nmt.recipes.recipe import Facts, Recipe, choose, compose, heads_for, steps_for
+from nmt.recipes.recipe import Facts, Recipe, choose, compose, steps_for
 from nmt.recipes.sizes import SIZES, WARMUP_STEPS, dropout_for, most_epochs, size_for, smaller
 
 CORPORA = [1, 2, 40, 900, 2_000, 8_000, 10_000, 18_000, 29_000, 80_000, 160_000, 400_000, 1_500_000, 50_000_000]
@@ -83,12 +83,6 @@ def test_smaller_models_of_a_row_end_with_the_smallest() -> None:
         assert row._replace(layers=0, width=0) == SIZES[-1]._replace(layers=0, width=0)  # all else stays
         row = smaller(row)  # type: ignore[assignment]
     assert models == sorted(set(models), reverse=True) and models[-1] == (SIZES[0].layers, SIZES[0].width)
-
-
-@pytest.mark.parametrize("width", [2, 64, 90, 96, 128, 200, 256, 384, 512, 1022, 1024])
-def test_heads_divide_the_width_and_are_not_smaller_than_64(width: int) -> None:
-    heads = heads_for(width)
-    assert width % heads == 0 and (heads == 1 or width // heads >= 64)
 
 
 def test_what_depends_on_the_users_settings_follows_them() -> None:

@@ -108,15 +108,6 @@ def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: p
 
 
 @pytest.mark.slow
-def test_the_recipe_of_a_run_trains_the_same_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    run = nmt.train(set=[*SMALL, *SILENT])
-    again = nmt.train(run.recipe_path, run="again")
-    assert outcome(again) == outcome(run)
-    assert again.config() == run.config() and not again.recipe_path.exists()
-
-
-@pytest.mark.slow
 def test_a_dry_run_fits_a_recipe_into_minutes_and_writes_nothing(here: Path) -> None:
     before = sorted(here.rglob("*"))
     settings = as_options([*SMALL[:3], "training.batch_size=64"])

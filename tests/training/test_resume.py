@@ -11,12 +11,11 @@ from conftest import outcome
 from tiny_runs import digest, prepare_pairs, resume_run, start_run, tiny, train, trainer_of
 
 from nmt import runtime
-from nmt.cli.commands.train import train_run
+from nmt.cli.commands.train import train as train_as_typed
 from nmt.data.dataset import Dataset
 from nmt.errors import ConflictError, DataError
 from nmt.models.base import Seq2SeqModel, TeacherForced
 from nmt.models.weights import weights_of
-from nmt.recipes.resolve import Request
 from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, Sample
 from nmt.runs.weights import save_weights
@@ -171,10 +170,10 @@ def test_going_on_under_another_tensorflow_is_noted_once(
     train("run", tiny(epochs=1), dataset)
     now = runtime.environment()
     monkeypatch.setattr(runtime, "environment", lambda: {**now, "tensorflow": "9.9", "device": "8 GPU(s)"})
-    train_run(Request(run="run", overrides=["training.epochs=2"]))
+    train_as_typed(run="run", overrides=["training.epochs=2"])
     note = capsys.readouterr().out
     assert f"tensorflow {now['tensorflow']} before, 9.9 now; device {now['device']} before, 8 GPU(s) now" in note
-    train_run(Request(run="run", overrides=["training.epochs=3"]))
+    train_as_typed(run="run", overrides=["training.epochs=3"])
     assert "Note" not in capsys.readouterr().out
 
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,6 @@ from nmt.cli.options import ConfigOption, SetOption
 from nmt.errors import printable
 
 if TYPE_CHECKING:
-    from nmt.data.dataset import Dataset
     from nmt.data.manifest import Manifest
 
 
@@ -76,34 +75,17 @@ def prepare(
         nmt prepare pairs.jsonl --set data.source_column=en
         nmt prepare pairs.tsv --languages en-de
     """
-    run_prepare(
-        files,
-        name=name,
-        validation=validation or (),
-        test=test or (),
-        config=config,
-        set=overrides or (),
-        languages=languages,
-        tokenizer_of=tokenizer_of,
-        overwrite=overwrite,
-    )
-
-
-def run_prepare(files: list[str], **options: Any) -> "Dataset":
-    """Prepare a corpus with a progress bar on a terminal, and print the description of the dataset.
-
-    Args:
-        files: as for ``nmt.api.prepare``.
-        options: keyword arguments of ``nmt.api.prepare``.
-    """
     from nmt.api import prepare as prepare_dataset
 
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
-        dataset = prepare_dataset(files, progress=bar.show, **options)
+        dataset = prepare_dataset(
+            files, name=name, validation=validation or (), test=test or (), config=config, set=overrides or (),
+            languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite, progress=bar.show,
+        )  # fmt: skip
     seconds = time.perf_counter() - started
-    if dataset.manifest.tokenizer_of:
-        for line in _about_tokenizers(dataset.manifest, options["tokenizer_of"]):
+    if tokenizer_of:
+        for line in _about_tokenizers(dataset.manifest, tokenizer_of):
             typer.echo(line)
     typer.echo(describe(dataset.manifest))
     if dataset.is_new:
@@ -111,7 +93,6 @@ def run_prepare(files: list[str], **options: Any) -> "Dataset":
         typer.echo(f"Written to {dataset.folder} in {seconds:.1f} s ({rate:,.0f} pairs a second)")
     else:
         typer.echo(f"Already prepared with these settings: {dataset.folder}")
-    return dataset
 
 
 def describe(manifest: "Manifest") -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +15,9 @@ from nmt.errors import NmtError
 
 if TYPE_CHECKING:
     from nmt.cluster.hosts import Hosts
-    from nmt.recipes.resolve import Request
-    from nmt.runs.directory import Run
     from nmt.training.trainer import Trainer
 
+Say = Callable[[str], None]
 VIEWER = "tensorboard --logdir checkpoints"
 
 
@@ -63,25 +63,16 @@ def train(
         nmt train --run base --set training.epochs=30
         nmt train --run notices --dataset notices --from letters
     """  # fmt: skip
-    from nmt.recipes.resolve import Request
+    from nmt.recipes.resolve import Request, resolve
 
     overrides = [*(overrides or []), *([f"training.start_from={start_from}"] if start_from else [])]
     overrides += ["training.tensorboard=true"] if tensorboard else []
-    train_run(Request(config, run, dataset, overrides, minutes, allow_changes), dry_run=dry_run)
-
-
-def train_run(request: "Request", *, dry_run: bool = False) -> "Run":
-    """Train the run that is asked for to its end, and print what a person wants to know on the way.
-
-    A dry run ends with the estimate.
-    """
-    from nmt.recipes.resolve import resolve
-
-    resolved = resolve(request, _say)
-    say = _say if resolved.is_chief else _say_nothing
+    request = Request(config, run, dataset, overrides, minutes, allow_changes)
+    resolved = resolve(request, typer.echo)
+    say: Say = typer.echo if resolved.is_chief else lambda _: None  # the terminal is left to host 0
     for line in [*resolved.chosen, *([_open_ports(resolved.hosts)] if resolved.hosts else []), *resolved.notes]:
         say(line)
-    with resolved.trainer(_say_aside) as trainer:
+    with resolved.trainer(partial(typer.echo, err=True)) as trainer:
         if trainer.is_finished:
             say(endings.nothing_to_do(trainer))
             if not dry_run and trainer.config.training.tensorboard:
@@ -89,10 +80,9 @@ def train_run(request: "Request", *, dry_run: bool = False) -> "Run":
                 say(f"Recorded for TensorBoard. To watch: {VIEWER}")
         else:
             _train(trainer, say, dry_run=dry_run)
-        return trainer.run
 
 
-def _train(trainer: "Trainer", say: Callable[[str], None], *, dry_run: bool) -> None:
+def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     from nmt.cluster.group import HostLostError
     from nmt.training.console import Console
     from nmt.training.estimate import estimate, foreseen_shortage
@@ -125,18 +115,6 @@ def _train(trainer: "Trainer", say: Callable[[str], None], *, dry_run: bool) -> 
         except HostLostError as error:
             raise NmtError(f"{error}. {endings.after_loss(trainer)}") from None
     say(endings.finished(trainer))
-
-
-def _say(text: str) -> None:
-    typer.echo(text)
-
-
-def _say_nothing(text: str) -> None:
-    """Leave the terminal to host 0."""
-
-
-def _say_aside(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _open_ports(hosts: "Hosts") -> str:
