@@ -63,13 +63,6 @@ def test_a_prepared_dataset_can_be_measured(trained_project: Path) -> None:
     assert "\ngreedy in float32 " in text
 
 
-@pytest.mark.parametrize("option", ["--vocabulary 4", "--seconds inf"])
-def test_numbers_out_of_bounds_are_refused(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "measure_model", None)
-    done = nmt_bench(tmp_path, f"--generated {option}")
-    assert option.split(maxsplit=1)[0] in done.err and (done.code, done.out) == (2, "")
-
-
 def test_works_run_in_turns_and_each_rate_is_the_median_of_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, ran = [0.0], []
     monkeypatch.setattr(benchmark.time, "perf_counter", lambda: clock[0])

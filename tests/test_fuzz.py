@@ -144,30 +144,14 @@ def damaged(draw: Callable[..., Any], seeds: list[bytes], tokens: list[bytes]) -
     for _ in range(draw(st.integers(1, 5))):
         start = draw(st.integers(0, len(content)))
         end = min(len(content), start + draw(st.sampled_from([1, 1, 2, 4, 8, 16, 100, 1000])))
-        piece = content[start:end]
-        match draw(st.integers(0, 8)):
-            case 0:
-                new, end = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in piece[:1]), start + 1
-            case 1:
-                new, end = b"", len(content)
-            case 2:
-                new = b""
-            case 3:
-                new = piece * draw(st.sampled_from([2, 3, 51]))
-            case 4:
-                new, end = draw(st.sampled_from(tokens)), start
-            case 5:
-                new = draw(st.sampled_from(tokens))
-                end = start + len(new)
-            case 6:
-                new = draw(st.sampled_from(INTEGERS))
-                end = start + len(new)
-            case 7:
-                other = draw(st.sampled_from(seeds))
-                cut = draw(st.integers(0, len(other)))
-                new = other[cut : cut + 1000]
-            case _:
-                new = draw(st.binary(min_size=1, max_size=8))
+        piece, token, number = content[start:end], draw(st.sampled_from(tokens)), draw(st.sampled_from(INTEGERS))
+        other, cut = draw(st.sampled_from(seeds)), draw(st.integers(0, 1000))
+        flipped = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in piece[:1])
+        repeated, random = piece * draw(st.sampled_from([2, 3, 51])), draw(st.binary(min_size=1, max_size=8))
+        new, end = [
+            (flipped, start + 1), (b"", len(content)), (b"", end), (repeated, end), (token, start),
+            (token, start + len(token)), (number, start + len(number)), (other[cut : cut + 1000], end), (random, end),
+        ][draw(st.integers(0, 8))]  # fmt: skip
         content = content[:start] + new + content[end:]
     return content
 
@@ -304,20 +288,8 @@ def yaml_files() -> list[bytes]:
 YAML_TOKENS = [
     *b"*a <<: !!python/object/apply:os.system ! | >9 = { } null 0x 0o 0b 1e999 .inf .nan 2001-99-99".split(),
     *(b"&a ", b"!!python/object/apply:os.system [touch canary]", b"!!int ", b"!!float ", b"!!bool ", b"!!timestamp "),
-    *(
-        b"!!binary ",
-        b"!!set ",
-        b"!!omap ",
-        b"!!pairs ",
-        b"!!null ",
-        b"? ",
-        b"- ",
-        b": ",
-        b"--- ",
-        b"%YAML 9.9\n",
-        b"\t",
-    ),
-    *(b"[" * 3000, b"- " * 3000, b"{a: " * 500, b"0x" + b"f" * 9000, b"1:" * 3000 + b"1", b"9" * 5000),
+    *(b"!!binary ", b"!!set ", b"!!omap ", b"!!pairs ", b"!!null ", b"? ", b"- ", b": ", b"--- ", b"%YAML 9.9\n"),
+    *(b"\t", b"[" * 3000, b"- " * 3000, b"{a: " * 500, b"0x" + b"f" * 9000, b"1:" * 3000 + b"1", b"9" * 5000),
 ]
 
 

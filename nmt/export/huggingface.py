@@ -1,12 +1,8 @@
 """Export to transformers of Hugging Face: MarianMTModel for post-norm models, Pegasus for pre-norm models.
 
-``marian_weights`` has the arrays. Subwords are those of MarianTokenizer, which runs sentencepiece itself; words and
-characters have a tokenizer.json with a single vocabulary for reading and writing. Target ids keep their number there;
-source words without one of their own come after them. The encoder's embedding follows this order
-(``Vocabularies.source_rows``), and where the source side does not know a target word, it has the row of unk.
+``marian_weights`` has the arrays. Subwords are those of MarianTokenizer, which runs sentencepiece itself.
 """
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,20 +14,11 @@ from nmt.data.batch_plan import length_batches
 from nmt.decoding.translator import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
-from nmt.export.marian_weights import (
-    Vocabularies,
-    embedding_keys,
-    exported_heads,
-    exported_weights,
-    keeps_positions,
-    shares_embeddings,
-)
+from nmt.export.marian_weights import embedding_keys, exported_heads, exported_weights, keeps_positions
 from nmt.export.transformer_weights import complete_weights, transformer_section
 from nmt.export.vocabulary import check_normalization, unique_pieces, write_sentencepiece
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, UNK, Tokenizer
-from nmt.tokenizers.subword import SubwordTokenizer
-from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
+from nmt.tokenizers.base import BOS, EOS, PAD, UNK, Tokenizer
 
 SINUSOIDS = 1024
 """Positions written for models with sinusoids, as many as Marian has."""
@@ -43,8 +30,6 @@ SPECIAL_IDS = {
 }  # fmt: skip
 MODEL_CLASSES = {"post": "MarianMTModel", "pre": "PegasusForConditionalGeneration"}
 MODEL_TYPES = {"post": "marian", "pre": "pegasus"}
-# Characters that str.split() takes for white space, as the inside of a character class.
-WHITE_SPACE = "\t\n\x0b\x0c\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 _EXAMPLE = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -69,7 +54,7 @@ class HuggingFaceExporter(Exporter):
     settings: ClassVar[str] = "`generation_config.json`"
 
     def check(self, model: TrainedModel) -> None:
-        """Refuse architectures besides the Transformer, wide heads, rotary positions, subwords normalized by words."""
+        """Refuse all but Transformers on subwords, wide heads and rotary positions."""
         config = transformer_section(model, self.consumer)
         if exported_heads(config) is None:
             raise NmtError(
@@ -84,8 +69,7 @@ class HuggingFaceExporter(Exporter):
                 "sinusoidal."
             )
         for tokenizer in (model.source, model.target):
-            if isinstance(tokenizer, SubwordTokenizer):
-                check_normalization(tokenizer, self.consumer)
+            check_normalization(tokenizer, self.consumer)
 
     def positions(self, model: TrainedModel) -> int:
         """Return the most tokens of a sentence that the export reads or writes."""
@@ -95,8 +79,8 @@ class HuggingFaceExporter(Exporter):
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write model.safetensors, config.json, generation_config.json and the files of the tokenizer."""
         config, positions = transformer_section(model, self.consumer), self.positions(model)
-        ids = vocabularies(model.source, model.target)
-        weights = exported_weights(config, complete_weights(config, model, positions), ids)
+        size = max(model.source.size, model.target.size)
+        weights = exported_weights(config, complete_weights(config, model, positions), size)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
         heads, decoding = exported_heads(config), model.config.decoding
         described = {
@@ -109,7 +93,7 @@ class HuggingFaceExporter(Exporter):
             "activation_dropout": config.feed_forward_dropout, "scale_embedding": config.scale_embeddings,
             "max_position_embeddings": positions, "use_cache": True,
         }  # fmt: skip
-        write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, ids))
+        write_json(folder / "config.json", described | SPECIAL_IDS | embedding_keys(config, size))
         search = {"suppress_tokens": [PAD, BOS], "do_sample": False, "max_new_tokens": min(MAX_LENGTH, positions)}
         search |= decoding.arguments(self.name, decoding.search())
         write_json(folder / "generation_config.json", SPECIAL_IDS | search)
@@ -122,15 +106,13 @@ class HuggingFaceExporter(Exporter):
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers, and where its translations may differ."""
         config = transformer_section(model, self.consumer)
-        subwords = isinstance(model.source, SubwordTokenizer)
         lines = [
             "`generate` has one limit for all sentences, `nmt translate` one for each.",
             "Beam search of transformers divides the score of a translation of T tokens by T^`length_penalty`, nmt by "
             "((5 + T) / 6)^`length_penalty`. The best translations of a beam can differ.",
+            "`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.",
         ]
-        if subwords:
-            lines.append("`MarianTokenizer` takes `>>` to `<<` at the beginning of a sentence for a language code.")
-        if config.norm_placement == "pre" and not shares_embeddings(config, vocabularies(model.source, model.target)):
+        if config.norm_placement == "pre" and config.tie_embeddings != "all":
             lines.append("Transformers 5 is needed: Pegasus of transformers 4 takes one embedding for both sides.")
         else:
             lines.append("`optimum-cli export onnx` of optimum-onnx 0.1, which needs transformers 4, makes it ONNX.")
@@ -139,8 +121,10 @@ class HuggingFaceExporter(Exporter):
                 "`save_pretrained` of `MarianMTModel` leaves out the positions. Copy both `embed_positions.weight` "
                 "from `model.safetensors` into a model saved by transformers."
             )
-        packages, kind = "torch transformers" + (" sentencepiece" if subwords else ""), config.norm_placement
-        head = f"A `{MODEL_CLASSES[kind]}` of transformers 5 with its tokenizer: `pip install {packages}`."
+        head = (
+            f"A `{MODEL_CLASSES[config.norm_placement]}` of transformers 5 with its tokenizer: "
+            "`pip install torch transformers sentencepiece`."
+        )
         return "\n\n".join([head, _EXAMPLE, "\n".join(f"- {line}" for line in lines)])
 
 
@@ -171,108 +155,30 @@ def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: l
     return translations
 
 
-def vocabularies(source: Tokenizer, target: Tokenizer) -> Vocabularies:
-    """Return the ids that the exported model reads and writes."""
-    if not isinstance(source, WordTokenizer) or not isinstance(target, WordTokenizer):
-        return Vocabularies(np.arange(source.size), target.size)
-    pieces = _joint_pieces(source, target)
-    ours = dict.fromkeys(pieces, UNK) | _ids([*pieces[:FIRST_WORD], *source.words])
-    return Vocabularies(np.array([ours[piece] for piece in pieces]), target.size)
-
-
 def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: bool, max_length: int) -> None:
-    """Write the files of a tokenizer.
+    """Write the files of a MarianTokenizer.
 
     Args:
-        source: tokenizer of the source side; subwords as ``has_sentencepiece`` asks.
-        target: tokenizer of the target side, of the same kind.
+        source: tokenizer of the source side, as ``has_sentencepiece`` asks.
+        target: tokenizer of the target side.
         folder: folder of the export.
         bos: whether the encoder reads bos before a sentence.
         max_length: tokens of the longest sentence that the model reads, special ids included.
     """
-    special = unique_pieces(source, target)[0][:FIRST_WORD]
-    settings: dict[str, Any] = {
-        **{f"{name}_token": special[id_] for name, id_ in (("pad", PAD), ("bos", BOS), ("eos", EOS))},
+    write_sentencepiece(source, target, folder)
+    special = unique_pieces(source, target)[0]
+    ids = [{piece: id_ for id_, piece in enumerate(side.pieces(range(side.size)))} for side in (source, target)]
+    write_json(folder / "vocab.json", ids[0])
+    if ids[0] != ids[1]:
+        write_json(folder / "target_vocab.json", ids[1])
+    settings = {
+        **{f"{name}_token": special[id_] for name, id_ in (("pad", PAD), ("bos", BOS), ("eos", EOS), ("unk", UNK))},
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": ids[0] != ids[1],
+        "sp_model_kwargs": {"add_bos": True} if bos else {},  # MarianTokenizer adds eos alone
         "model_max_length": max_length,
         "model_input_names": ["input_ids", "attention_mask"],
         "clean_up_tokenization_spaces": False,
         "split_special_tokens": True,  # "</s>" in a text is text
     }
-    if isinstance(source, WordTokenizer) and isinstance(target, WordTokenizer):
-        settings["tokenizer_class"] = "PreTrainedTokenizerFast"
-        write_json(folder / "tokenizer.json", _word_tokenizer(source, target, bos=bos))
-    else:
-        pieces = [tokenizer.pieces(range(tokenizer.size)) for tokenizer in (source, target)]
-        settings |= {"tokenizer_class": "MarianTokenizer", "unk_token": special[UNK]}
-        settings["separate_vocabs"] = pieces[0] != pieces[1]
-        # MarianTokenizer adds eos alone; sentencepiece adds bos.
-        settings["sp_model_kwargs"] = {"add_bos": True} if bos else {}
-        write_sentencepiece(source, target, folder)
-        write_json(folder / "vocab.json", _ids(pieces[0]))
-        if settings["separate_vocabs"]:
-            write_json(folder / "target_vocab.json", _ids(pieces[1]))
     write_json(folder / "tokenizer_config.json", settings)
-
-
-def _ids(pieces: list[str]) -> dict[str, int]:
-    return {piece: id_ for id_, piece in enumerate(pieces)}
-
-
-def _joint_pieces(source: WordTokenizer, target: WordTokenizer) -> list[str]:
-    """Return the pieces of both sides in the order of their ids in the export."""
-    special = unique_pieces(source, target)[0][:FIRST_WORD]
-    return list(dict.fromkeys([*special, *target.words, *source.words]))
-
-
-def _word_tokenizer(source: WordTokenizer, target: WordTokenizer, *, bos: bool) -> dict[str, Any]:
-    """Return the content of a tokenizer.json."""
-    pieces = _joint_pieces(source, target)
-    characters = isinstance(source, CharacterTokenizer)
-    begin, end = ([{"SpecialToken": {"id": pieces[id_], "type_id": 0}}] for id_ in (BOS, EOS))
-    first, second = ([{"Sequence": {"id": name, "type_id": 0}}] for name in "AB")
-    begin = begin if bos else []
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [
-            {"id": id_, "content": pieces[id_], "single_word": False, "lstrip": False, "rstrip": False,
-             "normalized": False, "special": True}
-            for id_ in (PAD, BOS, EOS)  # unk is a piece among others, which a translation can hold
-        ],
-        "normalizer": {"type": "Sequence", "normalizers": _normalizers(source, pieces[:FIRST_WORD])},
-        "pre_tokenizer": {
-            "type": "Split",
-            "pattern": {"Regex": "[\\s\\S]"} if characters else {"String": " "},
-            "behavior": "Isolated" if characters else "Removed",
-            "invert": False,
-        },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [*begin, *first, *end],
-            "pair": [*begin, *first, *second, *end],
-            "special_tokens": {
-                pieces[id_]: {"id": pieces[id_], "ids": [id_], "tokens": [pieces[id_]]} for id_ in (BOS, EOS)
-            },
-        },
-        "decoder": {"type": "Fuse"} if characters else None,  # None joins words by spaces
-        "model": {"type": "WordLevel", "vocab": _ids(pieces), "unk_token": pieces[UNK]},
-    }  # fmt: skip
-
-
-def _normalizers(tokenizer: WordTokenizer, special: list[str]) -> list[dict[str, Any]]:
-    """Return the steps of the tokenizer's normalization, as those of ``nmt.tokenizers.normalization``."""
-    collapse = [_replace(f"[{WHITE_SPACE}]+", " "), _replace("^ +| +$", "")]
-    if tokenizer.normalization == "ascii-words":
-        words = [_replace("[^a-z0-9 ]+", ""), _replace("[a-z]*[0-9][a-z0-9]*", ""), *collapse]
-        return [*collapse, {"type": "NFD"}, _replace("[^\\x{0}-\\x{7f}]+", ""), {"type": "Lowercase"}, *words]
-    steps = [{"type": "NFKC"}, *collapse] if tokenizer.normalization == "nfkc" else collapse
-    if isinstance(tokenizer, CharacterTokenizer):
-        return steps
-    # A word spelled as a special id is unknown.
-    names = "|".join(map(re.escape, special))
-    return [*steps, _replace(f"(?<![^ ])({names})(?![^ ])", special[UNK])]
-
-
-def _replace(pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}

@@ -30,20 +30,6 @@ EPSILON = 1e-5
 """Epsilon of layer normalization in Marian and Pegasus, which no configuration changes."""
 
 
-class Vocabularies(NamedTuple):
-    """Ids of both sides in the exported model."""
-
-    source_rows: np.ndarray
-    """Our source id for each id that the encoder reads: integers [V of the encoder]."""
-    target: int
-    """V of the target side, whose ids are ours."""
-
-    @property
-    def size(self) -> int:
-        """V of both sides."""
-        return max(len(self.source_rows), self.target)
-
-
 def exported_heads(config: TransformerConfig) -> int | None:
     """Return the least H' >= H that divides D into heads of at least our size; None if there is none."""
     widths = range(config.heads, config.d_model // config.size_per_head + 1)
@@ -61,31 +47,24 @@ def keeps_positions(config: TransformerConfig) -> bool:
     return config.norm_placement == "post" and theirs and config.layer_norm_epsilon <= 2 * EPSILON
 
 
-def shares_embeddings(config: TransformerConfig, vocabularies: Vocabularies) -> bool:
-    """Return whether one matrix serves as both embeddings and output layer."""
-    return config.tie_embeddings == "all" and np.array_equal(vocabularies.source_rows, np.arange(vocabularies.target))
-
-
 class Row(NamedTuple):
     """An array of the model, here and there. Kernels of linear layers are transposed there."""
 
     ours: str
     theirs: str
     axes: tuple[str, ...]
-    """What each of our axes is: "stream", channels of the residual stream; "heads"; "source" or "target", ids; "", any
-    other, which is the same here and there."""
+    """What each of our axes is: "stream", channels of the residual stream; "heads"; "ids"; "", any other, which is the
+    same here and there."""
     scale: float
     """Their values by ours."""
 
 
-def weight_map(config: TransformerConfig, vocabularies: Vocabularies) -> list[Row]:
+def weight_map(config: TransformerConfig) -> list[Row]:
     """Return the rows of all arrays but ``final_logits_bias``. ``exported_heads`` is not None."""
-    pre, scale = (
-        config.norm_placement == "pre",
-        math.sqrt(EPSILON / config.layer_norm_epsilon),
-    )  # c of the residual stream
+    pre, shared = config.norm_placement == "pre", config.tie_embeddings == "all"
+    scale = math.sqrt(EPSILON / config.layer_norm_epsilon)  # c of the residual stream
     words = 1.0 if keeps_positions(config) else scale  # c of words and positions
-    shared, rows = shares_embeddings(config, vocabularies), list[Row]()
+    rows: list[Row] = []
 
     def linear(ours: str, theirs: str, inner: str, reads: float = 0, writes: float = 0, factor: float = 1) -> None:
         """Add a layer from the stream at a scale to an inner width, or (``writes``) from there to the stream."""
@@ -101,12 +80,12 @@ def weight_map(config: TransformerConfig, vocabularies: Vocabularies) -> list[Ro
         rows.append(Row(f"{ours}/beta", f"{theirs}.bias", ("stream",), scale))
 
     if shared or pre:
-        rows.append(Row("source_embedding/matrix", "model.shared.weight", ("source", "stream"), words))
+        rows.append(Row("source_embedding/matrix", "model.shared.weight", ("ids", "stream"), words))
     for stack, side, layers in (
         ("encoder", "source", config.encoder_layers), ("decoder", "target", config.decoder_layers)
     ):  # fmt: skip
         if not shared:
-            rows.append(Row(f"{side}_embedding/matrix", f"model.{stack}.embed_tokens.weight", (side, "stream"), words))
+            rows.append(Row(f"{side}_embedding/matrix", f"model.{stack}.embed_tokens.weight", ("ids", "stream"), words))
         rows.append(Row(f"{side}_positions/matrix", f"model.{stack}.embed_positions.weight", ("", "stream"), words))
         # An output layer tied to the words, which are scaled, takes the scale back in the last norm.
         last = 1 / words if stack == "decoder" and config.tie_embeddings != "none" else 1.0
@@ -129,34 +108,29 @@ def weight_map(config: TransformerConfig, vocabularies: Vocabularies) -> list[Ro
         if pre:
             norm(f"{stack}_norm", f"model.{stack}.layer_norm", last)
     if config.tie_embeddings == "none":
-        rows.append(Row("output_layer/kernel", "lm_head.weight", ("stream", "target"), 1.0))
-    elif not _ties_output(config, vocabularies):
-        rows.append(Row("target_embedding/matrix", "lm_head.weight", ("target", "stream"), words))
+        rows.append(Row("output_layer/kernel", "lm_head.weight", ("stream", "ids"), 1.0))
+    elif not _ties_output(config):
+        rows.append(Row("target_embedding/matrix", "lm_head.weight", ("ids", "stream"), words))
     return rows
 
 
-def exported_weights(config: TransformerConfig, arrays: Arrays, vocabularies: Vocabularies) -> Arrays:
-    """Return the arrays of ``complete_weights`` by the names of transformers, float32."""
-    found = {
-        row.theirs: _converted(row, arrays[row.ours], config, vocabularies) for row in weight_map(config, vocabularies)
-    }
-    never = np.full(vocabularies.size - vocabularies.target, NEVER, np.float32)
-    return found | {"final_logits_bias": np.concatenate([arrays["output_layer/bias"], never])[np.newaxis]}
+def exported_weights(config: TransformerConfig, arrays: Arrays, size: int) -> Arrays:
+    """Return the arrays of ``complete_weights`` by the names of transformers, float32; V of both sides is ``size``."""
+    found = {row.theirs: _converted(row, arrays[row.ours], config, size) for row in weight_map(config)}
+    bias = arrays["output_layer/bias"]
+    return found | {"final_logits_bias": np.pad(bias, (0, size - len(bias)), constant_values=NEVER)[np.newaxis]}
 
 
-def embedding_keys(config: TransformerConfig, vocabularies: Vocabularies) -> dict[str, Any]:
+def embedding_keys(config: TransformerConfig, size: int) -> dict[str, Any]:
     """Return the keys of config.json about embeddings."""
-    size, shared = vocabularies.size, shares_embeddings(config, vocabularies)
-    keys = {"vocab_size": size, "tie_word_embeddings": _ties_output(config, vocabularies)}
-    both = {"decoder_vocab_size": size, "share_encoder_decoder_embeddings": shared}
+    keys = {"vocab_size": size, "tie_word_embeddings": _ties_output(config)}
+    both = {"decoder_vocab_size": size, "share_encoder_decoder_embeddings": config.tie_embeddings == "all"}
     return keys | (both if config.norm_placement == "post" else {})
 
 
-def _ties_output(config: TransformerConfig, vocabularies: Vocabularies) -> bool:
+def _ties_output(config: TransformerConfig) -> bool:
     """Return whether the output layer is the target embedding. Pegasus ties all three matrices or none."""
-    return shares_embeddings(config, vocabularies) or (
-        config.norm_placement == "post" and config.tie_embeddings != "none"
-    )
+    return config.tie_embeddings == "all" or (config.norm_placement == "post" and config.tie_embeddings == "output")
 
 
 def _query(config: TransformerConfig) -> float:
@@ -165,7 +139,7 @@ def _query(config: TransformerConfig) -> float:
     return math.sqrt(config.d_model // (exported_heads(config) or 1) / divisor)
 
 
-def _converted(row: Row, array: np.ndarray, config: TransformerConfig, vocabularies: Vocabularies) -> np.ndarray:
+def _converted(row: Row, array: np.ndarray, config: TransformerConfig, size: int) -> np.ndarray:
     array, width = row.scale * array, config.d_model
     for axis, kind in enumerate(row.axes):
         if kind == "stream":
@@ -176,7 +150,7 @@ def _converted(row: Row, array: np.ndarray, config: TransformerConfig, vocabular
             split = array.reshape(*before, config.heads, config.size_per_head, *after)
             array = _filled(_filled(split, axis, heads), axis + 1, width // heads).reshape(*before, width, *after)
         elif kind:
-            array = _filled(array[vocabularies.source_rows] if kind == "source" else array, axis, vocabularies.size)
+            array = _filled(array, axis, size)
     return np.ascontiguousarray(array.T if row.ours.endswith("/kernel") else array, np.float32)
 
 

@@ -4,8 +4,8 @@ import contextlib
 import json
 import re
 import socket
-import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from cluster_ports import free_addresses
@@ -105,75 +105,59 @@ def test_what_cannot_be_used_is_named(environ: dict[str, str], words: str, monke
 # --- waiting
 
 
-class Waiting(threading.Thread):
-    """A host that waits in a thread: its error, and what it reported."""
+THREADS = ThreadPoolExecutor()
 
-    def __init__(self, addresses: list[str], rank: int, seconds: float = 20) -> None:
-        super().__init__(daemon=True)
-        self.hosts, self.seconds = Hosts(addresses, rank), seconds
-        self.reports: list[str] = []
-        self.error: NmtError | None = None
-        self.start()
 
-    def run(self) -> None:
-        try:
-            wait_for_all(self.hosts, self.reports.append, self.seconds)
-        except NmtError as error:
-            self.error = error
-
-    def outcome(self) -> None:
-        self.join(30)
-        assert not self.is_alive()
-        if self.error:
-            raise self.error
+def waiting(addresses: list[str], rank: int, seconds: float = 20) -> tuple[Future[None], list[str]]:
+    """Return the end of a host that waits in a thread, and what it reports."""
+    reports: list[str] = []
+    return THREADS.submit(wait_for_all, Hosts(addresses, rank), reports.append, seconds), reports
 
 
 def test_all_wait_for_all() -> None:
     """Each stays as long as it has not seen all; as TensorFlow does, it answers at its port afterwards."""
     addresses = free_addresses(3)
     with contextlib.ExitStack() as servers:
-        hosts = []
+        hosts = {}
         for rank in (2, 0, 1):
-            hosts.append(Waiting(addresses, rank))
+            assert not any(host.done() for host, _ in hosts.values())
+            hosts[rank] = waiting(addresses, rank)
             time.sleep(0.3)
-            assert hosts[0].is_alive() == (rank != 1) or rank == 1
-        while alive := [host for host in hosts if host.is_alive()]:
-            for host in set(hosts) - set(alive):
-                port = int(addresses[host.hosts.rank].rpartition(":")[2])
-                with contextlib.suppress(OSError):
-                    servers.enter_context(socket.create_server(("", port)))
+        while not all(host.done() for host, _ in hosts.values()):
+            for rank, (host, _) in hosts.items():
+                if host.done():
+                    with contextlib.suppress(OSError):
+                        servers.enter_context(socket.create_server(("", int(addresses[rank][10:]))))
             time.sleep(0.05)
-        for host in hosts:
-            host.outcome()
-            assert host.reports == []
+        assert [(host.result(), reports) for host, reports in hosts.values()] == [(None, [])] * 3
 
 
 def test_who_does_not_come_is_named_within_seconds() -> None:
     addresses = free_addresses(4)
-    host, _ = Waiting(addresses, 0, seconds=5), Waiting(addresses, 2, seconds=8)
+    (host, reports), _ = waiting(addresses, 0, seconds=5), waiting(addresses, 2, seconds=8)
     started = time.monotonic()
     names = f"host 1 ({addresses[1]}), host 3 ({addresses[3]})"
     with pytest.raises(NmtError, match=f"^No answer within 5 s: {re.escape(names)}. Start all 4 hosts"):
-        host.outcome()
-    assert re.fullmatch(rf"Waiting for {re.escape(names)}: [3-5] of 5 s", host.reports[0])
+        host.result(10)
+    assert re.fullmatch(rf"Waiting for {re.escape(names)}: [3-5] of 5 s", reports[0])
     assert time.monotonic() - started < 10
 
 
 def test_a_port_in_use_is_named() -> None:
     addresses = free_addresses(2)
     with (
-        socket.create_server(("", int(addresses[1].rpartition(":")[2]))),
+        socket.create_server(("", int(addresses[1][10:]))),
         pytest.raises(NmtError, match=r"^Host 1 cannot listen at port"),
     ):
-        Waiting(addresses, 1).outcome()
+        wait_for_all(Hosts(addresses, 1), print)
 
 
 def test_strangers_are_not_listened_to() -> None:
     addresses = free_addresses(2)
-    host = Waiting(addresses, 0, seconds=3)
+    host, _ = waiting(addresses, 0, seconds=3)
     time.sleep(0.5)
     for content in (b"GET / HTTP/1.1\r\n\r\n", b"x" * 100_000, b""):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(addresses[0][10:]))) as stranger:
             stranger.sendall(content)
     with pytest.raises(NmtError, match=r"^No answer within 3 s: host 1"):
-        host.outcome()
+        host.result(10)

@@ -1,6 +1,5 @@
 """The summation tree: the same additions in the same order, however many hosts share them."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,22 +62,3 @@ def test_each_micro_batch_is_computed_by_one_host_in_order(count: int, data: st.
 @pytest.mark.parametrize(("micro_batches", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 3), (16, 4), (5, 2)])
 def test_slots_grow_with_the_logarithm(micro_batches: int, expected: int) -> None:
     assert slots(micro_batches) == expected
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 16))
-def test_sums_of_floats_are_equal_to_the_bit(seed: int, count: int) -> None:
-    """An order of additions other than the tree's gives other last bits, which a sum over the ranks in turn does."""
-    terms = np.random.default_rng(seed).normal(size=[count, 50]).astype(np.float32)
-
-    def part(share: range) -> np.ndarray:
-        held = np.zeros([slots(len(share)), 50], np.float32)
-        for addition in additions(share):
-            held[addition.slot] += terms[addition.micro_batch]
-            for slot in addition.merged:
-                held[slot - 1] += held[slot]
-                held[slot] = 0
-        return held[0]
-
-    whole = part(range(count))
-    for hosts in range(2, count + 1):
-        np.testing.assert_array_equal(sum_of_parts([part(share) for share in shares(range(count), hosts)]), whole)

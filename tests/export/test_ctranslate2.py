@@ -13,7 +13,7 @@ from nmt.config.transformer import TransformerConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import CARRIED, OF_TRAINING
@@ -147,21 +147,13 @@ def test_attention_to_words_is_the_mean_over_the_heads_of_the_last_layer(pair: P
         assert other.alignment() == mine.alignment()
 
 
-def test_sampling_repeats_with_its_seed(pair: Pair) -> None:
-    theirs = pair[1].reconfigured(pair[1].config.decoding.model_copy(update={"seed": 5}))
-    first, again = (theirs.find(TEXTS * 3, SearchOptions(sampled=True)) for _ in range(2))
-    greedy = theirs.find(TEXTS * 3)
-    assert first == again
-    assert [n_best[0].ids for n_best in first] != [n_best[0].ids for n_best in greedy]
-
-
 def test_several_threads_sample_each_by_its_seed(pair: Pair) -> None:
     decoding = pair[1].config.decoding
     seeded = [pair[1].reconfigured(decoding.model_copy(update={"seed": seed})) for seed in range(6)]
     expected = [theirs.find(TEXTS, SearchOptions(sampled=True)) for theirs in seeded]
     with ThreadPoolExecutor(len(seeded)) as threads:
         found = list(threads.map(lambda theirs: theirs.find(TEXTS, SearchOptions(sampled=True)), seeded * 3))
-    assert found == expected * 3
+    assert found == expected * 3 and len(set(map(str, expected))) > 1
 
 
 def test_a_sentence_longer_than_the_positions_is_refused(make_run: MakeRun, tmp_path: Path) -> None:
@@ -189,9 +181,3 @@ def test_a_word_that_is_spelled_as_a_special_token_stays_a_word(
     assert theirs.score(texts, ["<s> n1", "</s>"]) == pytest.approx(
         expected_scores(ours, texts, ["<s> n1", "</s>"]), rel=1e-4
     )
-
-
-def test_recurrent_models_are_refused(make_run: MakeRun) -> None:
-    run = make_run("word", architecture="recurrent", width=16)
-    with pytest.raises(NmtError, match=r"has the architecture 'recurrent'\. CTranslate2 runs Transformers"):
-        CTranslate2Exporter().check(TrainedModel.of(run, None))

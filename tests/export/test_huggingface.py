@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import small_pairs
+from conftest import MakeRun, small_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
@@ -22,12 +22,12 @@ from nmt.config.data import DataConfig
 from nmt.config.schema import Config
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
-from nmt.export.huggingface import HuggingFaceExporter, load, translations_of, vocabularies, write_tokenizer
+from nmt.export.huggingface import HuggingFaceExporter, load, translations_of, write_tokenizer
 from nmt.runs.directory import Run
 from nmt.runs.weights import save_weights
 from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
-from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
+from nmt.tokenizers.word import WordTokenizer
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -44,27 +44,32 @@ def transformers() -> Any:
     return pytest.importorskip("transformers", reason="needs the extra huggingface: pip install 'nmt[huggingface]'")
 
 
-def words(*texts: str) -> WordTokenizer:
-    return WordTokenizer(sorted({word for text in texts for word in text.split()}), "none")
-
-
 def subwords(*texts: str, **options: Any) -> SubwordTokenizer:
     settings = {"tokenizer": "subword", "vocabulary_size": 330, "normalization": "none", **options}
     return SubwordTokenizer.fit(texts * 5, DataConfig.model_validate(settings))
 
 
-WORDS = words(*SENTENCES), words(*OTHERS)
-JOINT_WORDS = (words(*SENTENCES, *OTHERS),) * 2
+SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
+    "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
+    "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
+    "bpe": (subwords(*SENTENCES, *OTHERS, subword_model="bpe"),) * 2,
+    "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
+    "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
+}
 
 
-def described(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
+def described(
+    folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = SUBWORDS["separate"], **options: Any
+) -> TrainedModel:
     """Return a model without weights."""
     sizes = {} if "architecture" in options else SMALL
     config = Config.model_validate({"model": {**sizes, **options}})
     return TrainedModel(Run(folder / "run"), 1, config, None, *tokenizers)  # type: ignore[arg-type]
 
 
-def trained(folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> TrainedModel:
+def trained(
+    folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = SUBWORDS["separate"], **options: Any
+) -> TrainedModel:
     """Return a model with random weights, none of them at its initial value."""
     import keras
 
@@ -124,46 +129,37 @@ def difference(model: TrainedModel, folder: Path) -> float:
     return max(float(np.abs(ours - theirs).max()) for ours, theirs in pairs) / scale
 
 
-SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
-    "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
-    "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
-    "bpe": (subwords(*SENTENCES, *OTHERS, subword_model="bpe"),) * 2,
-    "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
-    "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
-}
-TOKENIZERS = {"words": WORDS, "joint words": JOINT_WORDS, **SUBWORDS}
 CASES: list[tuple[str, dict[str, Any]]] = [
-    ("words", {}),
-    ("joint words", {"tie_embeddings": "all"}),
-    ("joint words", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
-    ("words", {"tie_embeddings": "none", "position_base": 100.0}),
-    ("words", {"attention_scale": "projection", "scale_embeddings": False}),
-    ("words", {"source_bos": False, "head_size": 3}),
-    ("words", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
-    ("words", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
-    ("words", {"heads": 3, "head_size": 4, "attention_scale": "projection"}),
-    ("words", {"positions": "learned", "max_positions": 20}),
-    ("words", {"layer_norm_epsilon": 1e-2}),
-    ("words", {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True}),
-    ("words", {"norm_placement": "pre"}),
-    ("joint words", {"norm_placement": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
-    ("words", {"norm_placement": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
-    ("words", {"norm_placement": "pre", "positions": "learned", "max_positions": 20}),
-    ("words", {"norm_placement": "pre", "positions": "learned", "max_positions": 20, "scale_embeddings": False}),
-    ("words", {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2}),
+    ("joint", {"tie_embeddings": "all"}),
+    ("joint", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
+    ("separate", {"tie_embeddings": "none", "position_base": 100.0}),
+    ("separate", {"attention_scale": "projection", "scale_embeddings": False}),
+    ("separate", {"source_bos": False, "head_size": 3}),
+    ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
+    ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
+    ("separate", {"heads": 3, "head_size": 4, "attention_scale": "projection"}),
+    ("separate", {"positions": "learned", "max_positions": 80}),
+    ("separate", {"layer_norm_epsilon": 1e-2}),
+    ("separate", {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True}),
+    ("separate", {"norm_placement": "pre"}),
+    ("joint", {"norm_placement": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
+    ("separate", {"norm_placement": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
+    ("separate", {"norm_placement": "pre", "positions": "learned", "max_positions": 80}),
+    ("separate", {"norm_placement": "pre", "positions": "learned", "max_positions": 80, "scale_embeddings": False}),
+    ("separate", {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2}),
     *((kind, options) for kind in SUBWORDS for options in ({}, {"norm_placement": "pre", "source_bos": False})),
 ]
-COPIED = ({}, {"norm_placement": "pre"}, {"norm_placement": "pre", "positions": "learned", "max_positions": 20})
+COPIED = ({}, {"norm_placement": "pre"}, {"norm_placement": "pre", "positions": "learned", "max_positions": 80})
 """Options with which a copy that transformers saves is tested too."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
 def test_logits_are_ours(kind: str, options: dict[str, Any], tmp_path: Path, transformers: Any) -> None:
-    model = trained(tmp_path, TOKENIZERS[kind], **options)
+    model = trained(tmp_path, SUBWORDS[kind], **options)
     folder = export(model, tmp_path / "export")
     assert difference(model, folder) < TOLERANCE
-    if kind == "words" and options in COPIED:
+    if kind == "separate" and options in COPIED:
         for part in load(folder):
             part.save_pretrained(tmp_path / "copy")
         assert difference(model, tmp_path / "copy") < TOLERANCE
@@ -172,31 +168,6 @@ def test_logits_are_ours(kind: str, options: dict[str, Any], tmp_path: Path, tra
 TEXTS = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("abdé <>/s\u3000\t\n\x1c1½ﬁ▁")))
 SPELLINGS = st.lists(st.sampled_from(["<s>", "</s>", "<pad>", "<unk>", "dog", "der", "two", "2", "½", ""]))
 RAW = st.one_of(TEXTS, SPELLINGS.map(" ".join), SPELLINGS.map("".join))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("normalization", ["none", "nfkc", "ascii-words"])
-@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer])
-def test_words_and_characters_have_the_same_ids_in_transformers(
-    kind: type[WordTokenizer], normalization: str, tmp_path: Path, transformers: Any
-) -> None:
-    characters = kind is CharacterTokenizer
-    source, target = (
-        kind(sorted(set(" ".join(texts) if characters else " ".join(texts).split())), normalization)
-        for texts in (SENTENCES, OTHERS)
-    )
-    write_tokenizer(source, target, tmp_path, bos=True, max_length=100)
-    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    rows = vocabularies(source, target).source_rows
-
-    @settings(max_examples=300, deadline=None)
-    @given(RAW)
-    def check(text: str) -> None:
-        assert [rows[id_] for id_ in theirs(text)["input_ids"]] == [BOS, *source.encode(text), EOS]
-        ids = target.encode(text)
-        assert theirs.decode([BOS, *ids, EOS, PAD], skip_special_tokens=True) == target.decode(ids)
-
-    check()
 
 
 @pytest.mark.slow
@@ -219,11 +190,11 @@ def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, t
 
 @pytest.mark.slow
 def test_translations_are_ours_and_the_documented_lines_run(
-    trained_project: Path, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
+    make_run: MakeRun, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from nmt.decoding.translator import Translator
 
-    run = Run(trained_project / "checkpoints" / "base")
+    run = make_run("separate")
     model, exporter = TrainedModel.of(run, None), HuggingFaceExporter()
     exporter.write(model, tmp_path)
     texts = [source for source, _ in small_pairs(40)] + ["", "im im im im zzz im", "</s> one", "  One,  two! "]
@@ -233,13 +204,14 @@ def test_translations_are_ours_and_the_documented_lines_run(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     exec(code.replace("A first sentence.", texts[0]), names)
-    assert names["translations"][0] == ours[0]
+    assert names["translations"][0].startswith(ours[0])  # a model that never ends writes up to its limit
 
 
 def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
     """A stand-in for transformers repeats a word for ever."""
-    model = trained(tmp_path)
-    word = model.target.encode("hund")[0]
+    model = described(tmp_path)
+    texts = ["the dog", "", "a dog runs over the green grass"]
+    short, _, long = (2 * (len(model.source.encode(text)) + 2) + 10 for text in texts)
 
     class Texts:
         def __call__(self, texts: list[str], **_: Any) -> dict[str, Any]:
@@ -249,14 +221,14 @@ def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
             return {"input_ids": rows, "attention_mask": np.array(mask)}
 
         def decode(self, ids: list[int], **_: Any) -> str:
-            return model.target.decode(ids)
+            return " ".join(map(str, ids))
 
     class Repeats:
         def generate(self, *, attention_mask: np.ndarray, max_new_tokens: int, **_: Any) -> np.ndarray:
-            return np.array([[BOS] + [word] * max_new_tokens] * len(attention_mask))
+            return np.array([[BOS] + [7] * max_new_tokens] * len(attention_mask))
 
-    found = translations_of(Texts(), Repeats(), model, ["the dog", "", "a dog runs over the green grass"], 1024)
-    assert [len(text.split()) for text in found] == [2 * 4 + 10, 0, 2 * 9 + 10]
+    found = translations_of(Texts(), Repeats(), model, texts, 1024)
+    assert [len(text.split()) for text in found] == [short, 0, long]
     found = translations_of(Texts(), Repeats(), model, ["the dog"], 7)
     assert [len(text.split()) for text in found] == [7]
 
@@ -272,17 +244,18 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
     assert generation["suppress_tokens"] == [PAD, BOS]
     weights = load_file(folder / "model.safetensors")
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
-    size = len({*model.source.words, *model.target.words}) + 4
+    size = max(model.source.size, model.target.size)
     assert list(np.flatnonzero(weights["final_logits_bias"])) == list(range(model.target.size, size))
 
 
 @pytest.mark.parametrize(
     ("tokenizers", "options", "message"),
     [
-        (WORDS, {"head_size": 9}, "heads x head_size is at most d_model"),
-        (WORDS, {"positions": "rotary"}, "adds position vectors to the words"),
-        (WORDS, {"architecture": "recurrent"}, "runs Transformers"),
-        (WORDS, {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
+        (SUBWORDS["joint"], {"head_size": 9}, "heads x head_size is at most d_model"),
+        (SUBWORDS["joint"], {"positions": "rotary"}, "adds position vectors to the words"),
+        (SUBWORDS["joint"], {"architecture": "recurrent"}, "runs Transformers"),
+        (SUBWORDS["joint"], {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
+        ((WordTokenizer(["dog"], "none"),) * 2, {}, "The model has words as tokens"),
         ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
     ],
 )
@@ -294,10 +267,9 @@ def test_what_transformers_cannot_hold_is_refused(
 
 
 def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
-    def usage(tokenizers: tuple[Tokenizer, Tokenizer] = WORDS, **options: Any) -> str:
-        return HuggingFaceExporter().usage(described(tmp_path, tokenizers, **options))
+    def usage(**options: Any) -> str:
+        return HuggingFaceExporter().usage(described(tmp_path, **options))
 
     assert "save_pretrained" in usage(positions="learned")
     assert "save_pretrained" not in usage() + usage(positions="learned", norm_placement="pre")
     assert "PegasusForConditionalGeneration" in usage(norm_placement="pre")
-    assert "language code" in usage(SUBWORDS["joint"])

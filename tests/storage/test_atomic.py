@@ -305,20 +305,14 @@ def test_a_name_that_no_file_can_have_is_not_found(name: str) -> None:
 # --- names
 
 
-@pytest.mark.parametrize(
-    "name", ["", "..", "-rf", "../x", "/tmp", "a\\b", "a b", "a\n", "\na", "ü", "a:b", "$x", "x" * 101]
-)
-def test_names_that_leave_their_folder_or_need_quoting_are_refused(name: str) -> None:
-    with pytest.raises(NmtError):
-        check_name(name, "run")
-
-
 @settings(deadline=None)
 @given(st.text(st.sampled_from("ab.-_/\\~ \n\0é"), max_size=8))
 @example("english-german-both")
 @example("v1.2_final")
 @example("x" * 100)
+@example("x" * 101)
+@example("a\n")
 def test_whatever_name_is_taken_stands_directly_in_its_folder(name: str) -> None:
-    plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) is not None
+    plain = len(name) <= 100 and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) is not None
     with contextlib.nullcontext() if plain else pytest.raises(NmtError):
         assert check_name(name, "run") == name

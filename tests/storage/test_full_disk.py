@@ -17,7 +17,6 @@ from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import StepMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage import arrays
-from nmt.storage.atomic import write_text
 from nmt.training.checkpoints import Checkpoint, Progress, State, restore_newest, save_checkpoint
 
 ERRORS = [errno.ENOSPC, errno.EROFS, errno.EDQUOT]
@@ -98,17 +97,3 @@ def test_a_full_disk_leaves_the_states_before(tmp_path: Path, monkeypatch: pytes
         for name, old in before.items():
             (run.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (run.folder / name).write_bytes(old)
-
-
-def test_a_text_that_finds_no_room_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "config.yaml"
-    write_text(path, "before")
-    disk = Disk(monkeypatch)
-    write_text(path, "again")
-    calls = disk.calls
-    for refused in range(1, calls):  # the last call makes the new name durable, when the file is already whole
-        disk.refuse(refused)
-        with pytest.raises(NmtError, match=f"{path.name} cannot be written: No space left on device"):
-            write_text(path, "after")
-        assert path.read_text() == "again" or refused >= calls - 1
-        assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
