@@ -36,7 +36,7 @@ class ModelState(NamedTuple):
     """``DecoderState`` of a search: the decoder's own, and the encoder's output, which all beams share."""
 
     encoded: Any
-    """``EncoderOutput`` of B sentences."""
+    """What the model's ``encode`` returned for B sentences."""
     decoder: Any
     """``DecoderState`` of K beams of each."""
 
@@ -46,7 +46,8 @@ class ModelState(NamedTuple):
 
     def select(self, rows: tf.Tensor) -> "ModelState":
         """See ``nmt.models.base.DecoderState``."""
-        return ModelState(self.encoded.select(rows), self.decoder.select(rows))
+        encoded = tf.nest.map_structure(lambda part: tf.gather(part, rows), self.encoded)
+        return ModelState(encoded, self.decoder.select(rows))
 
 
 class TensorFlowEngine:

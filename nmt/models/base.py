@@ -20,13 +20,6 @@ from nmt.models.layers.unpadding import Unpadding
 from nmt.runtime import keras, tf
 
 
-class EncoderOutput(Protocol):
-    """What the decoder reads of B source sentences: any structure of tensors [B, ...] with this method."""
-
-    def select(self, rows: tf.Tensor) -> Self:
-        """Return the output for the sentences ``rows``, int32 [B'], alone."""
-
-
 class DecoderState(Protocol):
     """What the decoder keeps of K target prefixes of B sentences: any structure of tensors with these methods."""
 
@@ -99,10 +92,8 @@ class Seq2SeqModel(keras.Model, abc.ABC):
         """
 
     @abc.abstractmethod
-    def encode(
-        self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
-    ) -> EncoderOutput:
-        """Read source sentences.
+    def encode(self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None) -> Any:
+        """Read source sentences: return what the decoder reads of them, any structure of tensors [B, ...].
 
         Args:
             source: int32 [B, S], padding 0.

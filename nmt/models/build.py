@@ -16,10 +16,6 @@ from nmt.runtime import keras
 
 ARCHITECTURES: dict[str, type[Seq2SeqModel]] = {"transformer": Transformer, "recurrent": Recurrent}
 """Model class of each architecture by its name; ``nmt.config.schema`` has the sections."""
-# Keras's names. Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead
-# of at every step.
-TRAINING_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-TRAINED_POLICIES = {"float32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
 _GLOBAL_POLICY = threading.Lock()  # Keras has one dtype policy for all threads
 
 
@@ -54,7 +50,9 @@ def build_model(
         raise ConfigError(problem)
     with _GLOBAL_POLICY:
         policy, left = keras.config.dtype_policy(), WEIGHTS_LEFT.set(most_weights)
-        keras.config.set_dtype_policy((TRAINED_POLICIES if trained else TRAINING_POLICIES)[precision])
+        # Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead of at
+        # every step.
+        keras.config.set_dtype_policy(precision if trained or precision == "float32" else f"mixed_{precision}")
         try:
             model = ARCHITECTURES[config.architecture](config, source_vocabulary, target_vocabulary)
             model.make_weights(fresh=not trained)

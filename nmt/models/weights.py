@@ -11,23 +11,10 @@ from nmt.storage.arrays import Arrays, value_of
 if TYPE_CHECKING:
     import keras
 
-RENAMED_WEIGHTS: dict[str, str] = {"_frame/": "_sublayer/"}
-"""Parts of weight names in files of format 1, and their names in models of today."""
-
 
 def current_name(name: str) -> str:
-    """Return the name that a weight of an older file has today."""
-    for old, new in RENAMED_WEIGHTS.items():
-        name = name.replace(old, new)
-    return name
-
-
-def upgrade_names(arrays: Arrays, known: "set[str]") -> Arrays:
-    """Return arrays of a file under the names ``known`` to the model, where only an older name differs."""
-    return {
-        current_name(name) if name not in known and current_name(name) in known else name: array
-        for name, array in arrays.items()
-    }
+    """Return the name today of a weight that a file of format 1 names."""
+    return name.replace("_frame/", "_sublayer/")
 
 
 def weight_name(variable: "keras.Variable") -> str:
@@ -47,7 +34,7 @@ def set_weights(model: "keras.Model", arrays: Arrays) -> None:
         ValueError: if the arrays are of another model; names the first difference. The model is unchanged then.
     """
     variables = {weight_name(weight): weight for weight in model.weights}
-    arrays = upgrade_names(arrays, set(variables))
+    arrays = {name if name in variables else current_name(name): array for name, array in arrays.items()}
     for name in sorted(variables.keys() | arrays.keys()):
         if name not in arrays:
             raise ValueError(f"the file has no {name}, the model has one")

@@ -44,9 +44,6 @@ class ToyConfig(ModelConfig):
 class Bag(NamedTuple):
     mean: tf.Tensor  # [B, D]
 
-    def select(self, rows: tf.Tensor) -> "Bag":
-        return Bag(tf.gather(self.mean, rows))
-
 
 class LastWord(NamedTuple):
     ids: tf.Tensor  # int32 [B, K]: the token before the one that a step reads

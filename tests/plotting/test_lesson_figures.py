@@ -230,7 +230,7 @@ def test_masks_are_those_of_the_model(words: int, padding: int) -> None:
     length = words + padding
     ids = np.array([[FIRST_WORD] * words + [0] * padding])
     allowed_by_padding = np.broadcast_to(padding_mask(ids).numpy()[0, 0], (length, length))
-    allowed_by_order = causal_mask(length, length).numpy()[0, 0]
+    allowed_by_order = causal_mask(length).numpy()[0, 0]
     found = [*masks(words, padding).values()]
     expected = (~allowed_by_padding, ~allowed_by_order, ~(allowed_by_padding & allowed_by_order))
     np.testing.assert_array_equal(found, expected)

@@ -47,14 +47,13 @@ def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     return tf.not_equal(ids, PAD)[:, tf.newaxis, tf.newaxis, :]
 
 
-def causal_mask(queries: tf.Tensor | int, keys: tf.Tensor | int, offset: tf.Tensor | int = 0) -> tf.Tensor:
-    """Return True where a key is at or before the query's position: bool [1, 1, T, M].
+def causal_mask(length: tf.Tensor | int) -> tf.Tensor:
+    """Return True where a key is at or before the query's position: bool [1, 1, T, T].
 
-    Query t has position ``offset + t``, key m position m. Padding at the end of a row needs no mask of its own in the
-    decoder: it comes after every real token.
+    Padding at the end of a row needs no mask of its own in the decoder: it comes after every real token.
     """
-    positions = tf.range(queries)[:, tf.newaxis] + offset
-    return (tf.range(keys)[tf.newaxis, :] <= positions)[tf.newaxis, tf.newaxis, :, :]
+    positions = tf.range(length)
+    return (positions <= positions[:, tf.newaxis])[tf.newaxis, tf.newaxis, :, :]
 
 
 def scaled_dot_product_attention(
@@ -96,16 +95,12 @@ class KeysValues(NamedTuple):
     values: tf.Tensor
     """[B, H, M, d]."""
 
-    def extended(self, new: "KeysValues") -> "KeysValues":
-        """Return keys and values with those of ``new`` after them on axis M."""
-        return KeysValues(*(tf.concat(parts, axis=2) for parts in zip(self, new, strict=True)))
-
 
 class MultiHeadAttention(Composite):
     """Multi-head attention (Vaswani et al. 2017, section 3.2.2).
 
-    Keys and values are projected apart from the call, by ``keys_values``: those of the encoder's output once a
-    sentence, those of target tokens once a token.
+    Queries, keys and values are projected apart from the call: those of the encoder's output once a sentence, those of
+    target tokens once a token.
 
     Dropout applies to the attention weights, which have the shape of padded rows with and without padding removal: both
     draw the same random numbers for a batch.
@@ -148,6 +143,10 @@ class MultiHeadAttention(Composite):
             layer.kernel.assign_add(copying)
         self.output_projection.kernel.assign_add(tf.transpose(copying))
 
+    def queries(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tf.Tensor:
+        """Project a sequence, [B, T, D] or with a layout [N, D], to its queries [B, H, T, d]."""
+        return self._project(x, [self.query], layout)[0]
+
     def keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> KeysValues:
         """Project a sequence, [B, M, D] or with a layout [N, D], to its keys and values."""
         return KeysValues(*self._project(x, [self.key, self.value], layout))
@@ -161,18 +160,6 @@ class MultiHeadAttention(Composite):
         return query, KeysValues(key, value)
 
     def call(
-        self,
-        x: tf.Tensor,
-        keys_values: KeysValues,
-        attention_mask: tf.Tensor | None = None,
-        layout: TokenLayout | None = None,
-        dropout_seed: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Attend from x, [B, T, D] or with a layout [N, D]; other arguments and results as of ``attend``."""
-        (query,) = self._project(x, [self.query], layout)
-        return self.attend(query, keys_values, attention_mask, layout, dropout_seed)
-
-    def attend(
         self,
         query: tf.Tensor,
         keys_values: KeysValues,

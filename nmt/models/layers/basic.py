@@ -52,6 +52,10 @@ class Layer(keras.layers.Layer):
             raise WeightLimitError
         return super().add_weight(shape=shape, **kwargs)
 
+    def cast(self, weight: keras.Variable) -> tf.Tensor:
+        """Return a weight in the compute precision."""
+        return tf.cast(weight.value, self.compute_dtype)
+
 
 def make_weights(
     layer: keras.layers.Layer, width: int, initializer: Callable[[], keras.initializers.Initializer] | None = None
@@ -98,11 +102,8 @@ class TokenEmbedding(Layer):
 
     def build(self, input_shape: Any) -> None:
         """Make the matrix [V, D]."""
-        self.matrix = self.add_weight(
-            name="matrix",
-            shape=(self.vocabulary, self.d_model),
-            initializer=self.kernel_initializer,
-        )
+        shape = (self.vocabulary, self.d_model)
+        self.matrix = self.add_weight(name="matrix", shape=shape, initializer=self.kernel_initializer)
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """[...] -> [..., D]."""
@@ -152,11 +153,8 @@ class LearnedPositions(Layer):
 
     def build(self, input_shape: Any) -> None:
         """Make the matrix [max_positions, D]."""
-        self.matrix = self.add_weight(
-            name="matrix",
-            shape=(self.max_positions, self.d_model),
-            initializer=small_values(),
-        )
+        shape = (self.max_positions, self.d_model)
+        self.matrix = self.add_weight(name="matrix", shape=shape, initializer=small_values())
 
     def call(self, x: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Add to x [B, L, D] at positions [L], or to tokens [N, D] at positions [N]; shaped as x."""
@@ -199,8 +197,7 @@ class Linear(Layer):
 
     def projection(self) -> Projection:
         """Return matrix and bias as output layer."""
-        kernel, bias = (tf.cast(weight.value, self.compute_dtype) for weight in (self.kernel, self.bias))
-        return Projection(kernel, bias, transposed=False)
+        return Projection(self.cast(self.kernel), self.cast(self.bias), transposed=False)
 
 
 def joint_linear(x: tf.Tensor, layers: list[Linear], dtype: str, factor: float = 1.0) -> tf.Tensor:

@@ -65,14 +65,11 @@ class Attention(Layer):
     def _make(self, name: str, rows: int, columns: int) -> None:
         setattr(self, name, self.add_weight(name=name, shape=(rows, columns), initializer=self.kernel_initializer))
 
-    def _weight(self, name: str) -> tf.Tensor:
-        return tf.cast(getattr(self, name).value, self.compute_dtype)
-
     def source(self, annotations: tf.Tensor, lengths: tf.Tensor) -> Source:
         """Return what attention reads of annotations [B, S, E] of sentences with real lengths int32 [B]."""
         keys = annotations
         if self.config.attention in (*ADDITIVE, "general"):
-            kernel = self._weight("key_kernel")
+            kernel = self.cast(self.key_kernel)
             batch, length, width = sizes(annotations)
             keys = tf.reshape(tf.matmul(tf.reshape(annotations, [-1, width]), kernel), [batch, length, kernel.shape[1]])
         if self.config.attention not in ADDITIVE:
@@ -83,15 +80,15 @@ class Attention(Layer):
         """Return what ``call`` reads, by name."""
         found = {"attention/context": source.annotations}
         if self.config.attention in ADDITIVE:
-            found |= {"attention/query": self._weight("query_kernel"), "attention/keys": source.keys}
-            found["attention/score"] = self._weight("score_kernel")
+            found |= {"attention/query": self.cast(self.query_kernel), "attention/keys": source.keys}
+            found["attention/score"] = self.cast(self.score_kernel)
         else:
             found["attention/scores"] = source.keys
         if self.config.attention == "scaled-dot":
             found["attention/scale"] = tf.cast(self.scale.value, tf.float32)
         if self.config.window == "local-p":
-            found["attention/position"] = self._weight("position_kernel")
-            found["attention/position_score"] = self._weight("position_score_kernel")
+            found["attention/position"] = self.cast(self.position_kernel)
+            found["attention/position_score"] = self.cast(self.position_score_kernel)
         return found
 
     def call(

@@ -38,12 +38,10 @@ class Cell(Layer, abc.ABC):
     def build(self, input_shape: Any) -> None:
         """Make W [M, G n], U [n, G n] and the bias."""
         columns = self.gates * self.units
-        self.kernel = self.add_weight(
-            name="kernel", shape=(input_shape[-1], columns), initializer=self.kernel_initializer
-        )
-        self.recurrent_kernel = self.add_weight(
-            name="recurrent_kernel", shape=(self.units, columns), initializer=self.recurrent_initializer
-        )
+        shape, of_state = (input_shape[-1], columns), (self.units, columns)
+        self.kernel = self.add_weight(name="kernel", shape=shape, initializer=self.kernel_initializer)
+        initializer = self.recurrent_initializer
+        self.recurrent_kernel = self.add_weight(name="recurrent_kernel", shape=of_state, initializer=initializer)
         self._build_bias(columns)
 
     def _build_bias(self, columns: int) -> None:
@@ -51,15 +49,15 @@ class Cell(Layer, abc.ABC):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         """Return the products of inputs with W, plus the bias: [..., M] -> [..., G n]."""
-        return linear(x, self._cast(self.kernel), self._cast(self.bias))
+        return linear(x, self.cast(self.kernel), self.cast(self.bias))
 
     def tensors(self) -> Tensors:
         """Return what ``step`` reads, by name."""
-        return {self._named("state"): self._cast(self.recurrent_kernel)}
+        return {self._named("state"): self.cast(self.recurrent_kernel)}
 
     def input_tensors(self) -> Tensors:
         """Return what ``project`` reads, by name."""
-        return {self._named("input"): self._cast(self.kernel), self._named("input_bias"): self._cast(self.bias)}
+        return {self._named("input"): self.cast(self.kernel), self._named("input_bias"): self.cast(self.bias)}
 
     def project(self, ops: StepOps, x: tf.Tensor) -> tf.Tensor:
         """Do in a step what ``call`` does: [R, M] -> [R, G n]."""
@@ -76,9 +74,6 @@ class Cell(Layer, abc.ABC):
     def output(self, state: State) -> tf.Tensor:
         """Return h in the compute precision: [R, n]."""
         return tf.cast(state[0], self.compute_dtype)
-
-    def _cast(self, weight: keras.Variable) -> tf.Tensor:
-        return tf.cast(weight.value, self.compute_dtype)
 
     def _named(self, name: str) -> str:
         return f"{self.name}/{name}"
@@ -143,8 +138,8 @@ class GRUCell(Cell):
     def tensors(self) -> Tensors:
         """See ``Cell``."""
         if self.reset_after:
-            return {**super().tensors(), self._named("bias"): self._cast(self.recurrent_bias)}
-        kernel = self._cast(self.recurrent_kernel)
+            return {**super().tensors(), self._named("bias"): self.cast(self.recurrent_bias)}
+        kernel = self.cast(self.recurrent_kernel)
         gates, candidate = tf.split(kernel, [2 * self.units, self.units], axis=1)
         return {self._named("gates"): gates, self._named("candidate"): candidate}
 

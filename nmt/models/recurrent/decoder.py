@@ -16,7 +16,7 @@ from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import State, make_cell, run_cell
 from nmt.models.recurrent.encoder import TimeMajor, Words
-from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
+from nmt.models.recurrent.scan import StepOps, Tensors, scan
 from nmt.runtime import keras, tf
 
 
@@ -52,9 +52,6 @@ class Decoder(Layer, abc.ABC):
 
     def _kernel(self, name: str, rows: int, columns: int) -> Any:
         return self.add_weight(name=name, shape=(rows, columns), initializer=self.kernel_initializer)
-
-    def _cast(self, weight: Any) -> tf.Tensor:
-        return tf.cast(weight.value, self.compute_dtype)
 
     def tensors(self, source: Source | None) -> Tensors:
         """Return what ``step`` reads, by name."""
@@ -110,21 +107,21 @@ class Decoder(Layer, abc.ABC):
         """
         layout = TimeMajor.of(unpadding, lengths)
         projected = words.to_steps(self.cells[0](words.vectors), layout)
-        masks = self._dropout_masks(sizes(projected), dropout_seed)
+        masks = []
+        if dropout_seed is not None and self.config.dropout:
+            ones = tf.ones([*sizes(projected)[:2], self.config.width], self.compute_dtype)
+            masks = [dropout(ones, dropout_seed) for dropout in self.dropouts[1:]]
 
         def step(ops: StepOps, t: tf.Tensor, inputs: Any, state: StepState) -> tuple[StepState, list[tf.Tensor]]:
             state, features = self.step(ops, t, inputs, state, source)
             return state, [*features.parts, *(features.weights if weights else ())]
 
         outputs = scan(step, [projected, *masks], state, self.tensors(source))
-        found = [_token_rows(outputs.pop(), layout)] if weights and self.attention else []
-        return Features(tuple(layout.to_tokens(part) for part in outputs), tuple(found))
-
-    def _dropout_masks(self, shape: list[Any], dropout_seed: tf.Tensor | None) -> list[tf.Tensor]:
-        if dropout_seed is None or self.config.dropout == 0:
-            return []
-        ones = tf.ones([*shape[:2], self.config.width], self.compute_dtype)
-        return [dropout(ones, dropout_seed) for dropout in self.dropouts[1:]]
+        found: tuple[tf.Tensor, ...] = ()
+        if weights and self.attention:
+            rows = outputs.pop()  # [T, B, S]
+            found = (tf.gather(tf.reshape(rows, [-1, sizes(rows)[-1]]), layout.places),)
+        return Features(tuple(layout.to_tokens(part) for part in outputs), found)
 
     def _run_cells(
         self, ops: StepOps, projected: tf.Tensor, masks: list[tf.Tensor], layers: tuple[State, ...]
@@ -169,8 +166,8 @@ class LuongDecoder(Decoder):
         """See ``Decoder``."""
         found = super().tensors(source)
         if self.config.input_feeding:
-            found["feeding"] = self._cast(self.feeding_kernel)
-            found["attentional"] = self._cast(self.attentional_kernel)
+            found["feeding"] = self.cast(self.feeding_kernel)
+            found["attentional"] = self.cast(self.attentional_kernel)
         return found
 
     def step(
@@ -193,7 +190,7 @@ class LuongDecoder(Decoder):
         """Return s~, or without attention s."""
         if len(parts) == 1:
             return parts[0]
-        return tf.tanh(tf.matmul(tf.concat(parts, axis=-1), self._cast(self.attentional_kernel)))
+        return tf.tanh(tf.matmul(tf.concat(parts, axis=-1), self.cast(self.attentional_kernel)))
 
     def run(
         self,
@@ -216,7 +213,7 @@ class LuongDecoder(Decoder):
             x = layout.to_tokens(run_cell(cell, layout.to_steps(cell(dropout(x, dropout_seed))), first)[0])
         if self.attention is None or source is None:
             return Features((x,), ())
-        ops = DirectOps(self.attention.tensors(source))
+        ops = StepOps(self.attention.tensors(source))
         rows = unpadding.restore(x)
         _, length, width = sizes(rows)
         (context,), found = self._attend(ops, tf.reshape(rows, [-1, width]), tf.range(length), source)
@@ -243,7 +240,7 @@ class BahdanauDecoder(Decoder):
     def tensors(self, source: Source | None) -> Tensors:
         """See ``Decoder``."""
         found = super().tensors(source)
-        return {**found, "context": self._cast(self.context_kernel)} if self.attention else found
+        return {**found, "context": self.cast(self.context_kernel)} if self.attention else found
 
     def step(
         self, ops: StepOps, t: tf.Tensor, inputs: list[tf.Tensor], state: StepState, source: Source | None,
@@ -259,14 +256,9 @@ class BahdanauDecoder(Decoder):
 
     def readout(self, parts: tuple[tf.Tensor, ...], embedded: tf.Tensor) -> tf.Tensor:
         """Return the maxout of s, c and the embedding."""
-        x = tf.matmul(tf.concat([*parts, embedded], axis=-1), self._cast(self.maxout_kernel))
+        x = tf.matmul(tf.concat([*parts, embedded], axis=-1), self.cast(self.maxout_kernel))
         return tf.maximum(*tf.split(x, 2, axis=-1))
 
 
 DECODERS: dict[str, type[Decoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
 """Decoders by ``step`` of the model section."""
-
-
-def _token_rows(weights: tf.Tensor, layout: TimeMajor) -> tf.Tensor:
-    """[T, B, S] -> [N, S]."""
-    return tf.gather(tf.reshape(weights, [-1, sizes(weights)[-1]]), layout.places)

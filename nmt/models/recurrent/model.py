@@ -16,7 +16,7 @@ from nmt.models.recurrent.attention import Source
 from nmt.models.recurrent.cells import State
 from nmt.models.recurrent.decoder import DECODERS, Decoder, Features, StepState
 from nmt.models.recurrent.encoder import RecurrentEncoder, Words
-from nmt.models.recurrent.scan import DirectOps
+from nmt.models.recurrent.scan import StepOps
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
 
@@ -30,10 +30,6 @@ class RecurrentEncoderOutput(NamedTuple):
     """First state of each decoder layer: [B, n] each."""
     source: tuple[Source, ...]
     """Annotations; empty without attention."""
-
-    def select(self, rows: tf.Tensor) -> "RecurrentEncoderOutput":
-        """Return the output for the sentences ``rows``, int32 [B'], alone."""
-        return tf.nest.map_structure(lambda part: tf.gather(part, rows), self)
 
 
 class RecurrentState(NamedTuple):
@@ -137,7 +133,7 @@ class Recurrent(Seq2SeqModel):
     def initial_state(self, encoded: RecurrentEncoderOutput, beams: int) -> RecurrentState:
         """Return the first state for K beams of each sentence."""
         start = tf.nest.map_structure(
-            lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), self._start(encoded, encoded.layers)
+            lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), self._start(encoded.layers)
         )
         return RecurrentState(start, tf.constant(0, tf.int32))
 
@@ -156,7 +152,7 @@ class Recurrent(Seq2SeqModel):
             return tf.ensure_shape(beams.flatten(part), [None, self.config.width])
 
         rows = tf.nest.map_structure(live_rows, state.step)
-        ops = DirectOps(self.decoder.tensors(source))
+        ops = StepOps(self.decoder.tensors(source))
         rows, features = self.decoder.step(ops, state.length, [self.decoder.cells[0](embedded)], rows, source, beams)
         logits = self.output_projection().logits(self.decoder.readout(features.parts, embedded))
         weights = tf.reshape(features.weights[0], [*sizes(tokens), -1]) if attention and features.weights else None
@@ -187,14 +183,14 @@ class Recurrent(Seq2SeqModel):
         ids = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
         words = Words.of(ids, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
         features = self.decoder.run(
-            words, self._start(encoded, encoded.layers), _only(encoded.source), unpadding,
+            words, self._start(encoded.layers), _only(encoded.source), unpadding,
             tf.reduce_sum(tf.cast(unpadding.tokens < tf.size(unpadding.indices), tf.int32), axis=1),
             dropout_seed, weights=weights,
         )  # fmt: skip
         states = self.decoder.readout(features.parts, words.to_tokens(words.vectors))
         return self.output_dropout(states, dropout_seed), features
 
-    def _start(self, encoded: RecurrentEncoderOutput, layers: tuple[State, ...]) -> StepState:
+    def _start(self, layers: tuple[State, ...]) -> StepState:
         fed = (tf.zeros_like(layers[-1][0], self.compute_dtype),) if self.config.input_feeding else ()
         return StepState(layers, fed)
 

@@ -8,7 +8,6 @@ gradient is one product over all T steps.
 Shapes: T steps, B sentences, R rows of a step (sentences, or live beams), D input and F output width of a product.
 """
 
-import abc
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,16 +35,19 @@ SOFTMAX = Operation(
 )
 
 
-class StepOps(abc.ABC):
-    """The operations of a step that have weights, or whose results the gradient needs."""
+class StepOps:
+    """The operations of a step that have weights, or whose results the gradient needs.
+
+    Outside of a scan, these, TensorFlow differentiates them.
+    """
 
     def __init__(self, tensors: Tensors) -> None:
         """Take what every step reads: factors of products, [D, F] or for each sentence [B, D, F], and other tensors."""
         self.tensors = tensors
 
-    @abc.abstractmethod
     def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
         """Return the results of an operation."""
+        return operation.compute(*x)
 
     def product(self, name: str, x: tf.Tensor) -> tf.Tensor:
         """Multiply by a matrix: [R, D] -> [R, F]."""
@@ -67,14 +69,6 @@ class StepOps(abc.ABC):
     def softmax(self, x: tf.Tensor) -> tf.Tensor:
         """Return the softmax over the last axis."""
         return self.apply(SOFTMAX, x)[0]
-
-
-class DirectOps(StepOps):
-    """Operations outside of a scan, differentiated by TensorFlow."""
-
-    def apply(self, operation: Operation, *x: tf.Tensor) -> Sequence[tf.Tensor]:
-        """See ``StepOps``."""
-        return operation.compute(*x)
 
 
 class _RecordingOps(StepOps):

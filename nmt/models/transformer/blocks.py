@@ -134,9 +134,8 @@ class _Layer(Composite):
         divisor = size if config.attention_scale == "head" else config.heads * size
         dropout = self._dropout(config.attention_dropout, f"{name}/weights")
         rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
-        return MultiHeadAttention(
-            config.heads, size, config.d_model, 1 / math.sqrt(divisor), dropout, rotary, name=name
-        )  # fmt: skip
+        scale = 1 / math.sqrt(divisor)
+        return MultiHeadAttention(config.heads, size, config.d_model, scale, dropout, rotary, name=name)
 
     def _feed_forward(self) -> FeedForward:
         dropout = self._dropout(self.config.feed_forward_dropout, "feed_forward/inner")
@@ -182,7 +181,7 @@ class EncoderLayer(_Layer):
             The output, shaped as x; the self-attention weights [B, H, S, S].
         """
         query, keys_values = self.attention.queries_keys_values(self.attention_connection.before(x), layout)
-        attended, weights = self.attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
+        attended, weights = self.attention(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.attention_connection(x, attended, dropout_seed)
         if self.feed_forward is None:
             return x, weights
@@ -233,11 +232,11 @@ class DecoderLayer(_Layer):
         normed = self.self_attention_connection.before(x)
         query, keys_values = self.self_attention.queries_keys_values(normed, layout)
         if cache is not None:
-            keys_values = cache.extended(keys_values)
-        attended, own_weights = self.self_attention.attend(query, keys_values, attention_mask, layout, dropout_seed)
+            keys_values = KeysValues(*(tf.concat(parts, axis=2) for parts in zip(cache, keys_values, strict=True)))
+        attended, own_weights = self.self_attention(query, keys_values, attention_mask, layout, dropout_seed)
         x = self.self_attention_connection(x, attended, dropout_seed)
-        normed = self.cross_attention_connection.before(x)
-        attended, cross_weights = self.cross_attention(normed, source, source_mask, layout, dropout_seed)
+        query = self.cross_attention.queries(self.cross_attention_connection.before(x), layout)
+        attended, cross_weights = self.cross_attention(query, source, source_mask, layout, dropout_seed)
         x = self.cross_attention_connection(x, attended, dropout_seed)
         expanded = self.feed_forward(self.feed_forward_connection.before(x), dropout_seed)
         return self.feed_forward_connection(x, expanded, dropout_seed), keys_values, own_weights, cross_weights

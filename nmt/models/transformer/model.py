@@ -36,10 +36,6 @@ class TransformerEncoderOutput(NamedTuple):
     mask: tf.Tensor
     """True at real tokens: bool [B, 1, 1, S]."""
 
-    def select(self, rows: tf.Tensor) -> "TransformerEncoderOutput":
-        """Return the output for the sentences ``rows``, int32 [B'], alone."""
-        return tf.nest.map_structure(lambda part: tf.gather(part, rows), self)
-
 
 class _Decoded(NamedTuple):
     """Result of the decoder layers."""
@@ -188,31 +184,20 @@ class Transformer(Seq2SeqModel):
         """Run the decoder layers on whole targets, int32 [B, T], or with a state on a token of each beam, [B, K]."""
         if state is None or visible is None:
             length = sizes(tokens)[1]
-            mask = causal_mask(length, length)
+            mask = causal_mask(length)
         else:
             mask = visible[:, tf.newaxis]
         tokens = self.target_word_dropout(tokens, dropout_seed)
         x = self._embed(self.target_embedding, self.target_positions, tokens, layout)
         x = self.target_dropout(x, dropout_seed)
-        layers: list[KeysValues] = []
-        self_attention: list[tf.Tensor] = []
-        cross_attention: list[tf.Tensor] = []
+        found = []
         for number, layer in enumerate(self.decoder_layers):
-            x, keys_values, own_weights, cross_weights = layer(
-                x,
-                encoded.layers[number],
-                encoded.mask,
-                mask,
-                cache=None if state is None else state.layers[number],
-                layout=layout,
-                dropout_seed=dropout_seed,
-            )
-            layers.append(keys_values)
-            self_attention.append(own_weights)
-            cross_attention.append(cross_weights)
+            cache = None if state is None else state.layers[number]
+            x, *of_layer = layer(x, encoded.layers[number], encoded.mask, mask, cache, layout, dropout_seed)
+            found.append(of_layer)
         if self.decoder_norm is not None:
             x = self.decoder_norm(x)
-        return _Decoded(x, tuple(layers), tuple(self_attention), tuple(cross_attention))
+        return _Decoded(x, *zip(*found, strict=True))
 
     @staticmethod
     def _embed(

@@ -1,4 +1,4 @@
-"""Masks to the letter, attention against NumPy and Keras, packed rows, and what a cache is made of."""
+"""Masks to the letter, attention against NumPy and Keras, packed rows, dropout of the weights."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from keras_twins import copy_attention
 
 from nmt.models.layers.attention import (
     MASKED_SCORE,
-    KeysValues,
     MultiHeadAttention,
     causal_mask,
     padding_mask,
@@ -43,13 +42,7 @@ def test_padding_mask_lets_through_all_but_padding() -> None:
 
 
 def test_look_ahead_mask_lets_through_positions_up_to_the_query() -> None:
-    assert causal_mask(3, 4)[0, 0].numpy().tolist() == np.tri(3, 4, dtype=bool).tolist()
-
-
-@pytest.mark.parametrize("offset", range(4))
-def test_look_ahead_masks_of_parts_are_rows_of_the_whole(offset: int) -> None:
-    part = causal_mask(tf.constant(2), tf.constant(6), tf.constant(offset))
-    np.testing.assert_array_equal(part, causal_mask(6, 6)[:, :, offset : offset + 2])
+    assert causal_mask(4)[0, 0].numpy().tolist() == np.tri(4, dtype=bool).tolist()
 
 
 # --- scaled dot-product attention
@@ -100,7 +93,7 @@ def pair_of_attentions(
 ) -> tuple[MultiHeadAttention, keras.layers.MultiHeadAttention]:
     """Return our attention and that of Keras with the same random weights."""
     ours = MultiHeadAttention(heads, head_size, d_model)
-    ours(tf.zeros([1, 1, d_model]), ours.keys_values(tf.zeros([1, 1, source_width])))
+    ours(ours.queries(tf.zeros([1, 1, d_model])), ours.keys_values(tf.zeros([1, 1, source_width])))
     for number, weight in enumerate(ours.weights):
         weight.assign(0.5 * normal(number, *weight.shape))
     theirs = keras.layers.MultiHeadAttention(heads, head_size)
@@ -116,7 +109,7 @@ def test_attention_of_heads_equals_that_of_keras(heads: int, head_size: int, kin
     source = other if kind == "cross" else x
     mask = {"cross": padding_mask(ids)[:, 0], "self": some_mask(2, 2, 4, 4), "self, unmasked": None}[kind]
     ours, theirs = pair_of_attentions(heads, head_size, 8, source.shape[-1])
-    found = ours(x, ours.keys_values(source), None if mask is None else mask[:, None])
+    found = ours(ours.queries(x), ours.keys_values(source), None if mask is None else mask[:, None])
     expected = theirs(x, source, attention_mask=mask, return_attention_scores=True)
     for one, part in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, part, **CLOSE)
@@ -128,38 +121,17 @@ IDS = tf.constant([[2, 5, 3, 0], [2, 3, 0, 0], [0, 0, 0, 0], [2, 5, 6, 3]])
 PLACES = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [3, 0], [3, 1], [3, 2], [3, 3]]
 
 
-def test_unpadding_names_the_places_of_tokens_row_by_row() -> None:
-    unpadding = Unpadding.of(IDS)
-    assert [[place // 4, place % 4] for place in unpadding.indices.numpy().tolist()] == PLACES
-    assert unpadding.tokens.numpy().tolist() == [[0, 1, 2, 9], [3, 4, 9, 9], [9, 9, 9, 9], [5, 6, 7, 8]]
-    assert unpadding.positions.numpy().tolist() == [column for _, column in PLACES]
-
-
 def test_unpacking_puts_tokens_back_and_zeros_where_padding_was() -> None:
     unpadding, rows = Unpadding.of(IDS), normal(1, *IDS.shape, 3)
     tokens = unpadding.flatten(tf.constant(rows))
     np.testing.assert_array_equal(tokens, [rows[row, column] for row, column in PLACES])
+    assert unpadding.positions.numpy().tolist() == [column for _, column in PLACES]
     unpacked = unpadding.restore(tokens)
     np.testing.assert_array_equal(unpacked, np.where(IDS[..., tf.newaxis] != 0, rows, 0))
     np.testing.assert_array_equal(unpadding.flatten(unpacked), tokens)
 
 
-# --- what a cache is made of
-
-
-def test_extended_appends_and_keeps_shapes_that_are_unknown_while_tracing() -> None:
-    part = tf.TensorSpec([None, 3, None, 4], tf.float32)
-
-    @tf.function(input_signature=[KeysValues(part, part)] * 2)
-    def written(old: KeysValues, new: KeysValues) -> KeysValues:
-        result = old.extended(new)
-        assert [one.shape.as_list() for one in result] == [[None, 3, None, 4]] * 2  # or no loop could carry them
-        return result
-
-    old, new = (KeysValues(tf.constant(normal(1, 2, 3, n, 4)), tf.constant(normal(2, 2, 3, n, 4))) for n in (5, 2))
-    for traced, eager, *parts in zip(written(old, new), old.extended(new), old, new, strict=True):
-        np.testing.assert_array_equal(eager, np.concatenate(parts, axis=2))
-        np.testing.assert_array_equal(traced, eager)
+# --- dropout of the weights
 
 
 def test_dropout_hides_a_share_of_the_weights_from_the_values_and_returns_them_whole() -> None:

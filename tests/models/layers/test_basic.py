@@ -47,13 +47,6 @@ def test_token_embedding_looks_up_rows_and_scales_them_by_the_root_of_the_width(
     np.testing.assert_allclose(result, factor * layer.matrix.numpy()[ids], **CLOSE)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (5,)], ids=["rows", "packed"])
-def test_logits_of_an_embedding_are_products_with_its_unscaled_matrix(shape: tuple[int, ...]) -> None:
-    layer, x = TokenEmbedding(9, 6, scaled=True), normal(1, *shape, 6)
-    layer(tf.constant([[1]]))
-    np.testing.assert_allclose(layer.projection().logits(x), np.array(x) @ layer.matrix.numpy().T, **CLOSE)
-
-
 @pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])
 def test_sinusoidal_embedding_of_id_i_is_the_encoding_of_position_i_without_weights(
     scaled: bool, factor: float
@@ -71,19 +64,6 @@ def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, 
     hub = keras_hub.layers.RotaryEmbedding(base, sequence_axis=2, feature_axis=3)
     turned = RotaryPositions(base)(heads, start + tf.range(length))
     np.testing.assert_allclose(turned, hub(heads, start_index=start), rtol=1e-4, atol=1e-4)
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
-def test_the_product_of_turned_vectors_depends_on_their_distance(first: int, second: int, shift: int) -> None:
-    query, key, rotary = normal(3, 1, 8), normal(4, 1, 8), RotaryPositions(100.0)
-
-    def product(query_position: int, key_position: int) -> float:
-        turned = [rotary(x, tf.constant([p])) for x, p in ((query, query_position), (key, key_position))]
-        return float(tf.reduce_sum(turned[0] * turned[1]))
-
-    assert product(first, second) == pytest.approx(product(first + shift, second + shift), abs=1e-3)
-    assert product(first, first) == pytest.approx(float(tf.reduce_sum(query * key)), abs=1e-3)
 
 
 # --- the blocks of a layer

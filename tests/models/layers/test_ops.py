@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from keras_twins import normal
 
 from nmt.models.layers.ops import (
-    add_bias,
     column_sums,
     dropout,
     dropout_scale,
@@ -48,15 +47,6 @@ def test_linear_is_product_plus_bias(n: int, d: int, f: int, seed: int) -> None:
     inputs = normal(seed, n, d), normal(seed + 1, d, f), normal(seed + 2, f)
     same(linear, lambda x, kernel, bias: tf.matmul(x, kernel) + bias, *inputs)
     same(lambda x, kernel: linear(x, kernel, None), tf.matmul, *inputs[:2])
-
-
-def test_linear_takes_any_number_of_axes() -> None:
-    x, kernel, bias = normal(1, 2, 3, 4), normal(2, 4, 5), normal(3, 5)
-    same(linear, lambda x, kernel, bias: tf.einsum("bld,df->blf", x, kernel) + bias, x, kernel, bias)
-
-
-def test_bias_is_added_to_each_row() -> None:
-    same(add_bias, tf.add, normal(1, 7, 3), normal(2, 3))
 
 
 def test_columns_of_bfloat16_are_summed_in_float32() -> None:

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 import keras_hub
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nmt.models.layers.basic import LearnedPositions, SinusoidalPositions, sinusoids
-from nmt.models.layers.positions import angle_rates, sinusoidal_encoding
+from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.runtime import tf
 
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -34,16 +32,6 @@ def test_even_columns_are_sines_and_odd_columns_cosines_of_the_formula(d_model: 
         angle = position / base ** (2 * i / d_model)
         np.testing.assert_allclose(encoding[:, 2 * i], np.sin(angle), **CLOSE)
         np.testing.assert_allclose(encoding[:, 2 * i + 1], np.cos(angle), **CLOSE)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 30), st.integers(0, 30), st.sampled_from([2, 6, 16, 64]))
-def test_a_shift_by_k_rotates_every_pair_by_k_times_its_rate(position: int, k: int, d_model: int) -> None:
-    encoding = sinusoidal_encoding(61, d_model).reshape(61, -1, 2)
-    angles = k * angle_rates(d_model).astype(np.float64)
-    sines, cosines = encoding[position].T
-    np.testing.assert_allclose(encoding[position + k, :, 0], sines * np.cos(angles) + cosines * np.sin(angles), **CLOSE)
-    np.testing.assert_allclose(encoding[position + k, :, 1], cosines * np.cos(angles) - sines * np.sin(angles), **CLOSE)
 
 
 # --- the layers
@@ -78,11 +66,3 @@ def test_learned_positions_equal_keras_hub(positions: Sequence[int]) -> None:
     theirs.position_embeddings.assign(ours.matrix)
     x, at = embedded(len(positions), 6), tf.constant(list(positions))
     np.testing.assert_allclose(ours(x, at), x + theirs(x, positions=at), **CLOSE)
-
-
-@pytest.mark.parametrize("layer", [SinusoidalPositions(), LearnedPositions(10, 6)], ids=["sinusoidal", "learned"])
-def test_packed_rows_get_what_they_would_get_as_rows(layer: SinusoidalPositions | LearnedPositions) -> None:
-    x = embedded(10, 6)
-    rows = layer(x, tf.range(10))
-    order = [3, 0, 9, 3]
-    np.testing.assert_allclose(layer(x[1, order], tf.constant(order, tf.int64)), rows.numpy()[1, order], **CLOSE)

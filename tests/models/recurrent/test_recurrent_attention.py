@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import RecurrentConfig
 from nmt.models.recurrent.attention import Attention
-from nmt.models.recurrent.scan import DirectOps
+from nmt.models.recurrent.scan import StepOps
 from nmt.runtime import keras, tf
 
 B, S, Q, N = 3, 7, 4, 6
@@ -29,7 +29,7 @@ def build(**settings: Any) -> Attention:
 def attend(attention: Attention, states: np.ndarray = STATES, lengths: np.ndarray = LENGTHS) -> tuple[Any, Any]:
     """Contexts [B, Q, N] and weights [B, Q, S]."""
     source = attention.source(tf.constant(H), tf.constant(lengths, tf.int32))
-    ops = DirectOps(attention.tensors(source))
+    ops = StepOps(attention.tensors(source))
     rows = tf.reshape(tf.constant(states), [-1, N])
     context, weights = attention(ops, rows, tf.range(states.shape[1]), S, source.lengths)
     return context.numpy().reshape(*states.shape), weights.numpy().reshape(*states.shape[:2], S)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.models.recurrent.scan import DirectOps, StepOps, Tensors, scan
+from nmt.models.recurrent.scan import StepOps, Tensors, scan
 from nmt.runtime import tf
 
 T, B, D, F, S = 5, 3, 4, 6, 7
@@ -14,7 +14,7 @@ T, B, D, F, S = 5, 3, 4, 6, 7
 
 def unrolled(step: Any, inputs: Sequence[tf.Tensor], state: Any, tensors: Tensors) -> list[tf.Tensor]:
     """The scan as a Python loop."""
-    ops, found = DirectOps(tensors), []
+    ops, found = StepOps(tensors), []
     for t in range(inputs[0].shape[0]):
         state, outputs = step(ops, tf.constant(t), [part[t] for part in inputs], state)
         found.append(outputs)

@@ -151,7 +151,8 @@ def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_p
         if step in (0, 3):  # the middle sentence leaves, and so do columns that no beam sees
             kept = np.arange(B) if step == 0 else np.array([0, 2])
             past, left = past[kept], left[kept]
-            cache, memory = cache.select(tf.constant(kept, tf.int32)), memory.select(tf.constant(kept))
+            cache = cache.select(tf.constant(kept, tf.int32))
+            memory = tf.nest.map_structure(lambda part, rows=kept: tf.gather(part, rows), memory)
             assert cache.visible.shape[2] == cache.visible.numpy().any(axis=1).sum(axis=-1).max(initial=0)
         tokens = random.integers(4, VOCABULARY, [len(left), beams, 1])
         past = np.concatenate([past, tokens], axis=2)
@@ -353,7 +354,7 @@ def test_cross_attention_that_copies_adds_half_of_a_like_word() -> None:
         copying, plain = layer.cross_attention, layer.self_attention
         for kernel in (copying.query.kernel, copying.key.kernel, copying.value.kernel):
             assert kernel.numpy().std() > plain.query.kernel.numpy().std()
-        output, weights = copying(4 * words, copying.keys_values(4 * words))
+        output, weights = copying(copying.queries(4 * words), copying.keys_values(4 * words))
         assert np.mean(weights, axis=(0, 1)).argmax(axis=-1).tolist() == [0, 1, 2, 3, 4]
         likeness = np.sum(output * words) / np.sum(words * words) / 4
         assert likeness == pytest.approx(0.5, abs=0.2)
@@ -380,7 +381,7 @@ def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
         for connection in [layer.attention_connection, *([layer.feed_forward_connection] if feeds else [])]:
             inner = connection.norm(expected) if normed and norm == "pre" else expected
             if connection is layer.attention_connection:
-                output, _ = layer.attention(inner, layer.attention.keys_values(inner), mask)
+                output, _ = layer.attention(*layer.attention.queries_keys_values(inner), mask)
             else:
                 output = layer.feed_forward(inner)
             expected = expected + output if residual else output

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.training import TrainingConfig
 from nmt.runtime import keras
-from nmt.training.optimization.schedules import ends_with_run, learning_rate, noam_rate, steps_of_run
+from nmt.training.optimization.schedules import learning_rate, noam_rate, steps_of_run
 
 
 @pytest.mark.parametrize(("d_model", "warmup_steps", "scale"), [(512, 4000, 1.0), (128, 400, 0.5), (2, 1, 3.0)])
@@ -74,12 +74,6 @@ def test_every_schedule_rises_straight_to_its_peak_and_falls_from_there(schedule
     for step in (0, -4000):
         with pytest.raises(ValueError, match=rf"count from 1; received {step}$"):
             learning_rate(step, 512, settings(schedule), 100)
-
-
-@pytest.mark.parametrize("schedule", ["noam", "inverse_sqrt", "cosine", "linear"])
-def test_other_epochs_change_schedules_that_fall_to_the_end_of_the_run(schedule: str) -> None:
-    falls = schedule in ("cosine", "linear")
-    assert ends_with_run(settings(schedule)) == falls
 
 
 @pytest.mark.parametrize(("batches", "accumulate", "expected"), [(100, 1, 500), (100, 3, 170), (1, 8, 5)])
