@@ -22,7 +22,7 @@ WINGS: dict[str, str] = {
     "runs": "errors storage config models",
     "data": "errors storage config tokenizers",
     "decoding": "errors extras storage config runtime tokenizers models runs data",
-    "evaluation": "errors extras storage config tokenizers models runs data decoding",
+    "evaluation": "errors extras storage config models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors extras config cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs training",

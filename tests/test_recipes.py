@@ -147,6 +147,7 @@ def test_a_schedule(copy: Copy) -> None:
     assert copy.run(code=rates) == "[0.05, 0.5, 0.5]\n"
 
 
+@pytest.mark.slow
 def test_a_setting_of_decoding(copy: Copy, project: Path) -> None:
     key, lines = blocks("A setting of decoding")
     copy.insert(key, "config/decoding.py: DecodingKeys", "^    seed: Annotated")
@@ -192,6 +193,7 @@ def test_an_option_and_a_message(copy: Copy, project: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "") and phrase in done.stderr
 
 
+@pytest.mark.slow
 def test_a_metric(copy: Copy, project: Path) -> None:
     of_steps, of_validations, score = blocks("A metric")
     copy.insert(of_steps, "runs/metrics.py: StepMetrics", r"^    target_tokens: int \| None = None$")

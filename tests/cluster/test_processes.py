@@ -284,6 +284,7 @@ def test_a_host_that_never_joins_is_not_waited_for_for_ever(prepared: Path, numb
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux")
 def test_a_process_that_is_alone_opens_no_port(prepared: Path) -> None:
     run = ["--run", "closed"]

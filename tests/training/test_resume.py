@@ -118,7 +118,7 @@ CASES = {
     "told to leave": Case(MIDWAY, leaves=3),
     "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
 }  # fmt: skip
-FAST = ["adam, averages", "from another run"]
+FAST = ["adam, averages"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])

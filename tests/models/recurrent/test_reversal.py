@@ -27,6 +27,7 @@ def batch(random: np.random.Generator, count: int) -> tuple[tf.Tensor, tf.Tensor
     return tf.constant(rows[0], tf.int32), tf.constant(rows[1], tf.int32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", ATTENTIONS.values(), ids=ATTENTIONS)
 def test_a_reversal_is_learnt_along_the_anti_diagonal(settings: dict[str, Any]) -> None:
     model, training = RecurrentConfig(width=48, dropout=0, **settings), TrainingConfig(label_smoothing=0)
