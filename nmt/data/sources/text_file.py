@@ -116,16 +116,20 @@ def first_names(names: list[str]) -> str:
     return ", ".join(name[:60] for name in names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
+def _unread_method(name: object) -> DataError:
+    return DataError(
+        f"{name} is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack it "
+        "first."
+    )
+
+
 @contextlib.contextmanager
 def reading(name: object) -> Iterator[None]:
     """Raise DataError, which begins with the name of a file, for what goes wrong while it is read or unpacked."""
     try:
         yield
     except NotImplementedError:  # from zipfile, for an unknown compression method
-        raise DataError(
-            f"{name} is compressed by a method that nmt does not read. Zip members must be stored or deflated. Unpack "
-            "it first."
-        ) from None
+        raise _unread_method(name) from None
     except RuntimeError as error:  # from zipfile, for a member with a password
         raise DataError(f"{name} cannot be unpacked: {error}. Unpack it first.") from None
     # OSError, ValueError and OverflowError: zipfile hands impossible lengths and positions on to the system.
@@ -173,7 +177,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
                 archive = opened.enter_context(zipfile.ZipFile(file.path))
                 entry = archive.getinfo(file.member)
                 if entry.compress_type not in _READABLE:
-                    raise NotImplementedError
+                    raise _unread_method(file)
                 packed = min(packed, entry.compress_size)  # the archive may lie about a member
                 stream = cast(io.BufferedIOBase, opened.enter_context(archive.open(file.member)))
         content = io.BufferedReader(_Bounded(stream, packed if file.member else math.inf, file), _BUFFER)
