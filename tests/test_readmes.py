@@ -1,7 +1,7 @@
 """Every command of every README works.
 
-The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models.
-They run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs
+The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models;
+after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs. They run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs
 the commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
 """
 
@@ -21,6 +21,7 @@ import pytest
 import yaml
 from conftest import ROOT, nmt, small_pairs, write_pickle
 
+README, MEASUREMENTS = "README.md", "MEASUREMENTS.md"
 FOLDERS = ["", "configs", "data", "checkpoints", "nmt", "nmt/cluster", "nmt/serving", "tests"]
 CI = (ROOT / ".ci" / "run").read_text()
 SMALL_MODEL = {"encoder_layers": 1, "decoder_layers": 1, "d_model": 32, "d_ff": 64, "heads": 4}
@@ -58,13 +59,22 @@ NEEDS_A_SHELL = re.compile(r"[$`*?~;<>&|()\\]")
 
 
 def readme(folder: str) -> str:
-    return (ROOT / folder / "README.md").read_text()
+    return (ROOT / folder / README).read_text()
+
+
+def pages(folder: str) -> list[str]:
+    """Return the names of a folder's pages, in the order in which their commands run."""
+    return [README, MEASUREMENTS] if folder == "configs" else [README]
 
 
 def commands(folder: str) -> list[str]:
-    """Return the commands in the console blocks of a folder's README."""
-    blocks = re.findall(r"```console\n(.*?)```", readme(folder), re.S)
-    return [line for block in blocks for line in block.splitlines() if line]
+    """Return the commands of a folder's pages: in console blocks, and in the last column of tables if it says so."""
+    text = "\n".join((ROOT / folder / page).read_text() for page in pages(folder))
+    found = []
+    for block, table in re.findall(r"^```console\n(.*?)^```|^\|[^\n]+\| command \|\n((?:\|[^\n]+\n)+)", text, re.S | re.M):
+        found += [line for line in block.splitlines() if line]
+        found += [cell for row in table.splitlines() for cell in re.findall(r"`(nmt .+?)`", row.split("|")[-2])]
+    return found
 
 
 def is_run_by_ci(command: str) -> bool:
@@ -196,18 +206,18 @@ def test_the_front_page_takes_two_minutes_to_read() -> None:
     assert len(re.findall(r"^\|[ :-]*-", readme(""), re.M)) == 1, "one table"
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_links_lead_to_files_and_headings(folder: str) -> None:
-    text = readme(folder)
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+@pytest.mark.parametrize(("folder", "page"), [(folder, page) for folder in FOLDERS for page in pages(folder)])
+def test_links_lead_to_files_and_headings(folder: str, page: str) -> None:
+    here = ROOT / folder / page
+    for link in re.findall(r"\]\(([^)\s]+)\)", here.read_text()):
         if link.startswith("https://"):
             continue
         path, _, heading = link.partition("#")
-        target = (ROOT / folder / path).resolve() if path else ROOT / folder / "README.md"
+        target = (here.parent / path).resolve() if path else here
         assert target.exists(), link
         if heading:
-            page = (target / "README.md" if target.is_dir() else target).read_text()
-            titles = re.findall(r"^#+ (.+)$", page, re.M)
+            text = (target / README if target.is_dir() else target).read_text()
+            titles = re.findall(r"^#+ (.+)$", text, re.M)
             assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
 
 

@@ -23,7 +23,7 @@ TRAINER_THREADS = 4
 # rate at which merges are left out (Provilkov 2020), for 1.4 times as many.
 SAMPLING_ALPHA = {"unigram": 0.2, "bpe": 0.1}
 # (least number of training pairs, vocabulary size). With 8,000 on Tatoeba most words are whole, and each piece is
-# frequent enough to be learnt; Multi30k learns sooner with 4,000 (configs/README.md).
+# frequent enough to be learnt; Multi30k learns sooner with 4,000 (configs/MEASUREMENTS.md).
 VOCABULARY_SIZES = (
     (5_000_000, 32_000), (1_000_000, 16_000), (60_000, 8_000), (5_000, 4_000), (1_000, 2_000), (0, 1_000),
 )  # fmt: skip
