@@ -1,6 +1,6 @@
 """A run that is killed, or told to leave, at any moment: started again it ends as if nothing had happened.
 
-Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest tests/training/test_interrupts.py -n 0 -s``
+Thirty kills instead of the suite's few: ``NMT_KILLS=30 pytest -m slow tests/training/test_interrupts.py -n 0 -s``
 """
 
 import os
