@@ -1,8 +1,9 @@
 """Every command of every README works.
 
 The commands of a README run in order, in a project of its own with small corpora and the real recipes on small models;
-after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs. They run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs
-the commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
+after those of ``configs/README.md`` the commands of ``configs/MEASUREMENTS.md``, which need its datasets and runs. They
+run in the process of the tests, which loads TensorFlow once, or in a shell. A release check (``.ci/run``) runs the
+commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
 """
 
 import ast
@@ -70,10 +71,11 @@ def pages(folder: str) -> list[str]:
 def commands(folder: str) -> list[str]:
     """Return the commands of a folder's pages: in console blocks, and in the last column of tables if it says so."""
     text = "\n".join((ROOT / folder / page).read_text() for page in pages(folder))
+    console, table = r"^```console\n(.*?)^```", r"^\|[^\n]+\| command \|\n((?:\|[^\n]+\n)+)"
     found = []
-    for block, table in re.findall(r"^```console\n(.*?)^```|^\|[^\n]+\| command \|\n((?:\|[^\n]+\n)+)", text, re.S | re.M):
+    for block, rows in re.findall(f"{console}|{table}", text, re.S | re.M):
         found += [line for line in block.splitlines() if line]
-        found += [cell for row in table.splitlines() for cell in re.findall(r"`(nmt .+?)`", row.split("|")[-2])]
+        found += [cell for row in rows.splitlines() for cell in re.findall(r"`(nmt .+?)`", row.split("|")[-2])]
     return found
 
 
@@ -221,9 +223,11 @@ def test_links_lead_to_files_and_headings(folder: str, page: str) -> None:
             assert heading in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}, link
 
 
-def test_every_recipe_stands_in_the_readme_of_configs() -> None:
+def test_every_recipe_stands_in_the_readme_of_configs_with_its_command() -> None:
+    trained = "\n".join(commands("configs")).replace("nmt demo --lesson", "--config book-curves.yaml")
     for path in (ROOT / "configs").glob("*.yaml"):
         assert f"[{path.name}]({path.name})" in readme("configs"), path.name
+        assert f"--config {path.name}" in trained, path.name
 
 
 def test_every_test_file_at_the_top_and_every_folder_stands_in_the_readme_of_tests() -> None:
