@@ -175,6 +175,26 @@ def test_top_level_holds_what_the_plan_names() -> None:
 README = (ROOT / "README.md").read_text()
 
 
+def test_the_map_names_every_module_in_the_line_of_its_folder_and_nothing_else() -> None:
+    modules: dict[str, list[str]] = {}
+    for path in NODES:
+        if path.name != "__init__.py":
+            modules.setdefault(
+                f"{path.parent.relative_to(ROOT)}/".replace("nmt/", "", path.parent != PACKAGE), []
+            ).append(path.stem)
+    lines = re.sub(r"\n +", " ", (PACKAGE / "README.md").read_text().split("```text\n")[1].split("```")[0])
+    mapped = {}
+    for line in lines.splitlines():
+        folder, _, named = line.partition(" ")
+        mapped[folder] = sorted(re.sub(r" \(.*?\)", "", named.partition(": ")[2]).split(", "))
+    assert mapped == {folder: sorted(names) for folder, names in modules.items()}
+
+
+def test_every_module_begins_with_a_line_that_says_what_it_holds() -> None:
+    openings = {path: (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0] for path in NODES}
+    assert [str(path) for path, line in openings.items() if len(line) < 20 or line[-1] not in ".:"] == []
+
+
 def test_every_command_of_the_program_stands_in_the_readme() -> None:
     from nmt.cli.app import app
 
