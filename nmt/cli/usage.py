@@ -1,4 +1,4 @@
-"""Help pages, messages about wrong command lines, exit codes, and what a terminal may obey."""
+"""Help pages, messages about wrong command lines, exit codes, escapes of control characters for the terminal."""
 
 import inspect
 import re
