@@ -1,7 +1,7 @@
 """Speed of this machine: matrix products, training steps, search, and translation with a run and its exports.
 
-The clock of a shared or warm machine drifts, by a factor of two in bad cases. What is compared is therefore measured in
-turns, after a warm-up, and every figure is the median of those of the turns.
+The clock of a shared or warm machine drifts, by a factor of two in bad cases. So what is compared is measured in turns,
+after a warm-up, and every figure is the median over the turns.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""The one door to TensorFlow and Keras: start-up, precision, seeds, memory, environment."""
+"""The only import of TensorFlow and Keras: start-up, precision, seeds, memory, environment."""
 
 import contextlib
 import functools

@@ -1,4 +1,4 @@
-"""The house rules: which room may import which, what stays out of the code, what the README must show."""
+"""Architecture: which part of the package imports which, what stays out of the code, what the READMEs must show."""
 
 import ast
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-# Wings in the order in which data flows: a wing imports only from those above it, and of these only the named.
-WINGS: dict[str, str] = {
+# Parts of the package in the order in which data flows: a part imports only from those named, which are above it.
+PARTS: dict[str, str] = {
     "errors": "",
     "extras": "errors",
     "storage": "errors",
@@ -80,20 +80,20 @@ MODULES = {module_of(path) for path in NODES}
 IMPORTS = {module_of(path): imports_of(path) for path in NODES}
 
 
-def test_imports_between_wings_are_the_planned_ones() -> None:
-    edges: dict[str, set[str]] = {wing: set() for wing in WINGS}
+def test_imports_between_parts_are_the_planned_ones() -> None:
+    edges: dict[str, set[str]] = {part: set() for part in PARTS}
     for module, imported in IMPORTS.items():
-        wing = module.partition(".")[0]
-        if wing in WINGS:
-            edges[wing] |= {one.partition(".")[0] for one in imported} - {wing, "version"}
-    assert edges == {wing: set(allowed.split()) for wing, allowed in WINGS.items()}
+        part = module.partition(".")[0]
+        if part in PARTS:
+            edges[part] |= {one.partition(".")[0] for one in imported} - {part, "version"}
+    assert edges == {part: set(allowed.split()) for part, allowed in PARTS.items()}
 
 
-def test_imports_between_wings_point_one_way() -> None:
-    order = list(WINGS)
+def test_imports_between_parts_point_one_way() -> None:
+    order = list(PARTS)
     upward = [
-        (wing, other) for wing, allowed in WINGS.items() for other in allowed.split()
-        if order.index(other) >= order.index(wing)
+        (part, other) for part, allowed in PARTS.items() for other in allowed.split()
+        if order.index(other) >= order.index(part)
     ]  # fmt: skip
     assert not upward
 
@@ -105,7 +105,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not graph
 
 
-def test_a_wing_imports_nothing_by_itself() -> None:
+def test_a_folder_imports_nothing_by_itself() -> None:
     for path in NODES:
         if path.name == "__init__.py" and path.parent != PACKAGE:
             body = ast.parse(path.read_text()).body
@@ -173,6 +173,26 @@ def test_top_level_holds_what_the_plan_names() -> None:
 # --- the README -------------------------------------------------------------------------------------------------------
 
 README = (ROOT / "README.md").read_text()
+
+
+def test_the_map_names_the_modules_of_each_folder_and_no_others_in_the_order_of_imports() -> None:
+    modules: dict[str, set[str]] = {}
+    for path in NODES:
+        if path.name != "__init__.py":
+            modules.setdefault(f"{path.parent.relative_to(PACKAGE)}/".replace("./", "nmt/"), set()).add(path.stem)
+    text = (PACKAGE / "README.md").read_text().split("```text\n")[1].split("```")[0]
+    mapped = {}
+    for line in re.sub(r"\n +", " ", text).splitlines():
+        folder, _, names = re.sub(r" \(.*?\)", "", line).partition(" ")
+        mapped[folder] = set(names.partition(": ")[2].split(", "))
+    assert mapped == modules, "correct the map of nmt/README.md"
+    order = [folder[:-1] for folder in mapped if folder[:-1] in PARTS]
+    assert order == [part for part in PARTS if part in order]
+
+
+def test_every_module_begins_with_a_line_that_says_what_it_holds() -> None:
+    openings = {path: (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0] for path in NODES}
+    assert [str(path) for path, line in openings.items() if len(line) < 20 or line[-1] not in ".:"] == []
 
 
 def test_every_command_of_the_program_stands_in_the_readme() -> None:

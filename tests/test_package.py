@@ -20,14 +20,14 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
         require("serve", "json", "absent_package")
 
 
-def test_the_version_is_that_of_the_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.metadata, "version", {"nmt": "1.2.3"}.__getitem__)
-    assert version() == "1.2.3"
+@pytest.mark.parametrize(("installed", "told"), [({"nmt": "1.2.3"}, "1.2.3"), ({}, "unknown")])
+def test_the_version_is_that_of_the_installed_package(
+    installed: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(name: str) -> str:
+        if name not in installed:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed[name]
 
-
-def test_without_an_installed_package_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert version() == "unknown"
+    monkeypatch.setattr(importlib.metadata, "version", find)
+    assert version() == told

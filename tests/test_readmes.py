@@ -6,7 +6,6 @@ run in the process of the tests, which loads TensorFlow once, or in a shell. A r
 commands that install nmt. Abbreviated are models, epochs, the time of measurements, and the choice of tests.
 """
 
-import ast
 import gzip
 import itertools
 import json
@@ -244,32 +243,3 @@ def test_pictures_are_small_and_load_nothing() -> None:
     session = (pictures / "translate.svg").read_text()
     assert len(session) < 30_000
     assert "url(http" not in session and "<script" not in session and "im&#160;thirsty" in session
-
-
-# --- the map of the code
-
-
-def modules_of_the_map() -> set[str]:
-    """Return the modules that the map in ``nmt/README.md`` names, as "training/trainer.py"."""
-    section = readme("nmt").split("## Map")[1]
-    found, folders = set(), list[str]()
-    for line in section.split("```text\n")[1].split("```")[0].splitlines():
-        name = line.split()[0]
-        depth = (len(line) - len(line.lstrip())) // 2
-        del folders[depth:]
-        if name.endswith("/"):
-            folders.append(name)
-        else:
-            found.add("".join([*folders, name]))
-    return found
-
-
-def test_every_module_stands_in_the_map() -> None:
-    package = ROOT / "nmt"
-    mapped, missing = modules_of_the_map(), []
-    for path in sorted(package.rglob("*.py")):
-        name = path.relative_to(package).as_posix()
-        if path.name != "__init__.py" and name not in mapped:
-            docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-            missing.append(f"{name}: {docstring.partition('. ')[0].splitlines()[0] if docstring else 'no docstring'}")
-    assert not missing, "add to the map in nmt/README.md:\n" + "\n".join(missing)

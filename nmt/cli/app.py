@@ -32,8 +32,8 @@ from nmt.errors import NmtError
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality, use elsewhere": [evaluate, report, samples, average, export, serve],
-    "Runs, machine, corpora": [runs, info, tokens, bench, fetch, demo],
+    "Quality and use": [evaluate, report, samples, average, export, serve],
+    "Runs, machine and corpora": [runs, info, tokens, bench, fetch, demo],
 }
 OUT_OF_MEMORY = (
     "Memory ran out. A batch of sentences is translated at once and must fit; attention takes memory by the square of "
@@ -59,7 +59,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""Train a Transformer on sentence pairs, and translate with it. Datasets are in data/, runs in checkpoints/.
+    help="""Train a model on sentence pairs, and translate with it. Datasets are in data/, runs in checkpoints/.
 
     Examples:
         nmt prepare english-german-both.pkl

@@ -1,4 +1,4 @@
-"""What ``nmt train`` says at the beginning of training and at its end: finished, stopped, or nothing to do."""
+"""First and last lines of ``nmt train``: what it trains, and whether it finished, stopped, or had nothing to do."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

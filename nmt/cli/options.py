@@ -10,7 +10,7 @@ from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES, option_of
 from nmt.errors import NmtError
 
 SEARCH = "Search; default: section decoding of the run's configuration"
-_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file, here, in configs/ or among those of nmt.")
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file: a path, or its name in configs/ or in nmt.")
 ConfigOption = Annotated[str, _CONFIG]
 NoConfigOption = Annotated[str | None, _CONFIG]
 SetOption = Annotated[
@@ -19,7 +19,9 @@ SetOption = Annotated[
 ]
 RunOption = Annotated[str | None, typer.Option(help="Run in checkpoints/. Default: the run trained last.")]
 DatasetOption = Annotated[str | None, typer.Option(help="Dataset in data/. Default: data.dataset, else the latest.")]
-EpochOption = Annotated[str | None, typer.Option(help="Weights: N, best, last or average. Default: average or best.")]
+EpochOption = Annotated[
+    str | None, typer.Option(help="Weights: N, best, last or average. Default: average, else best.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 

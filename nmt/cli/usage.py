@@ -1,4 +1,4 @@
-"""Help pages, messages about wrong command lines, exit codes, and what a terminal may obey."""
+"""Help pages, messages about wrong command lines, exit codes, escapes of control characters for the terminal."""
 
 import inspect
 import re
@@ -102,7 +102,7 @@ class _Page:
                 kind = parameter.display_type(ctx).removeprefix("<list[").strip("<]>")
                 known = {"bool": "", "int": "N", "float": "X", "path": "FILE"}
                 parameter.metavar = next((known[word] for word in known if kind.startswith(word)), "TEXT")
-            if parameter.default not in (None, False, "") and parameter.show_default:
+            if parameter.show_default and type(parameter.default) in (int, float, str) and parameter.default != "":
                 parameter.help, parameter.show_default = f"{parameter.help} Default: {parameter.default}.", False
             parameter.hidden = parameter.hidden or parameter.name == "help"
         return parameters

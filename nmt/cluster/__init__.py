@@ -1,1 +1,1 @@
-"""Many hosts, one result: who they are, and what they exchange."""
+"""Training on several hosts, with the result of one: who they are, and what they exchange."""

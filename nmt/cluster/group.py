@@ -1,8 +1,8 @@
 """The group of hosts that train a run: how they join, and what they exchange.
 
-That is sums of gradients, requests to stop, the state to begin with, and hashes of weights. Exchanges are TensorFlow's
-collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts call them in the
-same order. A process that is alone is a group of one, which exchanges nothing.
+They exchange sums of gradients, requests to stop, the state to begin with, and hashes of weights. Exchanges are
+TensorFlow's collective operations between processes, which ``tf.distribute`` has joined to a cluster; all hosts call
+them in the same order. A process that is alone is a group of one, which exchanges nothing.
 
 Shapes: W hosts, N floats of a bucket of gradients.
 """

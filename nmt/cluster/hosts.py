@@ -1,7 +1,7 @@
 """Hosts that train together: who they are, by TF_CONFIG or SLURM, and a wait until all can be reached.
 
-A host is a process of ``nmt train`` on a machine of its own. Nothing but these two tells of others: a process without
-them is alone, and opens no port.
+A host is a process of ``nmt train`` on a machine of its own. A process without TF_CONFIG and SLURM is alone, and opens
+no port.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What the model sections of all architectures have in common.
+"""Base class of the model sections of all architectures, and their table.
 
 ``nmt.config.schema`` puts the section of each architecture into ``MODEL_CONFIGS``.
 """

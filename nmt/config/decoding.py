@@ -56,11 +56,11 @@ class DecodingKeys:
     )] = 0  # fmt: skip
     """Log-probabilities stay those among all tokens, as in fairseq and transformers; CTranslate2 normalizes anew."""
     max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
-        "Most tokens of a translation for each of its source.",
+        "Most tokens of a translation for each source token.",
         names={"saved-model": "greedy, beam"},
     )] = 2.0  # fmt: skip
     max_length_extra: Annotated[int, Ge(1), Le(1_000_000), Key(
-        "Tokens that every translation may have besides.", names={"saved-model": "greedy, beam"}
+        "Tokens that a translation may have beyond that.", names={"saved-model": "greedy, beam"}
     )] = 10  # fmt: skip
     batch_size: Annotated[int, Ge(1), Le(2**24), Key("Sentences translated at a time.", ())] = 128
     precision: Annotated[Literal["auto", "float32", "bfloat16"], Key(

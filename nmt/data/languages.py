@@ -1,4 +1,4 @@
-"""Languages: codes and English names, and the codes of both sides of a corpus, told by names of files or by a TMX."""
+"""Languages: codes and English names, and the codes of a corpus's two sides, by the names of its files or by a TMX."""
 
 import re
 from collections.abc import Mapping

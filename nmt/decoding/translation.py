@@ -1,4 +1,4 @@
-"""What translators take and return, and the interface of the engines behind them. Loads no TensorFlow.
+"""Options and results of translators, and the interface of their engines. Loads no TensorFlow.
 
 Shapes: T target length, S source length, both in tokens.
 """

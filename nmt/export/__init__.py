@@ -1,1 +1,1 @@
-"""Exports: a run as a model of another program, compared with our own translations before it is called done."""
+"""Exports: a run as a model of another program, whose translations are compared with our own."""

@@ -1,4 +1,4 @@
-"""What is exported, and the interface of an export format."""
+"""The trained model that is exported, and the interface of an export format."""
 
 import abc
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Export of a run: written aside, compared with our own translations, described by a model card, then put in place."""
+"""Export of a run: into a temporary folder, compared with our own translations, with a model card, then renamed."""
 
 import importlib
 import shutil

@@ -1,4 +1,4 @@
-"""What the formats of Transformers share: the model section that they carry, and all matrices by our names."""
+"""Keys of section model that exports of Transformers carry, and all matrices of a Transformer by our names."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Comparison of an export with our own translations: what makes an export done.
+"""Comparison of an export with our own translations; an export that differs is refused.
 
 N sentences.
 """

@@ -1,4 +1,4 @@
-"""Vocabularies for other programs: different strings, vocabulary maps, sentencepiece models that take raw text.
+"""Vocabularies for other programs: different strings for all ids, vocabulary maps, sentencepiece models of raw text.
 
 Shapes: S source length, T target length.
 """

@@ -1,1 +1,1 @@
-"""Model architectures behind one contract (``base``), and what counts their weights and arithmetic."""
+"""Model architectures behind one contract (``base``)."""

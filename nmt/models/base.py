@@ -5,7 +5,7 @@ Training calls ``teacher_forcing`` and ``output_projection``. Search calls ``enc
 decoder's own state goes in and comes out of each step, never changed in place, and fits ``tf.while_loop``.
 
 An architecture also has a section of the configuration (``nmt.config.schema``), which knows without TensorFlow what it
-reads (bos, lengths). Its weights are counted from the weights.
+reads (bos, lengths).
 
 Shapes: B batch, S source length, T target length, K beams, D width of decoder states, V target vocabulary, N real
 target tokens or live beams.

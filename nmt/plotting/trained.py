@@ -1,4 +1,4 @@
-"""What a run learned, read from its files without TensorFlow: position embeddings, phrases as the encoder reads them.
+"""Figures of what a run learned: its position embeddings, phrases as its encoder reads them. Loads no TensorFlow.
 
 Shapes: V ids of a vocabulary, L positions or tokens, D width of an embedding.
 """

@@ -1,1 +1,1 @@
-"""Report of runs: one self-contained page of HTML."""
+"""Reports of runs and evaluations: self-contained pages of HTML."""

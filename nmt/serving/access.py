@@ -1,4 +1,4 @@
-"""Who may use the service: API keys, host names, origins of web pages."""
+"""Access to the service: API keys, host names, origins of web pages."""
 
 import hashlib
 import ipaddress

@@ -1,4 +1,4 @@
-"""Endpoints of the service."""
+"""HTTP endpoints of the service, and its web page."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Language detection."""
+"""Language of a text, among the source languages of the service."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Around the application: who may send a request, how long it may be, what every answer has, metrics."""
+"""Checks of every request before the application: access and length; headers and metrics of every answer."""
 
 import asyncio
 import contextlib

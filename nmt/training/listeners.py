@@ -1,4 +1,4 @@
-"""Listeners: observers of training, told of steps, validations and epochs, with no say in them."""
+"""Listeners: observers of training, told of steps, validations and epochs, which they do not change."""
 
 from typing import NamedTuple
 

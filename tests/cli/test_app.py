@@ -153,14 +153,6 @@ def test_training_again_says_that_the_run_is_finished_and_changes_nothing(projec
     assert files_in(project) == before
 
 
-@pytest.mark.slow
-def test_more_epochs_go_on_where_the_run_ended(project: Path) -> None:
-    more = nmt("train", "--config", "base.yaml", "--set", "training.epochs=3", cwd=project)
-    assert "Going on with run base after step 16, in epoch 3 of 3" in more.stdout
-    assert re.findall(r"^epoch (\d)/3: ", more.stderr, re.M) == ["3"]
-    assert (project / "checkpoints" / "base" / "weights" / "epoch-0003.safetensors").is_file()
-
-
 def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> None:
     write_pickle(project / "newer.pkl", small_pairs(60))
     nmt("prepare", "newer.pkl", cwd=project)

@@ -23,10 +23,11 @@ def bench(
         bool, typer.Option("--generated", help="Measure on random ids with realistic lengths.")
     ] = False,
     vocabulary: Annotated[
-        int | None, typer.Option(min=5, help="Number of such ids of each side; implies --generated. Default: 8000.")
+        int | None,
+        typer.Option(min=5, help="Number of different ids on each side; implies --generated. Default: 8000."),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0, max=86_400, help="Measuring time, without building the model and warming up.")
+        float, typer.Option(min=0, max=86_400, help="Measure for X seconds, after building and warming up.")
     ] = 40,
     run: Annotated[
         str | None,
@@ -35,7 +36,7 @@ def bench(
             help="Measure translation of the test split of a run instead, with TensorFlow and its exports in turns.",
         ),
     ] = None,
-    turns: Annotated[int, typer.Option(min=1, max=1000, help="Turns of each engine with --run.")] = 3,
+    turns: Annotated[int, typer.Option(min=1, max=1000, help="With --run: measure each engine N times.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Measure matrix products, training and decoding on this machine.

@@ -1,4 +1,4 @@
-"""``nmt evaluate``: how good translations are, by the metrics the field publishes, several systems side by side."""
+"""``nmt evaluate``: scores of runs, exports and files of translations, side by side."""
 
 import contextlib
 import sys

@@ -7,6 +7,8 @@ import typer
 
 from nmt.cli.options import EpochOption, RunOption
 
+RARE = "Model card and proof"
+
 
 def export(
     to: Annotated[str, typer.Option(metavar="FORMAT", help="ctranslate2, argos, saved-model or huggingface.")],
@@ -24,8 +26,8 @@ def export(
         bool,
         typer.Option(
             "--vocabulary-map",
-            help="For ctranslate2: choose among the target tokens that training aligned with a sentence's tokens. Beam "
-            "search takes a quarter less time.",
+            help="For ctranslate2: choose only among target tokens that training aligned with a sentence's tokens. "
+            "Beam search takes a quarter less time.",
         ),
     ] = False,
     output: Annotated[
@@ -35,19 +37,24 @@ def export(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an export.")] = False,
-    licence: Annotated[str | None, typer.Option(help="Licence of the model, for its card.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Licence of the model.", rich_help_panel=RARE)] = None,
     languages: Annotated[
         str | None,
         typer.Option(
             metavar="XX-YY",
-            help="Languages of source and target, such as en-de. Default: those that the dataset was prepared with.",
+            help="Languages of source and target, such as en-de. Default: those of the dataset.",
+            rich_help_panel=RARE,
         ),
     ] = None,
     allow_different: Annotated[
-        int, typer.Option(min=0, help="Accept N validation sentences that float32 translates differently.")
+        int,
+        typer.Option(
+            min=0, help="Accept N validation sentences with another translation in float32.", rich_help_panel=RARE
+        ),
     ] = 0,
     tolerance: Annotated[
-        float, typer.Option(min=0, metavar="BLEU", help="Accept this loss of BLEU by quantization.")
+        float,
+        typer.Option(min=0, metavar="BLEU", help="Accept this loss of BLEU by quantization.", rich_help_panel=RARE),
     ] = 0.5,
 ) -> None:
     """Export a run to another program, and prove that it translates as the run does.

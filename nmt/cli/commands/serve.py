@@ -8,6 +8,8 @@ import typer
 from nmt.cli.options import EpochOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY
 
+LIMITS = "Limits"
+
 
 @decoding_options(GREEDY, BEAM)
 def serve(
@@ -31,25 +33,38 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this site use it. *: of all sites. Repeatable."),
     ] = None,
-    max_characters: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.")] = 20_000,
-    max_alternatives: Annotated[int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.")] = 3,
+    max_characters: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.", rich_help_panel=LIMITS)
+    ] = 20_000,
+    max_alternatives: Annotated[
+        int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.", rich_help_panel=LIMITS)
+    ] = 3,
     queue: Annotated[
-        int, typer.Option(min=1, max=100_000, help="Most requests at a time; more are answered 503.")
+        int,
+        typer.Option(min=1, max=100_000, help="Most requests at a time; more get status 503.", rich_help_panel=LIMITS),
     ] = 128,
     timeout: Annotated[
-        float, typer.Option(min=0.1, max=86_400, metavar="SECONDS", help="Time after which a request is answered 504.")
+        float,
+        typer.Option(
+            min=0.1,
+            max=86_400,
+            metavar="SECONDS",
+            help="Time after which a request gets status 504.",
+            rich_help_panel=LIMITS,
+        ),
     ] = 60,
-    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.", rich_help_panel=LIMITS)
+    ] = 32,
     **decoding: Any,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
 
-    It listens on this machine alone, without --host. Ctrl-C ends it after open requests.
+    Without --host, only this machine reaches it. Ctrl-C ends it when open requests are answered.
 
     Examples:
         nmt serve
-        nmt serve base german-english --port 8000
-        nmt serve --host 0.0.0.0 --api-keys keys.txt
+        nmt serve base german-english --host 0.0.0.0 --api-keys keys.txt
         curl -d "q=im thirsty" -d source=en -d target=de localhost:5000/translate
     """
     from nmt.extras import require

@@ -35,7 +35,7 @@ def train(
         bool, typer.Option("--allow-changes", help="Resume with another configuration or dataset.")
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, of a finished run at once.")
+        bool, typer.Option("--tensorboard", help="Write files for TensorBoard, for a finished run too.")
     ] = False,
     minutes: Annotated[
         float | None, typer.Option(help="Fit epochs, and without --config the model, into X minutes.")
@@ -46,14 +46,14 @@ def train(
 ) -> None:
     """Train a model, or resume a run.
 
-    Without --config, a new run gets a recipe: model size, dropout, batches, learning rate and epochs by what the
-    dataset is, printed in two lines and stored as recipe.yaml in the run.
+    Without --config, the dataset chooses a recipe: model size, dropout, batches, learning rate and epochs. It is
+    printed in two lines, and stored as recipe.yaml in the run.
 
     The same command resumes a run that was interrupted. --set training.epochs=N lengthens a finished run, unless its
-    learning rate ends with it, as in a recipe. Ctrl-C saves after the current step and stops.
+    learning rate falls to the last epoch, as in recipes. Ctrl-C saves after the current step and stops.
 
-    With training.micro_batches=K up to K machines share a step, by TF_CONFIG or under srun. The result does not depend
-    on their number.
+    With --set training.micro_batches=K, up to K machines share a step, by TF_CONFIG or under srun. Their number does
+    not change the result.
 
     Examples:
         nmt train

@@ -25,8 +25,8 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Figure file, in the format of its suffix: .png, .svg, .pdf and others. Default: FIGURE.png, in plots/ of "
-        "the run or, without a run or with several, in the current folder.",
+        help="Figure file; its suffix is the format, such as .svg. Default: FIGURE.png in plots/ of the run, else in "
+        "this folder.",
     ),
 ]
 # Figures that a run alone determines: function of (figure, run) in nmt.plotting, and what it draws.
@@ -36,7 +36,7 @@ OF_A_RUN = {
     "bleu": ("curves.draw_bleu", "BLEU and chrF of the validation translations by time"),
     "schedule": ("curves.draw_schedule", "the learning rate by step"),
     "speed": ("curves.draw_speed", "target tokens a second and the time of a step"),
-    "positions": ("trained.draw_positions", "the position embedding, sinusoidal, learned or rotary"),
+    "positions": ("trained.draw_positions", "position embeddings of a run, sinusoidal, learned or rotary"),
 }
 
 

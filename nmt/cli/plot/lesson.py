@@ -19,7 +19,7 @@ Base = Annotated[
 ]
 Positions = Annotated[
     list[int] | None,
-    typer.Option(min=0, metavar="K", help="Position. Repeatable. Default: four of all positions."),
+    typer.Option(min=0, metavar="K", help="Position to draw. Repeatable. Default: four positions."),
 ]
 
 
@@ -38,7 +38,7 @@ def position_matrix(figure: "Figure", length: Length = 100, width: Width = 512, 
 
 
 def sinusoids(figure: "Figure", position: Positions = None, width: Width = 512, base: Base = 10_000) -> None:
-    """Draw the sinusoid of each of some positions.
+    """Draw the sines of single positions as curves over the dimensions.
 
     The curve of position k is sin(k / base^(2i/d)) over i, the number of the pair of dimensions; by default of the
     positions 0, 4, 8 and 12. Needs no run.
@@ -56,7 +56,9 @@ def position_columns(
     figure: "Figure",
     column: Annotated[
         list[int] | None,
-        typer.Option(min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four wavelengths."),
+        typer.Option(
+            min=0, metavar="I", help="Dimension, from 0. Repeatable. Default: four, of different wavelengths."
+        ),
     ] = None,
     position: Positions = None,
     length: Length = 100,
@@ -116,7 +118,7 @@ def position_similarity(
 def position_table(
     figure: "Figure",
     sentence: Annotated[
-        str, typer.Argument(metavar="[SENTENCE]", help="Words with white space between them. Default: I am a robot.")
+        str, typer.Argument(metavar="[SENTENCE]", help="Words with white space between them.")
     ] = "I am a robot",
     width: Width = 4,
     base: Base = 100,

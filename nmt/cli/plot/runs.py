@@ -120,8 +120,8 @@ def lengths(
     """Draw the sentence lengths of a dataset and its padding.
 
     The lengths are those of the training split, in tokens without marks of beginning and end. The padding is that of
-    the batches of the first epoch, as section training makes them by batch_type and batch_size; beside batches of
-    sentences in random order stand those by length.
+    the batches of the first epoch, by training.batch_type and training.batch_size. For batches of sentences, both
+    orders are drawn: random, as in training, and by length.
 
     Examples:
         nmt plot lengths

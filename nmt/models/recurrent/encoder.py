@@ -1,4 +1,4 @@
-"""The encoder: layers of cells over the source, in one direction or both.
+"""The recurrent encoder: layers of cells over the source, in one direction or both.
 
 Shapes: B sentences, S source length, N real tokens, D width of a layer's input, n width of a direction's states.
 """

@@ -1,6 +1,6 @@
-"""Tracker of batches whose loss or gradients are not finite.
+"""Batches whose loss or gradients are not finite, and the loss scale of float16.
 
-The step writes to it on the device without synchronization; the loop reads it together with the totals and decides.
+The step counts them on the device without synchronization; the loop reads the counts together with the totals.
 """
 
 from typing import NamedTuple
