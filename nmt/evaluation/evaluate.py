@@ -78,6 +78,7 @@ def evaluate(
     decoding: Mapping[str, Any] | None = None,
     metrics: Sequence[str] = (),
     tokenization: str = DEFAULT_TOKENIZATION,
+    lowercase: bool = False,
     resamples: int = DEFAULT_RESAMPLES,
     examples: int = DEFAULT_EXAMPLES,
     by_length: bool = False,
@@ -96,6 +97,8 @@ def evaluate(
         decoding: values that replace keys of the runs' section decoding, such as {"beam_size": 5}.
         metrics: names in ``nmt.evaluation.metrics.METRICS``; empty for bleu, chrf and ter.
         tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
+        lowercase: compare texts in lower case, as ``sacrebleu -lc``. Scores then have the names "BLEU lc" and
+            "chrF2 lc"; TER ignores case anyway.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
@@ -151,13 +154,14 @@ def evaluate(
 
     progress("scoring", 0, len(test_set))
     lines = test_set.references
-    score = partial(score_systems, translations, lines, metrics, tokenization, resamples)
+    score = partial(score_systems, translations, lines, metrics, tokenization, resamples, lowercase=lowercase)
     unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
-    chrf = {name: sentence_scores(translated, lines) for name, translated in translations.items()}
+    chrf = {name: sentence_scores(text, lines, lowercase=lowercase) for name, text in translations.items()}
     record = EvaluationRecord(
         nmt=version(),
         test_set=_record_of(test_set),
         resamples=resamples,
+        lowercase=lowercase,
         systems=described,
         scores=score(),
         overlap=overlap,
@@ -167,7 +171,9 @@ def evaluate(
             for name, translated in translations.items()
             if examples
         },
-        by_length=score_by_length(translations, test_set.sources or [], lines, tokenization) if by_length else [],
+        by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
+        if by_length
+        else [],
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
 
