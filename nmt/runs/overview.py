@@ -110,19 +110,22 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     weights = attempt(lambda: count_weights(run))
     readable = attempt(run.metrics)
     records = readable or []
-    problems += _missing_files(run, records)
     validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
+    epochs = sum(isinstance(record, EpochMetrics) for record in validations)
+    tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
+    problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
+    if epochs and not run.saved_weights:
+        problems.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
     held_by = holder(run.lock_path)
-    steps = [record.step for record in records]
     return Overview(
         run=run,
-        state="training" if held_by else "damaged" if problems else _state(validations, config, run),
+        state="training" if held_by else "damaged" if problems or not config else _state(validations, config, run),
         problems=problems,
         held_by=held_by,
         config=config,
         weights=weights,
-        epochs=None if readable is None else sum(isinstance(record, EpochMetrics) for record in records),
-        step=max([*steps, *run.state_steps], default=0),
+        epochs=None if readable is None else epochs,
+        step=max([record.step for record in records] + run.state_steps, default=0),
         best=best_of(validations, config.training.best_by) if config else None,
         seconds=None if readable is None else _training_seconds(records),
         size=_size(run.folder),
@@ -130,35 +133,20 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     )
 
 
-def _missing_files(run: Run, records: Sequence[Metrics]) -> list[str]:
-    """Return in words what a run needs to translate and does not have."""
-    tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
-    missing = [f"{path} is missing." for path in tokenizers if not path.exists()]
-    trained = any(isinstance(record, EpochMetrics) for record in records)
-    if trained and not run.weights_epochs and not run.step_weights:
-        missing.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
-    return missing
-
-
-def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config | None, run: Run) -> State:
-    epochs = sum(isinstance(record, EpochMetrics) for record in validations)
-    if config is None or (not validations and not run.state_steps):
+def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config, run: Run) -> State:
+    training = config.training
+    if not validations and not run.state_steps:
         return "new"
-    if epochs >= config.training.epochs:
+    if sum(isinstance(record, EpochMetrics) for record in validations) >= training.epochs:
         return "finished"
-    patience = config.training.patience
-    if patience is not None and validations_since_best(validations, config.training.best_by) >= patience:
-        return "ended early"
-    return "stopped"
+    waited = validations_since_best(validations, training.best_by)
+    return "stopped" if training.patience is None or waited < training.patience else "ended early"
 
 
 def _training_seconds(records: Sequence[Metrics]) -> float:
     """Return the time of all finished epochs and of the steps after them."""
-    last: dict[int, float] = {}
-    for record in records:
-        if isinstance(record, EpochMetrics | StepMetrics) and record.seconds is not None:
-            last[record.epoch] = record.seconds
-    return sum(last.values())
+    timed = [record for record in records if isinstance(record, EpochMetrics | StepMetrics)]
+    return sum({record.epoch: record.seconds for record in timed if record.seconds is not None}.values())
 
 
 def _size(folder: Path) -> int:
@@ -187,12 +175,12 @@ def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any
     A key that some architectures lack is compared among those that have it.
     """
     values = {name: flat(config) if config else {} for name, config in configs.items()}
-    found: dict[str, list[Any]] = {}  # values of each key over the runs that have it
-    for of_run in values.values():
-        for key, value in of_run.items():
-            found.setdefault(key, []).append(value)
-    differing = {key for key, of_key in found.items() if any(value != of_key[0] for value in of_key)}
-    return {name: {key: value for key, value in of_run.items() if key in differing} for name, of_run in values.items()}
+
+    def differs(key: str) -> bool:
+        found = [of_run[key] for of_run in values.values() if key in of_run]
+        return any(value != found[0] for value in found)
+
+    return {name: {key: of_run[key] for key in of_run if differs(key)} for name, of_run in values.items()}
 
 
 # --- order
@@ -205,13 +193,14 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
     """
 
     def rank(shown: Overview) -> tuple[Any, ...]:
+        if by != "score":
+            return (shown.name if by == "name" else -shown.trained,)
         if shown.score is None:
-            return True, "", "", 0.0
+            return (True,)
         less = measures(Quality)[f"validation_{shown.by}"].best == "min"
         return False, shown.dataset, shown.by, shown.score if less else -shown.score
 
-    keys = {"name": lambda shown: shown.name, "date": lambda shown: -shown.trained, "score": rank}
-    return sorted(overviews, key=keys[by])
+    return sorted(overviews, key=rank)
 
 
 def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_the_configuration_is_stored_whole_with_its_format_and_can_be_replaced(r
 
 
 def test_epochs_are_what_training_named_in_order_of_their_numbers(run: Run) -> None:
-    assert run.weights_epochs == run.step_weights == run.state_steps == []
+    assert run.saved_weights == run.state_steps == []
     weights, states = run.folder / "weights", run.folder / "state"
     for name in ("epoch-x.safetensors", "epoch-.safetensors", "step-1e3.safetensors", "epoch-0001.weights.h5",
                  ".writing-abc/epoch-0001.safetensors"):  # fmt: skip
@@ -193,7 +193,7 @@ def test_epochs_are_what_training_named_in_order_of_their_numbers(run: Run) -> N
         (weights / name).touch()
     for name in ("step-old", ".writing-step-00000001-abc"):
         (states / name).mkdir(parents=True)
-    assert run.weights_epochs == run.step_weights == run.state_steps == []
+    assert run.saved_weights == run.state_steps == []
     for epoch in (10_000, 2, 10, 1):
         run.weights_path(epoch).touch()
         run.state_path(epoch).mkdir()
