@@ -22,7 +22,7 @@ from conftest import ROOT, small_pairs, write_pickle
 from nmt.errors import DataError
 from nmt.export.base import TrainedModel
 from nmt.export.export import export_run
-from nmt.plotting import curves, figures
+from nmt.plotting import curves, style
 from nmt.runs.directory import Run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.arrays import read_arrays
@@ -171,7 +171,7 @@ def test_a_figure(copy: Copy, project: Path) -> None:
     assert copy.run("plot", "gap", "--output", "gap.svg") == "gap.svg\n"
     assert "Gap between validation and training" in (copy.folder / "gap.svg").read_text()
     assert "Draw validation loss minus training loss by epoch." in copy.run("plot", "--help")
-    names, figure, run = vars(curves).copy(), figures.empty_figure(), Run(project / "checkpoints" / "base")
+    names, figure, run = vars(curves).copy(), style.empty_figure(), Run(project / "checkpoints" / "base")
     exec(function, names)
     names["draw_gap"](figure, run)
     (line,) = figure.axes[0].lines

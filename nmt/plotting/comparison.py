@@ -22,7 +22,7 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, measures
+from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
 
 AXES = {"steps": "step", "epochs": "epoch", "tokens": "target tokens trained on", "minutes": "minutes of training"}
 
@@ -31,28 +31,24 @@ class Metric(NamedTuple):
     """A metric to compare runs by."""
 
     heading: str
-    label: str
-    """Unit, for the axis."""
+    measure: Measure
     of_epochs: str | None
     """Field in the records of validations and epochs."""
     of_steps: str | None
     """Field in the records of steps."""
-    best: Callable[[Sequence[float]], float] | None
-    """Function that chooses the best value; None if none is better than another."""
 
 
 def _metrics() -> dict[str, Metric]:
     """Return the metrics of the metrics file: "loss" of the validation, "train-loss", "learning-rate"."""
-    epochs, steps, best = measures(EpochMetrics), measures(StepMetrics), {"min": min, "max": max, None: None}
-    found = {}
+    epochs, steps, found = measures(EpochMetrics), measures(StepMetrics), dict[str, Metric]()
     for field, measure in [*epochs.items(), *steps.items()]:
-        in_steps = field.removeprefix("train_") if field.startswith("train_") else field
+        in_steps = field.removeprefix("train_")
         if field in epochs or f"train_{field}" not in epochs:
-            words = "Validation" if field.startswith("validation_") else "Training" if field != in_steps else ""
-            heading = f"{words} {measure.label}".strip()
+            words = {"validation": "validation ", "train": "training "}.get(field.partition("_")[0], "")
+            heading = f"{words}{measure.label}"
             found[field.removeprefix("validation_").replace("_", "-")] = Metric(
-                heading[:1].upper() + heading[1:], measure.axis or measure.label, field if field in epochs else None,
-                in_steps if in_steps in steps else None, best[measure.best],
+                heading[:1].upper() + heading[1:], measure, field if field in epochs else None,
+                in_steps if in_steps in steps else None,
             )  # fmt: skip
     return found
 
@@ -77,9 +73,9 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
     chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
     names = _names(runs)
-    if chosen.best is not None:
-        names = [f"{name}: {chosen.best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
-    axes = add_axes(figure, label, chosen.label)
+    if best := {"min": min, "max": max}.get(str(chosen.measure.best)):
+        names = [f"{name}: {best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
+    axes = add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
     for number, (name, (places, values)) in enumerate(zip(names, curves, strict=True)):
         axes.plot(places, values, label=name, **curve(number, len(places)))
     if by != "minutes":
@@ -87,8 +83,9 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
     longest = max(places[-1] for places, _ in curves)
     axes.set_xlim(left=0, right=longest * 1.02 if longest > 1 or by == "minutes" else 2)
     add_legend(figure, axes.get_lines(), [shortened(name, LONGEST_NAME) for name in names])
-    best = "" if chosen.best is None else " · best value beside each name"
-    add_title(figure, f"{chosen.heading} by {label}", f"{_origin(runs)}{best}")
+    add_title(
+        figure, f"{chosen.heading} by {label}", _origin(runs) + (" · best value beside each name" if best else "")
+    )
 
 
 def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[float]]:

@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 from nmt.config.schema import Config
 from nmt.errors import NmtError, NotFoundError
 from nmt.plotting import curves
-from nmt.plotting import figures as plots
+from nmt.plotting import style as plots
 from nmt.plotting.comparison import draw_comparison, steps_to
-from nmt.plotting.figures import empty_figure
 from nmt.plotting.sinusoids import draw_sinusoids
+from nmt.plotting.style import empty_figure
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepMetrics, StepValidation
 

@@ -16,7 +16,6 @@ from nmt.models.build import build_model
 from nmt.models.layers.attention import causal_mask, padding_mask
 from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
-from nmt.plotting.figures import empty_figure
 from nmt.plotting.sentences import (
     draw_embeddings,
     draw_masks,
@@ -36,6 +35,7 @@ from nmt.plotting.sinusoids import (
     draw_sinusoids,
     spread,
 )
+from nmt.plotting.style import empty_figure
 from nmt.plotting.trained import Vocabulary, draw_positions, learned_embeddings, read_vocabulary, read_weights
 from nmt.plotting.word_map import (
     draw_frequent,

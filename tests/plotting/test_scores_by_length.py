@@ -5,7 +5,7 @@ import pytest
 from appearance import problems
 
 from nmt.plotting.comparison import draw_by_length
-from nmt.plotting.figures import empty_figure
+from nmt.plotting.style import empty_figure
 
 LENGTHS, SENTENCES = ["1-2", "3", "4-5"], [245, 1485, 270]
 
