@@ -20,13 +20,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
-from nmt.evaluation.result import (
-    Evaluation,
-    EvaluationRecord,
-    EvaluationSetRecord,
-    System,
-    pick_examples,
-)
+from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
 from nmt.evaluation.test_set import (
     EvaluationSet,

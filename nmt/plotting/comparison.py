@@ -8,19 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
-from nmt.plotting.style import (
-    LONGEST_NAME,
-    SMALL,
-    add_axes,
-    add_legend,
-    add_title,
-    count,
-    curve,
-    dataset_of,
-    last_training,
-    shortened,
-    style_curves,
-)
+from nmt.plotting import style
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
 
@@ -75,15 +63,15 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
     names = _names(runs)
     if best := {"min": min, "max": max}.get(str(chosen.measure.best)):
         names = [f"{name}: {best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
-    axes = add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
+    axes = style.add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
     for number, (name, (places, values)) in enumerate(zip(names, curves, strict=True)):
-        axes.plot(places, values, label=name, **curve(number, len(places)))
+        axes.plot(places, values, label=name, **style.curve(number, len(places)))
     if by != "minutes":
-        count(axes.xaxis)
+        style.count(axes.xaxis)
     longest = max(places[-1] for places, _ in curves)
     axes.set_xlim(left=0, right=longest * 1.02 if longest > 1 or by == "minutes" else 2)
-    add_legend(figure, axes.get_lines(), [shortened(name, LONGEST_NAME) for name in names])
-    add_title(
+    style.add_legend(figure, axes.get_lines(), [style.shortened(name, style.LONGEST_NAME) for name in names])
+    style.add_title(
         figure, f"{chosen.heading} by {label}", _origin(runs) + (" · best value beside each name" if best else "")
     )
 
@@ -142,7 +130,7 @@ def steps_to(axis: str, records: Sequence[Metrics]) -> Callable[[Sequence[int]],
 
 def _names(runs: Sequence[Run]) -> list[str]:
     """Return the names of runs; if their datasets differ, with these, and when each was prepared."""
-    datasets = [dataset_of(run) for run in runs]
+    datasets = [style.dataset_of(run) for run in runs]
     if len(set(datasets)) == 1:
         return [run.name for run in runs]
     when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
@@ -151,8 +139,8 @@ def _names(runs: Sequence[Run]) -> list[str]:
 
 def _origin(runs: Sequence[Run]) -> str:
     """Return number, dataset and dates of runs for a title."""
-    dates = sorted({last_training(run) for run in runs})
-    datasets = {dataset_of(run)[0] for run in runs}
+    dates = sorted({style.last_training(run) for run in runs})
+    datasets = {style.dataset_of(run)[0] for run in runs}
     names = f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
     data = f"data {datasets.pop()}" if len(datasets) == 1 else f"{len(datasets)} datasets"
     return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
@@ -178,12 +166,12 @@ def draw_by_length(
     panels = figure.subplots(1, len(scores), squeeze=False)[0]
     for axes, (metric, by_system) in zip(panels, scores.items(), strict=True):
         for number, values in enumerate(by_system.values()):
-            axes.plot(range(len(ticks)), values, **curve(number, len(ticks)))
-        style_curves(axes, "source length in words (number of sentences)", title=metric)
-        axes.xaxis.label.set_fontsize(SMALL)
+            axes.plot(range(len(ticks)), values, **style.curve(number, len(ticks)))
+        style.style_curves(axes, "source length in words (number of sentences)", title=metric)
+        axes.xaxis.label.set_fontsize(style.SMALL)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.margins(x=0.08)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    names = [shortened(name, LONGEST_NAME) for name in next(iter(scores.values()))]
-    add_legend(figure, panels[0].get_lines(), names)
-    add_title(figure, "Scores by source length", title)
+    names = [style.shortened(name, style.LONGEST_NAME) for name in next(iter(scores.values()))]
+    style.add_legend(figure, panels[0].get_lines(), names)
+    style.add_title(figure, "Scores by source length", title)

@@ -55,12 +55,12 @@ def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
         axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
     best, average = best_of(epochs, run.config().training.best_by) or epochs[-1], run.average()
     axes.axvline(best.epoch, **BOUND)
-    for name, marked, epoch, mark in (
+    for words, marked, epoch, mark in (
         (f"best epoch: {best.epoch}", best, best.epoch, RING),
         *([(f"average of epochs {in_ranges(average.epochs)}", average, average.epochs[-1], STAR)] if average else []),
     ):
         if marked.validation_loss is not None:
-            name += f" (accuracy {marked.validation_accuracy:.3f}, loss {marked.validation_loss:.3f})"
+            name = f"{words} (accuracy {marked.validation_accuracy:.3f}, loss {marked.validation_loss:.3f})"
             axes.plot(epoch, getattr(marked, f"validation_{metric}"), label=name, **mark)
     count(axes.xaxis)
     if len(epochs) == 1:

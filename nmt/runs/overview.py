@@ -14,18 +14,8 @@ from typing import Any, Literal, TypeVar
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
 from nmt.errors import NmtError
+from nmt.runs import metrics
 from nmt.runs.directory import RUNS, Run, find_run, last_written, run_exists
-from nmt.runs.metrics import (
-    EpochMetrics,
-    Metrics,
-    Quality,
-    StepMetrics,
-    StepValidation,
-    best_of,
-    measures,
-    validations_since_best,
-    weights_id,
-)
 from nmt.runs.weights import count_weights
 from nmt.storage.file_lock import holder
 
@@ -55,7 +45,7 @@ class Overview:
     """Number of finished epochs."""
     step: int
     """Number of training steps, by the newest checkpoint and the metrics file."""
-    best: StepValidation | EpochMetrics | None
+    best: metrics.StepValidation | metrics.EpochMetrics | None
     """Best validation by ``training.best_by``; None before the first."""
     seconds: float | None
     """Training time, without validation and saving."""
@@ -110,8 +100,8 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     weights = attempt(lambda: count_weights(run))
     readable = attempt(run.metrics)
     records = readable or []
-    validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
-    epochs = sum(isinstance(record, EpochMetrics) for record in validations)
+    validations = [record for record in records if isinstance(record, metrics.StepValidation | metrics.EpochMetrics)]
+    epochs = sum(isinstance(record, metrics.EpochMetrics) for record in validations)
     tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
     problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
     if epochs and not run.saved_weights:
@@ -126,26 +116,26 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
         weights=weights,
         epochs=None if readable is None else epochs,
         step=max([record.step for record in records] + run.state_steps, default=0),
-        best=best_of(validations, config.training.best_by) if config else None,
+        best=metrics.best_of(validations, config.training.best_by) if config else None,
         seconds=None if readable is None else _training_seconds(records),
         size=_size(run.folder),
         trained=last_written(run) / 1e9,
     )
 
 
-def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config, run: Run) -> State:
+def _state(validations: Sequence[metrics.StepValidation | metrics.EpochMetrics], config: Config, run: Run) -> State:
     training = config.training
     if not validations and not run.state_steps:
         return "new"
-    if sum(isinstance(record, EpochMetrics) for record in validations) >= training.epochs:
+    if sum(isinstance(record, metrics.EpochMetrics) for record in validations) >= training.epochs:
         return "finished"
-    waited = validations_since_best(validations, training.best_by)
+    waited = metrics.validations_since_best(validations, training.best_by)
     return "stopped" if training.patience is None or waited < training.patience else "ended early"
 
 
-def _training_seconds(records: Sequence[Metrics]) -> float:
+def _training_seconds(records: Sequence[metrics.Metrics]) -> float:
     """Return the time of all finished epochs and of the steps after them."""
-    timed = [record for record in records if isinstance(record, EpochMetrics | StepMetrics)]
+    timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
     return sum({record.epoch: record.seconds for record in timed if record.seconds is not None}.values())
 
 
@@ -197,7 +187,7 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
             return (shown.name if by == "name" else -shown.trained,)
         if shown.score is None:
             return (True,)
-        less = measures(Quality)[f"validation_{shown.by}"].best == "min"
+        less = metrics.measures(metrics.Quality)[f"validation_{shown.by}"].best == "min"
         return False, shown.dataset, shown.by, shown.score if less else -shown.score
 
     return sorted(overviews, key=rank)
@@ -206,7 +196,8 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
 def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
     """Return all of an overview as JSON values; ``differing``: keys in which the run differs from the listed runs."""
     best, config = shown.best, shown.config
-    scores = {name: getattr(best, name) for name in measures(Quality) if getattr(best, name, None) is not None}
+    values = {name: getattr(best, name, None) for name in metrics.measures(metrics.Quality)}
+    scores = {name: value for name, value in values.items() if value is not None}
     return {
         "run": shown.name,
         "folder": str(shown.run.folder),
@@ -219,7 +210,7 @@ def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
         "epochs": shown.epochs,
         "planned_epochs": config.training.epochs if config else None,
         "step": shown.step,
-        "best": best and {"weights": weights_id(best), "by": shown.by, "score": shown.score, **scores},
+        "best": best and {"weights": metrics.weights_id(best), "by": shown.by, "score": shown.score, **scores},
         "training_seconds": shown.seconds,
         "bytes": shown.size,
         "last_trained": datetime.datetime.fromtimestamp(shown.trained).astimezone().isoformat(timespec="seconds"),

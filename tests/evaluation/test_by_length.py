@@ -8,12 +8,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.evaluation.scoring import (
-    FEWEST_SENTENCES,
-    PERCENTILES,
-    length_buckets,
-    score_by_length,
-)
+from nmt.evaluation.scoring import FEWEST_SENTENCES, PERCENTILES, length_buckets, score_by_length
 
 MULTI30K = [*[4] * 3, *[6] * 40, *[8] * 130, *[9] * 120, *[10] * 118, *[11] * 129, *[12] * 100, *[13] * 82, *[15] * 120,
             *[17] * 75, *[20] * 50, *[26] * 30, *[32] * 3]  # fmt: skip

@@ -9,13 +9,7 @@ from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.plotting import style
-from nmt.plotting.attention import (
-    LARGEST_SIDE,
-    SMALLEST_FONT,
-    best_across,
-    draw_attention,
-    top_of_scale,
-)
+from nmt.plotting.attention import LARGEST_SIDE, SMALLEST_FONT, best_across, draw_attention, top_of_scale
 from nmt.plotting.style import LONGEST_LABEL
 
 TITLE = "Attention of layer 1 of 1, mean of 4 heads", "run base · data words · 2026-01-02"

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import Config
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.runs.directory import Run, create_run, find_run, run_exists
-from nmt.runs.metrics import (
-    EpochMetrics,
-    Metrics,
-    Sample,
-    SampleMetrics,
-    StepMetrics,
-    StepValidation,
-)
+from nmt.runs.metrics import EpochMetrics, Metrics, Sample, SampleMetrics, StepMetrics, StepValidation
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
