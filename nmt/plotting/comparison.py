@@ -1,7 +1,7 @@
 """Several runs in a figure: a metric over training, scores of an evaluation by source length."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,6 +11,9 @@ from nmt.errors import NotFoundError
 from nmt.plotting import style
 from nmt.runs.directory import Run
 from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
+
+if TYPE_CHECKING:
+    from nmt.evaluation.scoring import LengthBucket  # at run time, figures do not wait for sacrebleu
 
 AXES = {"steps": "step", "epochs": "epoch", "tokens": "target tokens trained on", "minutes": "minutes of training"}
 
@@ -146,32 +149,28 @@ def _origin(runs: Sequence[Run]) -> str:
     return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
 
 
-def draw_by_length(
-    figure: Figure,
-    title: str,
-    lengths: Sequence[str],
-    sentences: Sequence[int],
-    scores: Mapping[str, Mapping[str, Sequence[float]]],
-) -> None:
-    """Draw the scores of systems in G buckets of source length, a panel for each metric.
+def draw_by_length(figure: Figure, title: str, buckets: Sequence["LengthBucket"], metrics: Sequence[str] = ()) -> None:
+    """Draw the scores of systems in buckets of source length, a panel for each metric.
 
     Args:
         figure: empty figure. It becomes higher for a long legend.
         title: test set and date.
-        lengths: range of words of each bucket, such as "4-8", in rising order [G].
-        sentences: number of sentences of each bucket [G].
-        scores: score in each bucket [G], by name of the metric, then by name of the system.
+        buckets: buckets in rising order.
+        metrics: names of scores; none for all.
     """
-    ticks = [f"{length}\n({number:,})" for length, number in zip(lengths, sentences, strict=True)]
-    panels = figure.subplots(1, len(scores), squeeze=False)[0]
-    for axes, (metric, by_system) in zip(panels, scores.items(), strict=True):
-        for number, values in enumerate(by_system.values()):
+    scores = [bucket.scores for bucket in buckets]
+    ticks = [f"{bucket.lengths}\n({bucket.scores.sentences:,})" for bucket in buckets]
+    metrics, systems = metrics or [*scores[0].signatures], [*scores[0].systems]
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for axes, metric in zip(panels, metrics, strict=True):
+        for number, system in enumerate(systems):
+            values = [of_bucket.systems[system][metric].score for of_bucket in scores]
             axes.plot(range(len(ticks)), values, **style.curve(number, len(ticks)))
         style.style_curves(axes, "source length in words (number of sentences)", title=metric)
         axes.xaxis.label.set_fontsize(style.SMALL)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.margins(x=0.08)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    names = [style.shortened(name, style.LONGEST_NAME) for name in next(iter(scores.values()))]
+    names = [style.shortened(name, style.LONGEST_NAME) for name in systems]
     style.add_legend(figure, panels[0].get_lines(), names)
     style.add_title(figure, "Scores by source length", title)

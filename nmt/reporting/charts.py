@@ -59,13 +59,10 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
 def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Markup]]:
     """Yield title and figure of each metric by source length."""
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
-        names = buckets[0].scores.systems
-        systems = {name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in names}
-        figure = _small_figure()
-        lengths, counts = [bucket.lengths for bucket in buckets], [bucket.scores.sentences for bucket in buckets]
-        draw_by_length(figure, "", lengths, counts, {metric: systems})
+        figure, title = _small_figure(), f"{metric} by source length"
+        draw_by_length(figure, "", buckets, [metric])
         figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
-        yield f"{metric} by source length", as_svg(figure, f"{metric} by source length: {', '.join(systems)}")
+        yield title, as_svg(figure, f"{title}: {', '.join(buckets[0].scores.systems)}")
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:

@@ -155,8 +155,7 @@ class Run:
 
     def average(self) -> AverageMetrics | None:
         """Return the record of the averaged weights; None without a valid average (see ``averages``)."""
-        averages = self.averages()
-        return averages[-1] if averages else None
+        return next(reversed(self.averages()), None)
 
     def averages(self) -> list[AverageMetrics]:
         """Return the records of averages since training last continued, in order; none without a file of weights.
