@@ -11,8 +11,7 @@ from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepValidation
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
+def run(folder: Path) -> Run:
     return create_run("first", Config(), [])
 
 

@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,13 +24,9 @@ from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, SPECIAL_PIECES
 from nmt.tokenizers.word import WordTokenizer
 
+pytestmark = pytest.mark.usefixtures("folder")
 ROBOT = ["I", "am", "a", "robot"]
 SIZES = [(1, 2, 10_000.0), (7, 6, 2.5), (100, 512, 10_000.0), (2_000, 16, 100.0)]
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def formula(length: int, width: int, base: float) -> np.ndarray:
