@@ -35,8 +35,6 @@ from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
 from nmt.version import version
 
-DEFAULT_RESAMPLES = 1000
-DEFAULT_EXAMPLES = 3
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
 _LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
 
@@ -73,8 +71,8 @@ def evaluate(
     metrics: Sequence[str] = (),
     tokenization: str = DEFAULT_TOKENIZATION,
     lowercase: bool = False,
-    resamples: int = DEFAULT_RESAMPLES,
-    examples: int = DEFAULT_EXAMPLES,
+    resamples: int = 1000,
+    examples: int = 3,
     by_length: bool = False,
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
@@ -221,13 +219,12 @@ def find_system(
     run_name, _, own_epoch = (name or "").partition(":")
     chosen, epoch = run_name if name is not None else None, own_epoch or epoch
     model: ExportedModel | None = None
-    if export is not None:
+    if export is None:
+        owner = run = find_run(chosen)
+    else:
         require("fast", "ctranslate2")
         run, model = choose_export(chosen, epoch, export)
-        name, epoch = f"{model.description.run}/{model.folder.name}", str(model.description.epoch)
-    else:
-        run = find_run(chosen)
-    owner = model.run if model else run
+        name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
     return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model)
 
@@ -249,14 +246,10 @@ def translate(
         NotFoundError: if the weights are missing.
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
-    if system.exported is not None:
-        batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
-        translator = Translator.open(system.exported, decoding=system.decoding)
-        decoding = system.decoding
-    else:
-        batches = BATCHES_PER_CALL
-        translator = Translator.open(system.run, system.epoch, system.decoding)
-        decoding = system.decoding.model_copy(update={"precision": translator.engine.precision})
+    exported = system.exported
+    translator = Translator.open(exported or system.run, None if exported else system.epoch, system.decoding)
+    computed = {} if exported else {"precision": translator.engine.precision}
+    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
     started = time.perf_counter()
     translations = _translate_all(translator, test_set, report, batches)
     seconds = time.perf_counter() - started
@@ -265,9 +258,9 @@ def translate(
         run=system.run.name,
         epoch=translator.epoch,
         dataset=system.manifest.settings.dataset,
-        decoding=decoding,
-        export=str(system.exported.folder) if system.exported else None,
-        computed_in=translator.engine.precision if system.exported else None,
+        decoding=system.decoding.model_copy(update=computed),
+        export=str(exported.folder) if exported else None,
+        computed_in=translator.engine.precision if exported else None,
         seconds=seconds,
         sentences_per_second=len(translations) / seconds,
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),

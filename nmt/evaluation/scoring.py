@@ -45,12 +45,6 @@ class Scores(Record):
     """Scores by name of the system, then by name of the metric."""
 
 
-def bleu(translations: list[str], references: list[str]) -> tuple[float, str]:
-    """Return corpus BLEU, 0 to 100, and its signature (Post 2018, "A Call for Clarity in Reporting BLEU Scores")."""
-    metric = make_metric("bleu")
-    return float(metric.corpus_score(translations, [references]).score), str(metric.get_signature())
-
-
 def check_bootstrap_memory(resamples: int, sentences: int) -> None:
     """Refuse a bootstrap that needs more memory than ``MAX_BOOTSTRAP_BYTES``: sacrebleu holds all resamples at once.
 
