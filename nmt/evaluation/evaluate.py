@@ -149,9 +149,16 @@ def evaluate(
     score = partial(score_systems, translations, lines, metrics, tokenization, resamples, lowercase=lowercase)
     unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
     chrf = {name: sentence_scores(text, lines, lowercase=lowercase) for name, text in translations.items()}
+    files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
     record = EvaluationRecord(
         nmt=version(),
-        test_set=_record_of(test_set),
+        test_set=EvaluationSetRecord(
+            dataset=test_set.dataset,
+            source=str(test_set.source_file) if test_set.source_file else None,
+            references=[str(file) for file in test_set.reference_files],
+            sentences=len(test_set),
+            sha256={str(file): sha256(file.path) for file in files},
+        ),
         resamples=resamples,
         lowercase=lowercase,
         systems=described,
@@ -180,17 +187,6 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
             f"a run's dataset. Add {'--source' if references else '--reference'} FILE."
         )
     return read_test_split({system.name: system.manifest for system in systems})
-
-
-def _record_of(test_set: EvaluationSet) -> EvaluationSetRecord:
-    files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
-    return EvaluationSetRecord(
-        dataset=test_set.dataset,
-        source=str(test_set.source_file) if test_set.source_file else None,
-        references=[str(file) for file in test_set.reference_files],
-        sentences=len(test_set),
-        sha256={str(file): sha256(file.path) for file in files},
-    )
 
 
 # --- systems

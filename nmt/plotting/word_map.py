@@ -4,7 +4,7 @@ Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,24 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
             if neighbor not in near:
                 axes.plot(*ends[1:].T, **look, markersize=4, markeredgewidth=0)
         (markers[id_],) = axes.plot(*place[id_], **look, markersize=9, markeredgecolor=style.INK, zorder=3)
-    _list_neighbors(axes, vocabulary, near, markers, columns)
+
+    # The list is a legend at the right of the map: each word with its neighbours and their cosines.
+    blank = Line2D([], [], linestyle="none")
+    # A legend fills its columns evenly: with groups of the same length, none is split.
+    longest = max(map(len, near.values()))
+    lines: list[tuple[Line2D, str]] = []
+    for id_, found in near.items():
+        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
+        lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
+        lines += [(blank, "")] * (longest + 1 - len(names))
+    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
+    legend = axes.legend(
+        *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
+        frameon=False, fontsize=style.SMALL, labelcolor=style.INK, handlelength=1, labelspacing=0.3,
+    )  # fmt: skip
+    style.as_written(*legend.get_texts())
+    for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
+        text.set_fontweight("normal" if handle is blank else "bold")
     _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids], bold=len(given))
 
 
@@ -192,29 +209,3 @@ def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str],
             across, up = min(free, key=lambda place: free[place].count_contains(pixels))
             text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
             taken.append(free[across, up])
-
-
-def _list_neighbors(
-    axes: Axes,
-    vocabulary: Vocabulary,
-    near: Mapping[int, Mapping[int, float]],
-    markers: Mapping[int, Line2D],
-    columns: int,
-) -> None:
-    """Write each word with its neighbours and their cosines, in a legend at the right of the map."""
-    blank = Line2D([], [], linestyle="none")
-    # A legend fills its columns evenly: with groups of the same length, none is split.
-    longest = max(map(len, near.values()))
-    lines: list[tuple[Line2D, str]] = []
-    for id_, found in near.items():
-        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
-        lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
-        lines += [(blank, "")] * (longest + 1 - len(names))
-    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
-    legend = axes.legend(
-        *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
-        frameon=False, fontsize=style.SMALL, labelcolor=style.INK, handlelength=1, labelspacing=0.3,
-    )  # fmt: skip
-    style.as_written(*legend.get_texts())
-    for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
-        text.set_fontweight("normal" if handle is blank else "bold")

@@ -106,6 +106,9 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
     if epochs and not run.saved_weights:
         problems.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
+    # Of all finished epochs, and of the steps after them: a record holds the time of its epoch so far.
+    timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
+    seconds = {record.epoch: record.seconds for record in timed if record.seconds is not None}
     held_by = holder(run.lock_path)
     return Overview(
         run=run,
@@ -117,7 +120,7 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
         epochs=None if readable is None else epochs,
         step=max([record.step for record in records] + run.state_steps, default=0),
         best=metrics.best_of(validations, config.training.best_by) if config else None,
-        seconds=None if readable is None else _training_seconds(records),
+        seconds=None if readable is None else sum(seconds.values()),
         size=_size(run.folder),
         trained=last_written(run) / 1e9,
     )
@@ -131,12 +134,6 @@ def _state(validations: Sequence[metrics.StepValidation | metrics.EpochMetrics],
         return "finished"
     waited = metrics.validations_since_best(validations, training.best_by)
     return "stopped" if training.patience is None or waited < training.patience else "ended early"
-
-
-def _training_seconds(records: Sequence[metrics.Metrics]) -> float:
-    """Return the time of all finished epochs and of the steps after them."""
-    timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
-    return sum({record.epoch: record.seconds for record in timed if record.seconds is not None}.values())
 
 
 def _size(folder: Path) -> int:

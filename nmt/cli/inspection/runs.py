@@ -84,7 +84,8 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
 
     about.add_row("")
     for shown in found:
-        config, weights = shown.config, "" if shown.weights is None else f" of {_count(shown.weights)} weights"
+        config, count = shown.config, shown.weights
+        weights = "" if count is None else f" of {f'{count / 1e6:.1f} M' if count >= 1e6 else f'{count:,}'} weights"
         states.add_row(
             shown.name, shown.state, f"{'?' if shown.epochs is None else shown.epochs}"
             + (f"/{config.training.epochs}" if config else ""),
@@ -105,7 +106,3 @@ def _bytes(size: int) -> str:
         ((unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit), (1, "B")
     )
     return f"{size / unit:.3g} {name}"
-
-
-def _count(number: int) -> str:
-    return f"{number / 1e6:.1f} M" if number >= 1e6 else f"{number:,}"
