@@ -63,7 +63,10 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
         raise NotFoundError(f"--metric is {metric!r}, but must be one of {', '.join(METRICS)}. Choose one of these.")
     chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
-    names = _names(runs)
+    names, datasets = [run.name for run in runs], [style.dataset_of(run) for run in runs]
+    if len(set(datasets)) > 1:
+        when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
+        names = [f"{name} ({data}{date})" for name, (data, _), date in zip(names, datasets, when, strict=True)]
     if best := {"min": min, "max": max}.get(str(chosen.measure.best)):
         names = [f"{name}: {best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
     axes = style.add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
@@ -74,9 +77,14 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
     longest = max(places[-1] for places, _ in curves)
     axes.set_xlim(left=0, right=longest * 1.02 if longest > 1 or by == "minutes" else 2)
     style.add_legend(figure, axes.get_lines(), [style.shortened(name, style.LONGEST_NAME) for name in names])
-    style.add_title(
-        figure, f"{chosen.heading} by {label}", _origin(runs) + (" · best value beside each name" if best else "")
-    )
+    dates, known = sorted({style.last_training(run) for run in runs}), {name for name, _ in datasets}
+    details = [
+        f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs",
+        f"data {known.pop()}" if len(known) == 1 else f"{len(known)} datasets",
+        dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}",
+        *(["best value beside each name"] if best else []),
+    ]
+    style.add_title(figure, f"{chosen.heading} by {label}", " · ".join(details))
 
 
 def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[float]]:
@@ -129,24 +137,6 @@ def steps_to(axis: str, records: Sequence[Metrics]) -> Callable[[Sequence[int]],
         return lambda steps: np.asarray(steps, float)
     places = np.array(sorted(known.items()), float)
     return lambda steps: np.interp(steps, places[:, 0], places[:, 1], right=np.nan)
-
-
-def _names(runs: Sequence[Run]) -> list[str]:
-    """Return the names of runs; if their datasets differ, with these, and when each was prepared."""
-    datasets = [style.dataset_of(run) for run in runs]
-    if len(set(datasets)) == 1:
-        return [run.name for run in runs]
-    when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
-    return [f"{run.name} ({name}{date})" for run, (name, _), date in zip(runs, datasets, when, strict=True)]
-
-
-def _origin(runs: Sequence[Run]) -> str:
-    """Return number, dataset and dates of runs for a title."""
-    dates = sorted({style.last_training(run) for run in runs})
-    datasets = {style.dataset_of(run)[0] for run in runs}
-    names = f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
-    data = f"data {datasets.pop()}" if len(datasets) == 1 else f"{len(datasets)} datasets"
-    return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
 
 
 def draw_by_length(figure: Figure, title: str, buckets: Sequence["LengthBucket"], metrics: Sequence[str] = ()) -> None:

@@ -52,26 +52,20 @@ class RunFacts:
         languages = " to ".join(self.manifest.languages.values())
         day = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).date()}" if path.exists() else "not yet"
         steps = f"{self.records[-1].step:,} steps" if self.records else ""
+        by = self.config.training.best_by
+        score = Fact("Best validation", "none yet", "the first comes after the first epoch")
+        if best := metrics.best_of(self.run.validations(), by):
+            measure, value = metrics.measures(metrics.Quality)[f"validation_{by}"], getattr(best, f"validation_{by}")
+            weights, loss = metrics.weights_in_words(metrics.weights_id(best)), metrics.LOSS.text(best.validation_loss)
+            score = Fact("Best validation", f"{value:{measure.form}}", f"{measure.label}, {weights}, {loss}")
         return [
             Fact("Dataset", f"{self.manifest.settings.dataset}", "" if languages == "source to target" else languages),
             Fact("Trained", day, f"{len(epochs)} of {self.config.training.epochs} epochs"),
             Fact("Model", model.architecture, model.description.removeprefix(model.architecture).lstrip(", ")),
             Fact("Parameters", "not saved yet" if self.parameters is None else f"{self.parameters:,}"),
             Fact("Training time", duration(self.seconds), steps),
-            self._best(),
+            score,
         ]
-
-    def _best(self) -> Fact:
-        by = self.config.training.best_by
-        best, measure = (
-            metrics.best_of(self.run.validations(), by),
-            metrics.measures(metrics.Quality)[f"validation_{by}"],
-        )
-        if best is None:
-            return Fact("Best validation", "none yet", "the first comes after the first epoch")
-        weights, loss = metrics.weights_in_words(metrics.weights_id(best)), metrics.LOSS.text(best.validation_loss)
-        value = getattr(best, f"validation_{by}")
-        return Fact("Best validation", f"{value:{measure.form}}", f"{measure.label}, {weights}, {loss}")
 
 
 def duration(seconds: float) -> str:
