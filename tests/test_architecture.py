@@ -25,7 +25,7 @@ PARTS: dict[str, str] = {
     "evaluation": "errors extras storage config models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors extras config cluster runs data evaluation training",
-    "plotting": "errors storage config tokenizers models runs training",
+    "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
     "api": "errors config runs data decoding training recipes",

@@ -20,13 +20,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
-from nmt.evaluation.result import (
-    Evaluation,
-    EvaluationRecord,
-    EvaluationSetRecord,
-    System,
-    pick_examples,
-)
+from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
 from nmt.evaluation.test_set import (
     EvaluationSet,
@@ -41,8 +35,6 @@ from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
 from nmt.version import version
 
-DEFAULT_RESAMPLES = 1000
-DEFAULT_EXAMPLES = 3
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
 _LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
 
@@ -78,8 +70,9 @@ def evaluate(
     decoding: Mapping[str, Any] | None = None,
     metrics: Sequence[str] = (),
     tokenization: str = DEFAULT_TOKENIZATION,
-    resamples: int = DEFAULT_RESAMPLES,
-    examples: int = DEFAULT_EXAMPLES,
+    lowercase: bool = False,
+    resamples: int = 1000,
+    examples: int = 3,
     by_length: bool = False,
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
@@ -96,6 +89,8 @@ def evaluate(
         decoding: values that replace keys of the runs' section decoding, such as {"beam_size": 5}.
         metrics: names in ``nmt.evaluation.metrics.METRICS``; empty for bleu, chrf and ter.
         tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
+        lowercase: compare texts in lower case, as ``sacrebleu -lc``. Scores then have the names "BLEU lc" and
+            "chrF2 lc"; TER ignores case anyway.
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
@@ -151,13 +146,21 @@ def evaluate(
 
     progress("scoring", 0, len(test_set))
     lines = test_set.references
-    score = partial(score_systems, translations, lines, metrics, tokenization, resamples)
+    score = partial(score_systems, translations, lines, metrics, tokenization, resamples, lowercase=lowercase)
     unseen = sorted(set(range(len(test_set))) - {number - 1 for number in overlap.numbers})
-    chrf = {name: sentence_scores(translated, lines) for name, translated in translations.items()}
+    chrf = {name: sentence_scores(text, lines, lowercase=lowercase) for name, text in translations.items()}
+    files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
     record = EvaluationRecord(
         nmt=version(),
-        test_set=_record_of(test_set),
+        test_set=EvaluationSetRecord(
+            dataset=test_set.dataset,
+            source=str(test_set.source_file) if test_set.source_file else None,
+            references=[str(file) for file in test_set.reference_files],
+            sentences=len(test_set),
+            sha256={str(file): sha256(file.path) for file in files},
+        ),
         resamples=resamples,
+        lowercase=lowercase,
         systems=described,
         scores=score(),
         overlap=overlap,
@@ -167,7 +170,9 @@ def evaluate(
             for name, translated in translations.items()
             if examples
         },
-        by_length=score_by_length(translations, test_set.sources or [], lines, tokenization) if by_length else [],
+        by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
+        if by_length
+        else [],
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
 
@@ -182,17 +187,6 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
             f"a run's dataset. Add {'--source' if references else '--reference'} FILE."
         )
     return read_test_split({system.name: system.manifest for system in systems})
-
-
-def _record_of(test_set: EvaluationSet) -> EvaluationSetRecord:
-    files = [*([test_set.source_file] if test_set.source_file else []), *test_set.reference_files]
-    return EvaluationSetRecord(
-        dataset=test_set.dataset,
-        source=str(test_set.source_file) if test_set.source_file else None,
-        references=[str(file) for file in test_set.reference_files],
-        sentences=len(test_set),
-        sha256={str(file): sha256(file.path) for file in files},
-    )
 
 
 # --- systems
@@ -221,13 +215,12 @@ def find_system(
     run_name, _, own_epoch = (name or "").partition(":")
     chosen, epoch = run_name if name is not None else None, own_epoch or epoch
     model: ExportedModel | None = None
-    if export is not None:
+    if export is None:
+        owner = run = find_run(chosen)
+    else:
         require("fast", "ctranslate2")
         run, model = choose_export(chosen, epoch, export)
-        name, epoch = f"{model.description.run}/{model.folder.name}", str(model.description.epoch)
-    else:
-        run = find_run(chosen)
-    owner = model.run if model else run
+        name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
     return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model)
 
@@ -249,14 +242,10 @@ def translate(
         NotFoundError: if the weights are missing.
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
-    if system.exported is not None:
-        batches = BATCHES_PER_CALL * (os.cpu_count() or 1)  # CTranslate2 has a batch on each core
-        translator = Translator.open(system.exported, decoding=system.decoding)
-        decoding = system.decoding
-    else:
-        batches = BATCHES_PER_CALL
-        translator = Translator.open(system.run, system.epoch, system.decoding)
-        decoding = system.decoding.model_copy(update={"precision": translator.engine.precision})
+    exported = system.exported
+    translator = Translator.open(exported or system.run, None if exported else system.epoch, system.decoding)
+    computed = {} if exported else {"precision": translator.engine.precision}
+    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
     started = time.perf_counter()
     translations = _translate_all(translator, test_set, report, batches)
     seconds = time.perf_counter() - started
@@ -265,9 +254,9 @@ def translate(
         run=system.run.name,
         epoch=translator.epoch,
         dataset=system.manifest.settings.dataset,
-        decoding=decoding,
-        export=str(system.exported.folder) if system.exported else None,
-        computed_in=translator.engine.precision if system.exported else None,
+        decoding=system.decoding.model_copy(update=computed),
+        export=str(exported.folder) if exported else None,
+        computed_in=translator.engine.precision if exported else None,
         seconds=seconds,
         sentences_per_second=len(translations) / seconds,
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),

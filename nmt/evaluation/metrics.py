@@ -21,26 +21,32 @@ class MetricEntry(NamedTuple):
     """Whether less is better."""
     usual: bool = True
     """Whether it is computed unless metrics are asked for."""
+    cased: bool = True
+    """Whether upper and lower case differ for it, unless ``lowercase`` is asked for."""
 
 
 METRICS: dict[str, MetricEntry] = {
     "bleu": MetricEntry("BLEU"),  # Papineni et al. 2002
     "chrf": MetricEntry("CHRF"),  # Popović 2015
     "chrf++": MetricEntry("CHRF", {"word_order": 2}, usual=False),  # Popović 2017
-    "ter": MetricEntry("TER", less=True),  # Snover et al. 2006
+    "ter": MetricEntry("TER", less=True, cased=False),  # Snover et al. 2006
 }
 USUAL_METRICS = [name for name, entry in METRICS.items() if entry.usual]
 TOKENIZATIONS = ("13a", "intl", "zh", "char", "none")  # of BLEU: those of sacrebleu that need no further package
 DEFAULT_TOKENIZATION = "13a"
 
 
-def make_metric(name: str, tokenization: str = DEFAULT_TOKENIZATION, *, quiet: bool = False) -> "Metric":
+def make_metric(
+    name: str, tokenization: str = DEFAULT_TOKENIZATION, *, lowercase: bool = False, quiet: bool = False
+) -> "Metric":
     """Return the metric of that name in ``METRICS``; a quiet BLEU does not warn of text that looks tokenized."""
     from sacrebleu import metrics  # noqa: PLC0415 - the help of nmt evaluate names the metrics, and is there at once
 
     entry = METRICS[name]
-    of_bleu = {"tokenize": tokenization, "force": quiet} if entry.kind == "BLEU" else {}
-    return getattr(metrics, entry.kind)(**entry.settings, **of_bleu)
+    settings = {"tokenize": tokenization, "force": quiet} if entry.kind == "BLEU" else {}
+    if entry.cased:
+        settings["lowercase"] = lowercase
+    return getattr(metrics, entry.kind)(**entry.settings, **settings)
 
 
 def metric_heading(result: str) -> str:

@@ -112,6 +112,8 @@ class EvaluationRecord(Record):
     """Files that were scored against."""
     resamples: int
     """Number of bootstrap resamples; 0: scores alone."""
+    lowercase: bool = False
+    """Whether BLEU and chrF, that of sentences too, compare texts in lower case."""
     systems: list[System]
     """Systems in the order given; the first is the baseline."""
     scores: Scores
@@ -218,6 +220,8 @@ def overlap_lines(record: EvaluationRecord) -> Iterator[str]:
 
 def score_notes(record: EvaluationRecord) -> Iterator[str]:
     """Yield in words how the scores are to be read."""
+    if record.lowercase:
+        yield "lc: texts are compared in lower case, also in the chrF of sentences. TER ignores case anyway."
     if record.resamples and record.test_set.sentences == 1:
         yield "A single sentence cannot be resampled: no intervals, no tests."
     elif record.resamples:

@@ -7,13 +7,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from sacrebleu.significance import PairedTest
 
 from nmt.config.record import Record
 from nmt.errors import NmtError
-from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, make_metric
+from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, make_metric
 
 BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # of sacrebleu's arrays: float32 for each n-gram count of chrF++, an index
 MAX_BOOTSTRAP_BYTES = 4 * 2**30
@@ -38,15 +39,10 @@ class Scores(Record):
     sentences: int
     """Number of sentences, N."""
     signatures: dict[str, str]
-    """Signature of each metric: the settings that make a score reproducible (Post 2018)."""
+    """Signature of each metric: the settings that make a score reproducible (Post 2018). Metrics have the names that
+    sacrebleu gives them, such as "chrF2"; in lower case "BLEU lc", so that no table takes it for "BLEU"."""
     systems: dict[str, dict[str, Score]]
     """Scores by name of the system, then by name of the metric."""
-
-
-def bleu(translations: list[str], references: list[str]) -> tuple[float, str]:
-    """Return corpus BLEU, 0 to 100, and its signature (Post 2018, "A Call for Clarity in Reporting BLEU Scores")."""
-    metric = make_metric("bleu")
-    return float(metric.corpus_score(translations, [references]).score), str(metric.get_signature())
 
 
 def check_bootstrap_memory(resamples: int, sentences: int) -> None:
@@ -72,6 +68,8 @@ def score_systems(
     tokenization: str = DEFAULT_TOKENIZATION,
     resamples: int = 0,
     chosen: Sequence[int] | None = None,
+    *,
+    lowercase: bool = False,
 ) -> Scores:
     """Return the scores of systems, with confidence intervals and tests of their difference from the first.
 
@@ -85,39 +83,42 @@ def score_systems(
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
         resamples: number of bootstrap resamples, B; 0 computes neither intervals nor tests.
         chosen: indices of the sentences that count; None for all.
+        lowercase: whether BLEU and chrF compare texts in lower case, as TER always does.
     """
     if chosen is not None:
         systems = {name: [lines[index] for index in chosen] for name, lines in systems.items()}
         references = [[lines[index] for index in chosen] for lines in references]
-    made = {name: make_metric(name, tokenization) for name in metrics}
-    by_system: dict[str, dict[str, Score]] = {name: {} for name in systems}
     sentences, signatures = len(references[0]), dict[str, str]()
-    if not resamples or sentences == 1:
-        for metric in made.values():
-            for system, translations in systems.items():
-                result = metric.corpus_score(translations, references)
-                by_system[system][result.name] = Score(score=result.score)
-                signatures[result.name] = str(metric.get_signature())
-        return Scores(sentences=sentences, signatures=signatures, systems=by_system)
-    signed, results = PairedTest(list(systems.items()), made, references, test_type="bs", n_samples=resamples)()
-    for name, signature in signed.items():
-        signatures[name], baseline = str(signature), results[name][0].score
-        for number, (system, result) in enumerate(zip(systems, results[name], strict=True)):
-            # sacrebleu counts resamples whose difference exceeds 0, so equal scores would have its smallest p.
-            p_value = 1.0 if number and result.score == baseline else result.p_value
-            by_system[system][name] = Score(
-                score=result.score, mean=float(result.mean), ci=float(result.ci), p_value=p_value
-            )
+    by_system: dict[str, dict[str, Score]] = {name: {} for name in systems}
+    for name in metrics:
+        metric, tested = make_metric(name, tokenization, lowercase=lowercase), resamples > 0 and sentences > 1
+        if tested:
+            test = PairedTest([*systems.items()], {name: metric}, references, test_type="bs", n_samples=resamples)
+            signed, found = test()
+            [(shown, signature)] = signed.items()
+            results: list[Any] = found[shown]
+        else:
+            results = [metric.corpus_score(translations, references) for translations in systems.values()]
+            shown, signature = results[0].name, metric.get_signature()
+        shown += " lc" if lowercase and METRICS[name].cased else ""
+        signatures[shown] = str(signature)
+        for number, (system, result) in enumerate(zip(systems, results, strict=True)):
+            tests: dict[str, float | None] = {}
+            if tested:
+                # sacrebleu counts resamples whose difference exceeds 0, so equal scores would have its smallest p.
+                p_value = 1.0 if number and result.score == results[0].score else result.p_value
+                tests = {"mean": float(result.mean), "ci": float(result.ci), "p_value": p_value}
+            by_system[system][shown] = Score(score=result.score, **tests)
     return Scores(sentences=sentences, signatures=signatures, systems=by_system)
 
 
-def sentence_scores(translations: list[str], references: list[list[str]]) -> np.ndarray:
+def sentence_scores(translations: list[str], references: list[list[str]], *, lowercase: bool = False) -> np.ndarray:
     """Return chrF of each sentence against its best reference: float64 [N], 0 to 100.
 
     chrF ranks single sentences better than BLEU: most short sentences share no 4-gram with their reference, so their
     BLEU is an artefact of smoothing.
     """
-    metric = make_metric("chrf")
+    metric = make_metric("chrf", lowercase=lowercase)
     rows = zip(translations, zip(*references, strict=True), strict=True)
     return np.array([metric.sentence_score(translation, of_sentence).score for translation, of_sentence in rows])
 
@@ -165,7 +166,12 @@ def length_buckets(lengths: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def score_by_length(
-    systems: dict[str, list[str]], sources: Sequence[str], references: list[list[str]], tokenization: str
+    systems: dict[str, list[str]],
+    sources: Sequence[str],
+    references: list[list[str]],
+    tokenization: str,
+    *,
+    lowercase: bool = False,
 ) -> list[LengthBucket]:
     """Return the buckets of a test set with the scores of systems.
 
@@ -174,11 +180,12 @@ def score_by_length(
         sources: N source sentences.
         references: R lists of N sentences.
         tokenization: tokenization of BLEU, one of ``TOKENIZATIONS``.
+        lowercase: as of ``score_systems``.
     """
     lengths = [len(source.split()) for source in sources]
     buckets = []
     for shortest, longest in length_buckets(lengths):
         chosen = [index for index, length in enumerate(lengths) if shortest <= length <= longest]
-        scores = score_systems(systems, references, METRICS_BY_LENGTH, tokenization, chosen=chosen)
+        scores = score_systems(systems, references, METRICS_BY_LENGTH, tokenization, 0, chosen, lowercase=lowercase)
         buckets.append(LengthBucket(shortest=shortest, longest=longest, scores=scores))
     return buckets

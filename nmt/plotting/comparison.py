@@ -1,28 +1,19 @@
 """Several runs in a figure: a metric over training, scores of an evaluation by source length."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from nmt.errors import NotFoundError
-from nmt.plotting.style import (
-    LONGEST_NAME,
-    SMALL,
-    add_axes,
-    add_legend,
-    add_title,
-    count,
-    curve,
-    dataset_of,
-    last_training,
-    shortened,
-    style_curves,
-)
+from nmt.plotting import style
 from nmt.runs.directory import Run
-from nmt.runs.metrics import EpochMetrics, Metrics, StepMetrics, StepValidation, measures
+from nmt.runs.metrics import EpochMetrics, Measure, Metrics, StepMetrics, StepValidation, measures
+
+if TYPE_CHECKING:
+    from nmt.evaluation.scoring import LengthBucket  # at run time, figures do not wait for sacrebleu
 
 AXES = {"steps": "step", "epochs": "epoch", "tokens": "target tokens trained on", "minutes": "minutes of training"}
 
@@ -31,28 +22,24 @@ class Metric(NamedTuple):
     """A metric to compare runs by."""
 
     heading: str
-    label: str
-    """Unit, for the axis."""
+    measure: Measure
     of_epochs: str | None
     """Field in the records of validations and epochs."""
     of_steps: str | None
     """Field in the records of steps."""
-    best: Callable[[Sequence[float]], float] | None
-    """Function that chooses the best value; None if none is better than another."""
 
 
 def _metrics() -> dict[str, Metric]:
     """Return the metrics of the metrics file: "loss" of the validation, "train-loss", "learning-rate"."""
-    epochs, steps, best = measures(EpochMetrics), measures(StepMetrics), {"min": min, "max": max, None: None}
-    found = {}
+    epochs, steps, found = measures(EpochMetrics), measures(StepMetrics), dict[str, Metric]()
     for field, measure in [*epochs.items(), *steps.items()]:
-        in_steps = field.removeprefix("train_") if field.startswith("train_") else field
+        in_steps = field.removeprefix("train_")
         if field in epochs or f"train_{field}" not in epochs:
-            words = "Validation" if field.startswith("validation_") else "Training" if field != in_steps else ""
-            heading = f"{words} {measure.label}".strip()
+            words = {"validation": "validation ", "train": "training "}.get(field.partition("_")[0], "")
+            heading = f"{words}{measure.label}"
             found[field.removeprefix("validation_").replace("_", "-")] = Metric(
-                heading[:1].upper() + heading[1:], measure.axis or measure.label, field if field in epochs else None,
-                in_steps if in_steps in steps else None, best[measure.best],
+                heading[:1].upper() + heading[1:], measure, field if field in epochs else None,
+                in_steps if in_steps in steps else None,
             )  # fmt: skip
     return found
 
@@ -76,19 +63,28 @@ def draw_comparison(figure: Figure, runs: Sequence[Run], metric: str = "loss", b
         raise NotFoundError(f"--metric is {metric!r}, but must be one of {', '.join(METRICS)}. Choose one of these.")
     chosen, label = METRICS[metric], AXES[by]
     curves = [values_of(run, chosen, by) for run in runs]
-    names = _names(runs)
-    if chosen.best is not None:
-        names = [f"{name}: {chosen.best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
-    axes = add_axes(figure, label, chosen.label)
+    names, datasets = [run.name for run in runs], [style.dataset_of(run) for run in runs]
+    if len(set(datasets)) > 1:
+        when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
+        names = [f"{name} ({data}{date})" for name, (data, _), date in zip(names, datasets, when, strict=True)]
+    if best := {"min": min, "max": max}.get(str(chosen.measure.best)):
+        names = [f"{name}: {best(values):.4g}" for name, (_, values) in zip(names, curves, strict=True)]
+    axes = style.add_axes(figure, label, chosen.measure.axis or chosen.measure.label)
     for number, (name, (places, values)) in enumerate(zip(names, curves, strict=True)):
-        axes.plot(places, values, label=name, **curve(number, len(places)))
+        axes.plot(places, values, label=name, **style.curve(number, len(places)))
     if by != "minutes":
-        count(axes.xaxis)
+        style.count(axes.xaxis)
     longest = max(places[-1] for places, _ in curves)
     axes.set_xlim(left=0, right=longest * 1.02 if longest > 1 or by == "minutes" else 2)
-    add_legend(figure, axes.get_lines(), [shortened(name, LONGEST_NAME) for name in names])
-    best = "" if chosen.best is None else " · best value beside each name"
-    add_title(figure, f"{chosen.heading} by {label}", f"{_origin(runs)}{best}")
+    style.add_legend(figure, axes.get_lines(), [style.shortened(name, style.LONGEST_NAME) for name in names])
+    dates, known = sorted({style.last_training(run) for run in runs}), {name for name, _ in datasets}
+    details = [
+        f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs",
+        f"data {known.pop()}" if len(known) == 1 else f"{len(known)} datasets",
+        dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}",
+        *(["best value beside each name"] if best else []),
+    ]
+    style.add_title(figure, f"{chosen.heading} by {label}", " · ".join(details))
 
 
 def values_of(run: Run, metric: Metric, axis: str) -> tuple[list[float], list[float]]:
@@ -143,50 +139,28 @@ def steps_to(axis: str, records: Sequence[Metrics]) -> Callable[[Sequence[int]],
     return lambda steps: np.interp(steps, places[:, 0], places[:, 1], right=np.nan)
 
 
-def _names(runs: Sequence[Run]) -> list[str]:
-    """Return the names of runs; if their datasets differ, with these, and when each was prepared."""
-    datasets = [dataset_of(run) for run in runs]
-    if len(set(datasets)) == 1:
-        return [run.name for run in runs]
-    when = [f", prepared {date[:16].replace('T', ' ')}" if date else "" for _, date in datasets]
-    return [f"{run.name} ({name}{date})" for run, (name, _), date in zip(runs, datasets, when, strict=True)]
-
-
-def _origin(runs: Sequence[Run]) -> str:
-    """Return number, dataset and dates of runs for a title."""
-    dates = sorted({last_training(run) for run in runs})
-    datasets = {dataset_of(run)[0] for run in runs}
-    names = f"run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs"
-    data = f"data {datasets.pop()}" if len(datasets) == 1 else f"{len(datasets)} datasets"
-    return " · ".join([names, data, dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"])
-
-
-def draw_by_length(
-    figure: Figure,
-    title: str,
-    lengths: Sequence[str],
-    sentences: Sequence[int],
-    scores: Mapping[str, Mapping[str, Sequence[float]]],
-) -> None:
-    """Draw the scores of systems in G buckets of source length, a panel for each metric.
+def draw_by_length(figure: Figure, title: str, buckets: Sequence["LengthBucket"], metrics: Sequence[str] = ()) -> None:
+    """Draw the scores of systems in buckets of source length, a panel for each metric.
 
     Args:
         figure: empty figure. It becomes higher for a long legend.
         title: test set and date.
-        lengths: range of words of each bucket, such as "4-8", in rising order [G].
-        sentences: number of sentences of each bucket [G].
-        scores: score in each bucket [G], by name of the metric, then by name of the system.
+        buckets: buckets in rising order.
+        metrics: names of scores; none for all.
     """
-    ticks = [f"{length}\n({number:,})" for length, number in zip(lengths, sentences, strict=True)]
-    panels = figure.subplots(1, len(scores), squeeze=False)[0]
-    for axes, (metric, by_system) in zip(panels, scores.items(), strict=True):
-        for number, values in enumerate(by_system.values()):
-            axes.plot(range(len(ticks)), values, **curve(number, len(ticks)))
-        style_curves(axes, "source length in words (number of sentences)", title=metric)
-        axes.xaxis.label.set_fontsize(SMALL)
+    scores = [bucket.scores for bucket in buckets]
+    ticks = [f"{bucket.lengths}\n({bucket.scores.sentences:,})" for bucket in buckets]
+    metrics, systems = metrics or [*scores[0].signatures], [*scores[0].systems]
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for axes, metric in zip(panels, metrics, strict=True):
+        for number, system in enumerate(systems):
+            values = [of_bucket.systems[system][metric].score for of_bucket in scores]
+            axes.plot(range(len(ticks)), values, **style.curve(number, len(ticks)))
+        style.style_curves(axes, "source length in words (number of sentences)", title=metric)
+        axes.xaxis.label.set_fontsize(style.SMALL)
         axes.set_xticks(range(len(ticks)), ticks)
         axes.margins(x=0.08)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    names = [shortened(name, LONGEST_NAME) for name in next(iter(scores.values()))]
-    add_legend(figure, panels[0].get_lines(), names)
-    add_title(figure, "Scores by source length", title)
+    names = [style.shortened(name, style.LONGEST_NAME) for name in systems]
+    style.add_legend(figure, panels[0].get_lines(), names)
+    style.add_title(figure, "Scores by source length", title)

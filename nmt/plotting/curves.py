@@ -1,10 +1,10 @@
 """Curves of a run: loss, accuracy, BLEU and chrF over training, the learning-rate schedule, the speed of training."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
@@ -24,7 +24,7 @@ from nmt.plotting.style import (
     style_curves,
 )
 from nmt.runs.directory import Run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, Metrics, StepMetrics, best_of, in_ranges
+from nmt.runs.metrics import ACCURACY, LOSS, EpochMetrics, Measure, Metrics, StepMetrics, best_of, in_ranges
 from nmt.training.optimization.schedules import ends_with_run, learning_rate
 
 RING: dict[str, Any] = {
@@ -35,40 +35,33 @@ STAR: dict[str, Any] = {
     "marker": "*", "markersize": 14, "color": ORANGE, "markeredgecolor": INK, "markeredgewidth": 0.8,
     "linestyle": "none", "clip_on": False, "zorder": 3,
 }  # fmt: skip
+BOUND: dict[str, Any] = {"color": FAINT_INK, "linestyle": ":", "linewidth": 1.1, "zorder": 1}
 SCHEDULE_POINTS = 1000
 SLOWEST = 4  # times of a step beyond this multiple of the median are at the edge: the first steps, a pause
 MOST_BOUNDS = 30  # of epochs; more lines would be a grey area
 
 
-def draw_losses(figure: Figure, run: Run) -> None:
-    """Draw training and validation loss by epoch."""
-    _draw_by_epoch(figure, run, "loss", "cross-entropy of a target token (nats)")
-
-
-def draw_accuracy(figure: Figure, run: Run) -> None:
-    """Draw training and validation accuracy by epoch."""
-    _draw_by_epoch(figure, run, "accuracy", "target tokens predicted right")
-
-
-def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
-    """Draw "loss" or "accuracy" of training and validation; mark the best epoch and the average of epochs.
+def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
+    """Draw loss or accuracy of training and validation; mark the best epoch and the average of epochs.
 
     Raises:
         NotFoundError: if the run has not finished an epoch.
     """
-    epochs = _finished_epochs(run)
-    axes = add_axes(figure, "epoch", label)
+    epochs, metric = _finished_epochs(run), measure.label
+    axes = add_axes(figure, "epoch", measure.axis)
     numbers = [epoch.epoch for epoch in epochs]
     for style, (split, name) in enumerate((("validation", "validation"), ("train", "training (with dropout)"))):
         values = [getattr(epoch, f"{split}_{metric}") for epoch in epochs]
         axes.plot(numbers, values, label=name, **curve(style, len(epochs)))
     best, average = best_of(epochs, run.config().training.best_by) or epochs[-1], run.average()
-    _mark_step(axes, best.epoch)
-    key = f"validation_{metric}"
-    axes.plot(best.epoch, getattr(best, key), label=f"best epoch: {best.epoch} ({_scores(best)})", **RING)
-    if average and average.validation_loss is not None:
-        name = f"average of epochs {in_ranges(average.epochs)} ({_scores(average)})"
-        axes.plot(average.epochs[-1], getattr(average, key), label=name, **STAR)
+    axes.axvline(best.epoch, **BOUND)
+    for words, marked, epoch, mark in (
+        (f"best epoch: {best.epoch}", best, best.epoch, RING),
+        *([(f"average of epochs {in_ranges(average.epochs)}", average, average.epochs[-1], STAR)] if average else []),
+    ):
+        if marked.validation_loss is not None:
+            name = f"{words} (accuracy {marked.validation_accuracy:.3f}, loss {marked.validation_loss:.3f})"
+            axes.plot(epoch, getattr(marked, f"validation_{metric}"), label=name, **mark)
     count(axes.xaxis)
     if len(epochs) == 1:
         axes.set_xlim(0, 2)
@@ -76,8 +69,7 @@ def _draw_by_epoch(figure: Figure, run: Run, metric: str, label: str) -> None:
     add_title(figure, f"{metric.capitalize()} of training and validation", run_title(run))
 
 
-def _scores(validation: EpochMetrics | AverageMetrics) -> str:
-    return f"accuracy {validation.validation_accuracy:.3f}, loss {validation.validation_loss:.3f}"
+draw_losses, draw_accuracy = partial(_draw_by_epoch, measure=LOSS), partial(_draw_by_epoch, measure=ACCURACY)
 
 
 def draw_bleu(figure: Figure, run: Run) -> None:
@@ -86,29 +78,27 @@ def draw_bleu(figure: Figure, run: Run) -> None:
     Raises:
         NotFoundError: if the run has not finished an epoch, or its training translated no validation sentences.
     """
-    epochs = _finished_epochs(run)
+    epochs, average = _finished_epochs(run), run.average()
     minutes = np.cumsum([epoch.seconds for epoch in epochs]) / 60
-    scored = [(time, epoch) for time, epoch in zip(minutes, epochs, strict=True) if epoch.validation_bleu is not None]
-    if not scored:
-        raise NotFoundError(
-            f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
-            "with --set training.decode_validation=500, or score the run with nmt evaluate."
-        )
     axes = add_axes(figure, "minutes of training", "score")
-    times, average = [time for time, _ in scored], run.average()
     for number, metric in enumerate(("BLEU", "chrF")):
         key = f"validation_{metric.lower()}"
-        # chrF may be missing where BLEU is not: a run of an earlier version.
-        scores = [np.nan if (score := getattr(epoch, key)) is None else score for _, epoch in scored]
-        if np.isnan(scores).all():
+        points = [(time, epoch) for time, epoch in zip(minutes, epochs, strict=True) if getattr(epoch, key) is not None]
+        if not points:
             continue
+        times, scores = [time for time, _ in points], [getattr(epoch, key) for _, epoch in points]
         axes.plot(times, scores, label=metric, **curve(number, len(times)))
-        best = int(np.nanargmax(scores))
-        name = f"best {metric}: {scores[best]:.1f}, epoch {scored[best][1].epoch}"
+        best = int(np.argmax(scores))
+        name = f"best {metric}: {scores[best]:.1f}, epoch {points[best][1].epoch}"
         axes.plot(times[best], scores[best], label=name, **RING)
         if average and (score := getattr(average, key)) is not None:
             name = f"{metric} of the average of epochs {in_ranges(average.epochs)}: {score:.1f}"
             axes.plot(times[-1], score, label=name, **STAR)
+    if not axes.get_lines():
+        raise NotFoundError(
+            f"Run {run.name!r} has no BLEU to draw. Training measures it if training.decode_validation is not 0. Train "
+            "with --set training.decode_validation=500, or score the run with nmt evaluate."
+        )
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     add_legend(figure, *axes.get_legend_handles_labels())
@@ -134,25 +124,20 @@ def draw_schedule(figure: Figure, run: Run) -> None:
     axes = add_axes(figure, "step", "learning rate")
     axes.plot(steps, [rate(int(step)) for step in steps], **curve(0) | {"marker": "none"})
     if warmup <= last:
-        _mark_step(axes, warmup, label=f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}")
+        axes.axvline(warmup, **BOUND, label=f"warm-up ends: step {warmup:,}, rate {rate(warmup):.3g}")
     if epochs:
         reached = epochs[-1].step
         axes.plot(
             reached, rate(reached), "D", color=VERMILLION, markersize=8, linestyle="none", clip_on=False,
             label=f"trained so far: {reached:,} steps, rate {rate(reached):.3g}",
         )  # fmt: skip
-        _mark_step(axes, end, "--", label=f"the run's last epoch ends: step {end:,}")
+        axes.axvline(end, **BOUND | {"linestyle": "--"}, label=f"the run's last epoch ends: step {end:,}")
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:.3g}"))
     count(axes.xaxis)
     add_legend(figure, *axes.get_legend_handles_labels())
     add_title(figure, f"Learning rate by step ({training.schedule} schedule)", run_title(run))
-
-
-def _mark_step(axes: Axes, place: int, line: str = ":", **settings: Any) -> None:
-    """Draw a vertical line."""
-    axes.axvline(place, linestyle=line, **{"color": FAINT_INK, "linewidth": 1.1, "zorder": 1, **settings})
 
 
 def _finished_epochs(run: Run) -> Sequence[EpochMetrics]:
@@ -210,7 +195,7 @@ def draw_speed(figure: Figure, run: Run) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
         for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
-            _mark_step(axes, bound, linewidth=0.7)
+            axes.axvline(bound, **BOUND | {"linewidth": 0.7})
     shown = 0 < len(bounds) <= MOST_BOUNDS
     axes.set_xlabel("step (dotted: ends of epochs)" if shown else "step", color=INK)
     axes.set_xlim(0, 1.02 * steps[-1])
@@ -225,9 +210,7 @@ def intervals(records: Sequence[Metrics]) -> list[tuple[int, float, float]]:
     found = []
     step, epoch, tokens, seconds = 0, 0, 0, 0.0  # of the record before
     for record in records:
-        if not isinstance(record, StepMetrics | EpochMetrics):
-            continue
-        if record.target_tokens is None or record.seconds is None:
+        if not isinstance(record, StepMetrics | EpochMetrics) or record.target_tokens is None or record.seconds is None:
             continue
         if record.epoch != epoch:
             epoch, tokens, seconds = record.epoch, 0, 0.0

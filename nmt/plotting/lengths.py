@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -89,13 +88,10 @@ def draw_lengths(
         count(panels[name].xaxis, 6)
     panels["histogram"].set_ylim(bottom=0)
     panels["cumulative"].set_ylim(0, 1.03)
-    _draw_padding(panels["padding"], plans)
     add_legend(figure, panels["cumulative"].get_lines(), names)
 
-
-def _draw_padding(axes: Axes, plans: Sequence[BatchPadding]) -> None:
-    """Draw a bar of padding for each plan and side, the share written beside it."""
-    sides = list(plans[0].share)
+    # A bar of padding for each plan and side, the share written beside it.
+    axes, sides = panels["padding"], list(plans[0].share)
     height = 0.8 / len(sides)
     ends = max(plan.share[side] for plan in plans for side in sides)
     for number, side in enumerate(sides):

@@ -16,20 +16,8 @@ from matplotlib.patches import Patch
 
 from nmt.errors import DataError
 from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.plotting import style
 from nmt.plotting.sinusoids import FORMULA, Encoding
-from nmt.plotting.style import (
-    POINTS,
-    add_bar,
-    add_legend,
-    add_title,
-    label,
-    label_columns,
-    label_rows,
-    shortened,
-    show_matrix,
-    token_label,
-    write_values,
-)
 
 PADDING = "(pad)"
 MOST_WORDS, MOST_COLUMNS = 32, 16  # of a table
@@ -59,18 +47,18 @@ def draw_table(figure: Figure, words: Sequence[str], width: int, base: float) ->
         )
     matrix = encoding.matrix()
     figure.set_size_inches(max(6.5, 2.6 + 1.15 * width), 1.5 + 0.5 * len(words))
-    add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {base:,.12g} · {FORMULA}")
+    style.add_title(figure, "Position encoding of a sentence", f"width d = {width} · base n = {base:,.12g} · {FORMULA}")
     axes = figure.add_subplot()
-    image = show_matrix(axes, matrix, (-1, 1))
+    image = style.show_matrix(axes, matrix, (-1, 1))
     names = [encoding.function(column) for column in range(width)]
     divisors = [f"{round(base ** (column // 2 * 2 / width), 2):,.12g}" for column in range(width)]
     cells = [
         [f"{names[column]}({position} / {divisors[column]})\n{value:.6f}" for column, value in enumerate(row)]
         for position, row in enumerate(matrix)
     ]
-    write_values(axes, image, cells, size=8)
-    label_rows(axes, [f"{word}   k = {position}" for position, word in enumerate(words)])
-    label_columns(axes, [f"{name}, i = {column // 2}" for column, name in enumerate(names)], turn=0)
+    style.write_values(axes, image, cells, size=8)
+    style.label_rows(axes, [f"{word}   k = {position}" for position, word in enumerate(words)])
+    style.label_columns(axes, [f"{name}, i = {column // 2}" for column, name in enumerate(names)], turn=0)
 
 
 # --- masks
@@ -103,26 +91,28 @@ def draw_masks(figure: Figure, words: Sequence[str], padding: int) -> None:
     tokens = [*words, *[PADDING] * padding]
     found = masks(len(words), padding)
     side = float(np.clip(0.42 * length, 2.6, 8.0))
-    size = float(np.clip(0.42 * side * POINTS / length, 3, 10))
-    longest = max(len(token_label(token)) for token in tokens) * size / POINTS  # in inches, at 0.6 an em
+    size = float(np.clip(0.42 * side * style.POINTS / length, 3, 10))
+    longest = max(len(style.token_label(token)) for token in tokens) * size / style.POINTS  # in inches, at 0.6 an em
     figure.set_size_inches(3 * side + 1.2 + 0.6 * longest, side + 1.7 + 0.45 * longest)
-    add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
+    style.add_title(figure, "Masks of attention", f"words: {len(words)} · padding: {padding}")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (name, mask) in zip(panels, found.items(), strict=True):
         image = axes.imshow(mask, cmap=ListedColormap([READ, MASKED]), vmin=0, vmax=1, interpolation="nearest")
         if length <= MOST_WRITTEN:
-            write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
-        label(axes, name, "query: the token that attends" if axes is panels[0] else "")
+            style.write_values(axes, image, [[str(int(cell)) for cell in row] for row in mask], size)
+        style.label(axes, name, "query: the token that attends" if axes is panels[0] else "")
         lines = np.arange(length + 1) - 0.5
         axes.set_xticks(lines, minor=True)
         axes.set_yticks(lines, minor=True)
         axes.grid(which="minor", color="white", linewidth=0.6)
         axes.tick_params(which="minor", length=0)
-        label_columns(axes, tokens, size)
-        label_rows(axes, tokens, size)
+        style.label_columns(axes, tokens, size)
+        style.label_rows(axes, tokens, size)
         axes.label_outer()
         axes.tick_params(axis="x", labeltop=True)
-    add_legend(figure, [Patch(color=MASKED), Patch(color=READ)], ["1: masked, gets no attention", "0: attended to"])
+    style.add_legend(
+        figure, [Patch(color=MASKED), Patch(color=READ)], ["1: masked, gets no attention", "0: attended to"]
+    )
 
 
 # --- embeddings
@@ -203,15 +193,15 @@ def draw_embeddings(figure: Figure, rows: Sequence[tuple[str, Sequence[Embedded]
     longest = max(len(embedded.tokens) for _, row in rows for embedded in row)
     height = float(np.clip(0.2 * longest + 1.1, 2.6, 8)) * len(rows) + 0.8
     figure.set_size_inches(max(11, 1.5 * len(rows[0][1])), height)
-    add_title(figure, "Word plus position embeddings", details)
+    style.add_title(figure, "Word plus position embeddings", details)
     panels = figure.subplots(len(rows), len(rows[0][1]), squeeze=False)
     for (kind, row), line in zip(rows, panels, strict=True):
         bound = max(float(np.abs(embedded.values).max()) for embedded in row)
         for axes, embedded in zip(line, row, strict=True):
-            image = show_matrix(axes, embedded.values, (-bound, bound))
-            label(axes, "dimension", title=f"{kind}: {shortened(embedded.phrase, LONGEST)}")
+            image = style.show_matrix(axes, embedded.values, (-bound, bound))
+            style.label(axes, "dimension", title=f"{kind}: {style.shortened(embedded.phrase, LONGEST)}")
             if len(embedded.tokens) <= MOST_LABELS:
-                label_rows(axes, embedded.tokens, size=float(np.clip(420 / len(embedded.tokens), 5, 9)))
+                style.label_rows(axes, embedded.tokens, size=float(np.clip(420 / len(embedded.tokens), 5, 9)))
             else:
                 axes.set_ylabel("position")
-        add_bar(figure, image, line[-1], "value")
+        style.add_bar(figure, image, line[-1], "value")

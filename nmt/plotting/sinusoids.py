@@ -12,23 +12,7 @@ from matplotlib.figure import Figure
 
 from nmt.errors import NmtError
 from nmt.models.layers.positions import angle_rates, sinusoidal_encoding
-from nmt.plotting.style import (
-    BLUE,
-    FEW_TICKS,
-    MARKERS,
-    SIMILARITIES,
-    SMALL,
-    VERMILLION,
-    add_bar,
-    add_legend,
-    add_title,
-    count,
-    curve,
-    label,
-    show_matrix,
-    style_curves,
-    write_values,
-)
+from nmt.plotting import style
 
 FORMULA = "sinusoids of Vaswani et al. 2017, section 3.5"
 MAX_BASE = 1e12
@@ -53,29 +37,21 @@ class Encoding:
         Raises:
             NmtError: names the option.
         """
-        if self.width % 2:
-            raise NmtError(
-                f"--width must be even; received {self.width}. Each sine of the encoding has its cosine. Give "
-                f"--width {self.width + 1}."
-            )
-        if not 1 < self.base <= MAX_BASE:  # refuses nan too
-            raise NmtError(
-                f"--base must be greater than 1 and at most {MAX_BASE:,.0f}; received {self.base:g}. The paper has "
-                "10000. Give another base."
-            )
-        if self.length * self.width > MAX_VALUES:
-            raise NmtError(
-                f"--length {self.length} times --width {self.width} is {self.length * self.width:,} values; a figure "
-                f"has at most {MAX_VALUES:,}. Give a smaller length or width."
-            )
+        length, width, base = self.length, self.width, self.base
+        for wrong, message in (
+            (width % 2, f"--width must be even; received {width}. Each sine of the encoding has its cosine. Give "
+             f"--width {width + 1}."),
+            (not 1 < base <= MAX_BASE, f"--base must be greater than 1 and at most {MAX_BASE:,.0f}; received {base:g}. "
+             "The paper has 10000. Give another base."),  # refuses nan too
+            (length * width > MAX_VALUES, f"--length {length} times --width {width} is {length * width:,} values; a "
+             f"figure has at most {MAX_VALUES:,}. Give a smaller length or width."),
+        ):  # fmt: skip
+            if wrong:
+                raise NmtError(message)
 
     def matrix(self) -> np.ndarray:
         """Return the encoding of positions 0 .. L - 1, float32 [L, D]."""
         return sinusoidal_encoding(self.length, self.width, self.base)
-
-    def rates(self) -> np.ndarray:
-        """Return the radians per position of each pair of columns, float32 [D/2]."""
-        return angle_rates(self.width, self.base)
 
     @property
     def details(self) -> str:
@@ -84,7 +60,7 @@ class Encoding:
 
     def wavelength(self, column: int) -> float:
         """Return the number of positions after which a column repeats."""
-        return float(2 * np.pi / self.rates()[column // 2])
+        return float(2 * np.pi / angle_rates(self.width, self.base)[column // 2])
 
     def function(self, column: int) -> str:
         """Return "sin" or "cos", which a column is."""
@@ -105,10 +81,10 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
 
 def draw_matrix(figure: Figure, encoding: Encoding) -> None:
     """Draw the encoding of each position as a row of an image."""
-    add_title(figure, "Position encoding", encoding.details)
+    style.add_title(figure, "Position encoding", encoding.details)
     axes = figure.add_subplot()
-    label(axes, "dimension (even: sine, odd: cosine; wavelengths rise to the right)", "position k")
-    add_bar(figure, show_matrix(axes, encoding.matrix(), (-1, 1)), axes, "value")
+    style.label(axes, "dimension (even: sine, odd: cosine; wavelengths rise to the right)", "position k")
+    style.add_bar(figure, style.show_matrix(axes, encoding.matrix(), (-1, 1)), axes, "value")
 
 
 def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]) -> None:
@@ -129,26 +105,28 @@ def draw_similarity(figure: Figure, encoding: Encoding, positions: Sequence[int]
     low = float(min(1 - LEAST_RANGE, similarity.min()))
     figure.set_size_inches(10, 4.9)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
-    add_bar(figure, show_matrix(left, similarity, (low, 1), SIMILARITIES), left, "cosine")
-    label(left, "position", "position")
+    style.add_bar(figure, style.show_matrix(left, similarity, (low, 1), style.SIMILARITIES), left, "cosine")
+    style.label(left, "position", "position")
     for index, position in enumerate(positions):
-        style = {**curve(index), "markevery": [position], "markersize": 8, "clip_on": False}
-        right.plot(range(encoding.length), similarity[position], **style)
-    style_curves(right, "position", "cosine", f"dot product = cosine x {encoding.width // 2:,}")
-    count(right.xaxis, FEW_TICKS)
-    add_legend(figure, right.get_lines(), [f"position {position:,}" for position in positions])
-    add_title(figure, "Similarity of positions: cosine of their encodings", encoding.details)
+        look = {**style.curve(index), "markevery": [position], "markersize": 8, "clip_on": False}
+        right.plot(range(encoding.length), similarity[position], **look)
+    style.style_curves(right, "position", "cosine", f"dot product = cosine x {encoding.width // 2:,}")
+    style.count(right.xaxis, style.FEW_TICKS)
+    style.add_legend(figure, right.get_lines(), [f"position {position:,}" for position in positions])
+    style.add_title(figure, "Similarity of positions: cosine of their encodings", encoding.details)
 
 
 def draw_sinusoids(figure: Figure, width: int, base: float, positions: Sequence[int]) -> None:
     """Draw sin(k / base^(2i/D)) over i = 0 .. D/2 - 1, with width D, a panel for each position k."""
-    rates = Encoding(1, width, base).rates()
-    panels = _panels(figure, len(positions), "i, the number of the sine-cosine pair of dimensions", len(rates))
+    rates = angle_rates(Encoding(1, width, base).width, base)
+    panels = _panels(figure, len(positions), "i, the number of the sine-cosine pair of dimensions")
     details = f"width d = {width:,} · base n = {base:,.12g} · {FORMULA}"
-    add_title(figure, "A sinusoid for each position k: sin(k / n^(2i/d))", details)
+    style.add_title(figure, "A sinusoid for each position k: sin(k / n^(2i/d))", details)
     for axes, position in zip(panels, positions, strict=True):
         points = "." if len(rates) <= MOST_POINTS else ""
-        axes.plot(range(len(rates)), np.sin(position * rates), color=BLUE, linewidth=1.6, marker=points, markersize=5)
+        axes.plot(
+            range(len(rates)), np.sin(position * rates), color=style.BLUE, linewidth=1.6, marker=points, markersize=5
+        )
         axes.set_ylabel(f"k = {position:,}", rotation=0, ha="right", va="center")
 
 
@@ -160,30 +138,30 @@ def draw_columns(figure: Figure, encoding: Encoding, columns: Sequence[int], pos
     """
     _check("--column", columns, encoding.width, "--width")
     _check("--position", positions, encoding.length, "--length")
-    matrix, rates = encoding.matrix(), encoding.rates()
-    few = encoding.length <= MOST_POINTS
-    panels = _panels(figure, len(columns), "position k", encoding.length)
+    matrix, few = encoding.matrix(), encoding.length <= MOST_POINTS
+    panels = _panels(figure, len(columns), "position k")
     for axes, column in zip(panels, columns, strict=True):
         if few:  # the sinusoid between positions, as long as its waves can be seen
             between = np.linspace(0, encoding.length - 1, 16 * encoding.length)
-            wave = np.cos if column % 2 else np.sin
-            axes.plot(between, wave(between * rates[column // 2]), color=BLUE, linewidth=0.9, alpha=0.7)
+            wave, turn = np.cos if column % 2 else np.sin, 2 * np.pi / encoding.wavelength(column)
+            axes.plot(between, wave(between * turn), color=style.BLUE, linewidth=0.9, alpha=0.7)
         axes.plot(
-            range(encoding.length), matrix[:, column], color=BLUE, marker="." if few else "",
+            range(encoding.length), matrix[:, column], color=style.BLUE, marker="." if few else "",
             linestyle="" if few else "-", linewidth=1.4, markersize=5, label="_values",
         )  # fmt: skip
         for mark, position in enumerate(positions):
             axes.axvline(position, color="0.45", linewidth=0.9, linestyle=(0, (4, 3)))
             axes.plot(
-                [position], [matrix[position, column]], MARKERS[mark % len(MARKERS)], color=VERMILLION, markersize=8,
-                markeredgecolor="white", clip_on=False, zorder=3, label=f"position {position:,}",
+                [position], [matrix[position, column]], style.MARKERS[mark % len(style.MARKERS)],
+                color=style.VERMILLION, markersize=8, markeredgecolor="white", clip_on=False, zorder=3,
+                label=f"position {position:,}",
             )  # fmt: skip
         length = encoding.wavelength(column)
         wavelength = f"{length:,.{1 if length < 1000 else 0}f} positions"
         title = f"dimension {column:,}: {encoding.function(column)}, wavelength {wavelength}"
-        axes.set_title(title, loc="left", fontsize=SMALL)
-    add_legend(figure, *panels[0].get_legend_handles_labels())
-    add_title(figure, "Columns of the position encoding", encoding.details)
+        axes.set_title(title, loc="left", fontsize=style.SMALL)
+    style.add_legend(figure, *panels[0].get_legend_handles_labels())
+    style.add_title(figure, "Columns of the position encoding", encoding.details)
 
 
 def column_choice(width: int, count: int) -> list[int]:
@@ -191,15 +169,15 @@ def column_choice(width: int, count: int) -> list[int]:
     return sorted({min(width - 1, int(width * share) // 2 * 2) for share in np.linspace(0, 0.75, count) ** 1.5})
 
 
-def _panels(figure: Figure, panels: int, x_label: str, numbers: int) -> list[Axes]:
-    """Return N panels one below the other over the numbers from 0, with values from -1 to 1."""
+def _panels(figure: Figure, panels: int, x_label: str) -> list[Axes]:
+    """Return N panels one below the other over whole numbers, with values from -1 to 1."""
     figure.set_figheight(1.2 + 1.35 * panels)
     found = list(figure.subplots(panels, 1, sharex=True, sharey=True, squeeze=False)[:, 0])
     for axes in found:
-        style_curves(axes, x_label)
+        style.style_curves(axes, x_label)
         axes.set(ylim=(-1.15, 1.15), yticks=[-1, 0, 1])
         axes.label_outer()
-    count(found[0].xaxis, FEW_TICKS)
+    style.count(found[0].xaxis, style.FEW_TICKS)
     return found
 
 
@@ -208,15 +186,15 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     bits, matrix = max(1, (encoding.length - 1).bit_length()), encoding.matrix()
     code = np.arange(encoding.length)[:, None] >> np.arange(bits) & 1
     figure.set_size_inches(10, float(np.clip(1.7 + 0.25 * encoding.length, 4.5, 10)))
-    add_title(figure, "Binary code of positions beside their sinusoids", encoding.details)
+    style.add_title(figure, "Binary code of positions beside their sinusoids", encoding.details)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1, 1.6])
-    shown, encoded = show_matrix(left, code, (0, 1)), show_matrix(right, matrix, (-1, 1))
-    add_bar(figure, encoded, right, "value")
-    label(left, "bit (its value)", "position", "binary: each bit flips half as often\nas the bit to its left")
+    shown, encoded = style.show_matrix(left, code, (0, 1)), style.show_matrix(right, matrix, (-1, 1))
+    style.add_bar(figure, encoded, right, "value")
+    style.label(left, "bit (its value)", "position", "binary: each bit flips half as often\nas the bit to its left")
     left.set_xticks(range(bits), [f"{2**bit:,}" for bit in range(bits)], rotation=0 if bits <= 8 else 90)
     ratio = encoding.base ** (2 / encoding.width)
     title = f"sinusoids: the wavelength of each pair of columns\nis {ratio:.3g} times that of the pair to its left"
-    label(right, "dimension", title=title)
+    style.label(right, "dimension", title=title)
     are_few = encoding.width <= WRITTEN_COLUMNS
     if are_few:
         columns, turned = range(encoding.width), 0 if encoding.width <= 10 else 90
@@ -227,22 +205,17 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
         right.set_xlabel("dimension (function and wavelength in positions)")
     if encoding.length <= WRITTEN_ROWS:
         left.set_yticks(range(encoding.length))
-        write_values(left, shown, [[str(bit) for bit in row] for row in code], size=SMALL)
+        style.write_values(left, shown, [[str(bit) for bit in row] for row in code], size=style.SMALL)
         if are_few:
-            write_values(right, encoded, [[f"{value:.2f}" for value in row] for row in matrix], size=8)
+            style.write_values(right, encoded, [[f"{value:.2f}" for value in row] for row in matrix], size=8)
 
 
 def _check(option: str, values: Sequence[int], count: int, size: str) -> None:
-    """Refuse values of an option that are not from 0 to ``count`` - 1.
-
-    Raises:
-        NmtError: names the first of them, and the option ``size`` that sets the count.
-    """
-    for value in values:
-        if value >= count:
-            raise NmtError(
-                f"{option} must be from 0 to {count - 1}; received {value}. Give a smaller one, or a greater {size}."
-            )
+    """Refuse values of an option that are ``count`` or more, with NmtError; the option ``size`` sets the count."""
+    if values and max(values) >= count:
+        raise NmtError(
+            f"{option} must be from 0 to {count - 1}; received {max(values)}. Give a smaller one, or a greater {size}."
+        )
 
 
 def spread(length: int, count: int) -> list[int]:

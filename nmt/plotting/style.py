@@ -1,4 +1,4 @@
-"""Style of all figures: colours, curves, titles, legends, colour bars, tokens as labels.
+"""Style of all figures: empty figures, colours, curves, titles, legends, colour bars, tokens as labels; files.
 
 Colours are those of Okabe and Ito 2008, for colour-blind readers. Curves also differ by marker and by line, so that a
 figure is readable in grey. Text that a user named, such as a run, is never read as a formula.
@@ -9,13 +9,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -25,7 +28,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from nmt.errors import printable
+from nmt.errors import NmtError, printable
+from nmt.storage.atomic import atomic_file
 from nmt.storage.json_file import read_json
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE = (
     "#0072b2", "#d55e00", "#009e73", "#000000", "#cc79a7", "#56b4e9", "#e69f00",
 )  # fmt: skip
 COLORS = (BLUE, VERMILLION, GREEN, BLACK, PURPLE, SKY, ORANGE)  # without yellow, which is faint on white
-# The numbers of markers and lines have no common factor, so all 36 pairs of them occur.
+# The numbers of colours, markers and lines have no common factor: 36 pairs of marker and line, 252 with colours.
 MARKERS = ("o", "s", "^", "D", "v", "X", "P", "<", ">")
 LINES = ("-", "--", ":", "-.")
 INK, FAINT_INK = "#222222", "#555555"
@@ -44,6 +48,8 @@ MOST_MARKERS = 24  # of a curve; more would hide its line
 
 # The README shows 8 inches as 960 pixels; in a paper's column of 6 inches, 9 points are 7 points.
 WIDTH, HEIGHT, DPI = 8.0, 5.0, 120  # inches, inches, pixels to the inch
+PADDING = 0.1  # inches around axes
+LARGEST_SIDE = 60.0  # inches; more is no figure that a person reads
 HEADING, TEXT, SMALL = 13.0, 10.0, 9.0  # points
 POINTS = 72  # to the inch
 MARGIN = 0.12  # inches around the title
@@ -60,25 +66,40 @@ FONTS = {  # with East Asian characters, beside the font that comes with matplot
     "WenQuanYi Micro Hei", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Hiragino Sans", "PingFang SC",
     "Arial Unicode MS",
 }  # fmt: skip
+# What a file says of itself. Dates are left out, so that equal figures are equal files.
+PROGRAM = "nmt plot"
+METADATA: dict[str, dict[str, str | None]] = {
+    ".png": {"Software": PROGRAM},
+    ".svg": {"Creator": PROGRAM, "Date": None},
+    ".pdf": {"Creator": PROGRAM, "CreationDate": None},
+}
 
 
 # --- curves and axes
 
 
+def empty_figure() -> Figure:
+    """Return a figure without axes, 960 by 600 pixels."""
+    layout = ConstrainedLayoutEngine(w_pad=PADDING, h_pad=PADDING)
+    return Figure(figsize=(WIDTH, HEIGHT), layout=layout, dpi=DPI)
+
+
 def curve(number: int, points: int = 1) -> dict[str, Any]:
     """Return the keywords of ``Axes.plot`` for curve ``number`` from 0, with K ``points``.
 
-    Up to 36 curves differ by marker and line. A curve of many points has markers at every n-th of them, counted from
-    the last, so that there are at most ``MOST_MARKERS``.
+    Up to 36 curves differ by marker and line, the next 36 by hollow markers. A curve of many points has markers at
+    every n-th of them, counted from the last, at most ``MOST_MARKERS``.
     """
-    every = max(1, -(-points // MOST_MARKERS))
+    every, color = max(1, -(-points // MOST_MARKERS)), COLORS[number % len(COLORS)]
+    hollow = number // (len(MARKERS) * len(LINES)) % 2
     return {
-        "color": COLORS[number % len(COLORS)],
+        "color": color,
         "marker": MARKERS[number % len(MARKERS)],
         "linestyle": LINES[number % len(LINES)],
         "linewidth": 1.8 if points <= MANY else 1.2,
         "markersize": 6.5 if points <= MANY else 5.0,
-        "markeredgecolor": "white",
+        "markerfacecolor": "white" if hollow else color,
+        "markeredgecolor": color if hollow else "white",
         "markeredgewidth": 0.8,
         "markevery": (max(0, points - 1) % every, every),
     }
@@ -278,3 +299,45 @@ def missing_characters_as_boxes() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
+
+
+# --- files
+
+
+def check_format(path: Path) -> None:
+    """Refuse a path whose suffix names no format of a figure.
+
+    Raises:
+        NmtError: naming the suffixes.
+    """
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in known:
+        raise NmtError(
+            f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Known: "
+            f"{', '.join(sorted(known))}."
+        )
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format that the suffix of ``path`` names; text stays text.
+
+    Raises:
+        NmtError: for a format that matplotlib does not write, a path that cannot be written, or a figure too large.
+    """
+    check_format(path)
+    width, height = figure.get_size_inches()
+    if max(width, height) > LARGEST_SIDE:
+        raise NmtError(
+            f"The figure would be {width:.0f} x {height:.0f} inches; a side has at most {LARGEST_SIDE:.0f}. Draw fewer "
+            "runs, panels or words."
+        )
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42}
+    metadata = METADATA.get(path.suffix.lower())
+    options: dict[str, Any] = {"metadata": metadata} if metadata else {}  # some formats take none
+    with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
+        try:
+            figure.savefig(temporary, **options)
+        except RuntimeError as error:  # a format that needs another program
+            raise NmtError(
+                f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
+            ) from None

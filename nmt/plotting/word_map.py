@@ -4,7 +4,7 @@ Shapes: V ids of a vocabulary, D width of an embedding, K words of the map.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,20 +15,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.transforms import Bbox
 
 from nmt.errors import DataError, NotFoundError
+from nmt.plotting import style
 from nmt.plotting.sinusoids import cosines, unit_rows
-from nmt.plotting.style import (
-    BLUE,
-    COLORS,
-    INK,
-    MARKERS,
-    SMALL,
-    TEXT,
-    add_title,
-    as_written,
-    label,
-    missing_characters_as_boxes,
-    token_label,
-)
 from nmt.plotting.trained import Vocabulary
 from nmt.storage.names import did_you_mean
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, UNK
@@ -101,8 +89,8 @@ def token_name(vocabulary: Vocabulary, id_: int) -> str:
     """Return a token as a label: without its mark of a space, and with a hyphen before a subword within a word."""
     piece = vocabulary.pieces[id_]
     if vocabulary.tokenizer.unit == "subwords" and piece[0].isalpha():
-        return f"-{token_label(piece)}"
-    return token_label(piece.replace(SPACE_MARK, " ").strip() or SPACE_MARK)
+        return f"-{style.token_label(piece)}"
+    return style.token_label(piece.replace(SPACE_MARK, " ").strip() or SPACE_MARK)
 
 
 def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: str) -> None:
@@ -114,9 +102,9 @@ def draw_frequent(figure: Figure, vocabulary: Vocabulary, count: int, details: s
     ids = vocabulary.words()[:count]
     figure.set_size_inches(10, 8)
     details += " · thick lines join tokens that are nearest to each other by cosine"
-    add_title(figure, f"Word embeddings: the {len(ids):,} most frequent tokens", details)
+    style.add_title(figure, f"Word embeddings: the {len(ids):,} most frequent tokens", details)
     axes, points = _add_map(figure, vocabulary, ids)
-    axes.plot(*points.T, "o", color=BLUE, markersize=3.5, markeredgewidth=0)
+    axes.plot(*points.T, "o", color=style.BLUE, markersize=3.5, markeredgewidth=0)
     for pair in mutual_neighbors(vocabulary.vectors[ids]):
         axes.plot(*points[[*pair]].T, color="0.65", linewidth=1.4, zorder=0.9)
     _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids])
@@ -141,20 +129,37 @@ def draw_given(figure: Figure, vocabulary: Vocabulary, given: Sequence[int], cou
     ids = list(dict.fromkeys([*given, *(id_ for found in near.values() for id_ in found)]))
     columns = math.ceil(len(near) * (count + 2) / COLUMN_LINES)
     figure.set_size_inches(8.4 + COLUMN_WIDTH * columns, 7.6)
-    add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
+    style.add_title(figure, f"Word embeddings: nearest neighbours of {len(given)} tokens by cosine", details)
     axes, points = _add_map(figure, vocabulary, ids)
     place = dict(zip(ids, points, strict=True))
     markers = {}
     for number, (id_, found) in enumerate(near.items()):
-        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
-        style: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
+        color, marker = style.COLORS[number % len(style.COLORS)], style.MARKERS[number % len(style.MARKERS)]
+        look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
         for neighbor in found:
             ends = np.array([place[id_], place[neighbor]])
             axes.plot(*ends.T, color=color, linewidth=0.8, alpha=0.6, zorder=0.9)
             if neighbor not in near:
-                axes.plot(*ends[1:].T, **style, markersize=4, markeredgewidth=0)
-        (markers[id_],) = axes.plot(*place[id_], **style, markersize=9, markeredgecolor=INK, zorder=3)
-    _list_neighbors(axes, vocabulary, near, markers, columns)
+                axes.plot(*ends[1:].T, **look, markersize=4, markeredgewidth=0)
+        (markers[id_],) = axes.plot(*place[id_], **look, markersize=9, markeredgecolor=style.INK, zorder=3)
+
+    # The list is a legend at the right of the map: each word with its neighbours and their cosines.
+    blank = Line2D([], [], linestyle="none")
+    # A legend fills its columns evenly: with groups of the same length, none is split.
+    longest = max(map(len, near.values()))
+    lines: list[tuple[Line2D, str]] = []
+    for id_, found in near.items():
+        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
+        lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
+        lines += [(blank, "")] * (longest + 1 - len(names))
+    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
+    legend = axes.legend(
+        *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
+        frameon=False, fontsize=style.SMALL, labelcolor=style.INK, handlelength=1, labelspacing=0.3,
+    )  # fmt: skip
+    style.as_written(*legend.get_texts())
+    for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
+        text.set_fontweight("normal" if handle is blank else "bold")
     _label(figure, axes, points, [token_name(vocabulary, id_) for id_ in ids], bold=len(given))
 
 
@@ -169,7 +174,7 @@ def _add_map(figure: Figure, vocabulary: Vocabulary, ids: Sequence[int]) -> tupl
     points, shares = project(vocabulary.vectors[ids])
     axes = figure.add_subplot(xticks=[], yticks=[])
     first, second = (f"principal component ({share:.0%} of variance)" for share in shares)
-    label(axes, f"first {first}", f"second {second}")
+    style.label(axes, f"first {first}", f"second {second}")
     axes.set_aspect("equal", adjustable="datalim")
     axes.margins(0.08)
     axes.spines[:].set_color("0.8")
@@ -182,16 +187,16 @@ def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str],
     The first ``bold`` labels are bold, as their points are large. Lays the figure out: the places of labels depend on
     its final form.
     """
-    with missing_characters_as_boxes():
+    with style.missing_characters_as_boxes():
         figure.draw_without_rendering()
         pixels, inside, taken = axes.transData.transform(points), axes.get_window_extent(), list[Bbox]()
         for number, (name, point) in enumerate(zip(names, points, strict=True)):
-            size, weight, distance = (TEXT, "bold", 8) if number < bold else (8.0, "normal", 4)
+            size, weight, distance = (style.TEXT, "bold", 8) if number < bold else (8.0, "normal", 4)
             text = axes.annotate(
-                name, tuple(point), (0, 0), textcoords="offset points", color=INK, fontsize=size, fontweight=weight,
-                path_effects=[HALO], in_layout=False,
+                name, tuple(point), (0, 0), textcoords="offset points", color=style.INK, fontsize=size,
+                fontweight=weight, path_effects=[HALO], in_layout=False,
             )  # fmt: skip
-            as_written(text)
+            style.as_written(text)
             free = dict[tuple[int, int], Bbox]()
             for across, up in PLACES:
                 text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
@@ -204,29 +209,3 @@ def _label(figure: Figure, axes: Axes, points: np.ndarray, names: Sequence[str],
             across, up = min(free, key=lambda place: free[place].count_contains(pixels))
             text.set(position=(across * distance, up * distance), ha=HORIZONTAL[across], va=VERTICAL[up])
             taken.append(free[across, up])
-
-
-def _list_neighbors(
-    axes: Axes,
-    vocabulary: Vocabulary,
-    near: Mapping[int, Mapping[int, float]],
-    markers: Mapping[int, Line2D],
-    columns: int,
-) -> None:
-    """Write each word with its neighbours and their cosines, in a legend at the right of the map."""
-    blank = Line2D([], [], linestyle="none")
-    # A legend fills its columns evenly: with groups of the same length, none is split.
-    longest = max(map(len, near.values()))
-    lines: list[tuple[Line2D, str]] = []
-    for id_, found in near.items():
-        names = [f"{cosine:.2f}  {token_name(vocabulary, neighbor)}" for neighbor, cosine in found.items()]
-        lines += [(markers[id_], token_name(vocabulary, id_)), *((blank, name) for name in names)]
-        lines += [(blank, "")] * (longest + 1 - len(names))
-    lines += [(blank, "")] * (-len(near) % columns * (longest + 2))
-    legend = axes.legend(
-        *zip(*lines, strict=True), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, ncols=columns,
-        frameon=False, fontsize=SMALL, labelcolor=INK, handlelength=1, labelspacing=0.3,
-    )  # fmt: skip
-    as_written(*legend.get_texts())
-    for text, (handle, _) in zip(legend.get_texts(), lines, strict=True):
-        text.set_fontweight("normal" if handle is blank else "bold")

@@ -16,8 +16,7 @@ from nmt.evaluation.scoring import LengthBucket
 from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
-from nmt.plotting.figures import empty_figure
-from nmt.plotting.style import COLORS, FAINT_INK, INK, missing_characters_as_boxes
+from nmt.plotting.style import COLORS, FAINT_INK, INK, empty_figure, missing_characters_as_boxes
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
@@ -60,13 +59,10 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
 def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Markup]]:
     """Yield title and figure of each metric by source length."""
     for metric in buckets[0].scores.signatures if len(buckets) > 1 else ():
-        names = buckets[0].scores.systems
-        systems = {name: [bucket.scores.systems[name][metric].score for bucket in buckets] for name in names}
-        figure = _small_figure()
-        lengths, counts = [bucket.lengths for bucket in buckets], [bucket.scores.sentences for bucket in buckets]
-        draw_by_length(figure, "", lengths, counts, {metric: systems})
+        figure, title = _small_figure(), f"{metric} by source length"
+        draw_by_length(figure, "", buckets, [metric])
         figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
-        yield f"{metric} by source length", as_svg(figure, f"{metric} by source length: {', '.join(systems)}")
+        yield title, as_svg(figure, f"{title}: {', '.join(buckets[0].scores.systems)}")
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:

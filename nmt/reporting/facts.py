@@ -7,21 +7,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from nmt.data.manifest import read_manifest
+from nmt.runs import metrics
 from nmt.runs.directory import Run
-from nmt.runs.metrics import (
-    LOSS,
-    EpochMetrics,
-    Metrics,
-    Quality,
-    SampleMetrics,
-    StepValidation,
-    WeightsId,
-    best_of,
-    in_ranges,
-    measures,
-    weights_id,
-    weights_in_words,
-)
 from nmt.runs.overview import lineage
 from nmt.runs.weights import count_weights
 from nmt.training.checkpoints import newest_environment
@@ -47,7 +34,7 @@ class RunFacts:
         self.run, self.name, self.config = run, run.name, run.config()
         self.manifest = read_manifest(run.dataset_path)
         self.records = run.metrics()
-        self.epochs = [record for record in self.records if isinstance(record, EpochMetrics)]
+        self.epochs = [record for record in self.records if isinstance(record, metrics.EpochMetrics)]
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
         self.parameters = count_weights(run)
         self.environment = newest_environment(run)
@@ -65,24 +52,20 @@ class RunFacts:
         languages = " to ".join(self.manifest.languages.values())
         day = f"{datetime.fromtimestamp(path.stat().st_mtime, UTC).date()}" if path.exists() else "not yet"
         steps = f"{self.records[-1].step:,} steps" if self.records else ""
+        by = self.config.training.best_by
+        score = Fact("Best validation", "none yet", "the first comes after the first epoch")
+        if best := metrics.best_of(self.run.validations(), by):
+            measure, value = metrics.measures(metrics.Quality)[f"validation_{by}"], getattr(best, f"validation_{by}")
+            weights, loss = metrics.weights_in_words(metrics.weights_id(best)), metrics.LOSS.text(best.validation_loss)
+            score = Fact("Best validation", f"{value:{measure.form}}", f"{measure.label}, {weights}, {loss}")
         return [
             Fact("Dataset", f"{self.manifest.settings.dataset}", "" if languages == "source to target" else languages),
             Fact("Trained", day, f"{len(epochs)} of {self.config.training.epochs} epochs"),
             Fact("Model", model.architecture, model.description.removeprefix(model.architecture).lstrip(", ")),
             Fact("Parameters", "not saved yet" if self.parameters is None else f"{self.parameters:,}"),
             Fact("Training time", duration(self.seconds), steps),
-            self._best(),
+            score,
         ]
-
-    def _best(self) -> Fact:
-        by = self.config.training.best_by
-        best = best_of([record for record in self.records if isinstance(record, StepValidation | EpochMetrics)], by)
-        if best is None:
-            return Fact("Best validation", "none yet", "the first comes after the first epoch")
-        measure = measures(Quality)[f"validation_{by}"]
-        value = getattr(best, f"validation_{by}")
-        detail = f"{measure.label}, {weights_in_words(weights_id(best))}, {LOSS.text(best.validation_loss)}"
-        return Fact("Best validation", f"{value:{measure.form}}", detail)
 
 
 def duration(seconds: float) -> str:
@@ -103,7 +86,7 @@ class Piece(NamedTuple):
 class Stage(NamedTuple):
     """A translation of a sample sentence, and the validations that it lasted for."""
 
-    times: list[WeightsId]
+    times: list[metrics.WeightsId]
     translation: str
     pieces: list[Piece]
 
@@ -112,20 +95,20 @@ class Stage(NamedTuple):
         """The validations, such as "epoch 3", "epochs 3-5" or "step 1,500 to epoch 1"."""
         epochs = [time for time in self.times if isinstance(time, int)]
         if len(epochs) == len(self.times) > 1:
-            return f"epochs {in_ranges(epochs)}"
-        return " to ".join(dict.fromkeys(weights_in_words(self.times[end]) for end in (0, -1)))
+            return f"epochs {metrics.in_ranges(epochs)}"
+        return " to ".join(dict.fromkeys(metrics.weights_in_words(self.times[end]) for end in (0, -1)))
 
 
-def sample_stages(records: Sequence[Metrics]) -> dict[tuple[int, str, str], list[Stage]]:
+def sample_stages(records: Sequence[metrics.Metrics]) -> dict[tuple[int, str, str], list[Stage]]:
     """Return the translations of each sample sentence in order, equal neighbours as one stage.
 
     Keys are the sentence's number from 1, its source and its reference, in the order of the numbers.
     """
-    ends = {record.step for record in records if isinstance(record, EpochMetrics)}
+    ends = {record.step for record in records if isinstance(record, metrics.EpochMetrics)}
     found: dict[tuple[int, str, str], list[Stage]] = {}
     for record in records:
-        if isinstance(record, SampleMetrics):
-            time: WeightsId = record.epoch if record.step in ends else f"step-{record.step}"
+        if isinstance(record, metrics.SampleMetrics):
+            time: metrics.WeightsId = record.epoch if record.step in ends else f"step-{record.step}"
             for number, sample in enumerate(record.samples, start=1):
                 stages = found.setdefault((number, sample.source, sample.reference), [])
                 before = stages[-1].translation if stages else None

@@ -12,6 +12,7 @@ from nmt.reporting.charts import attention_figure
 from nmt.reporting.facts import RunFacts
 from nmt.reporting.page import GENERATOR, AttentionMap, check_page, run_page
 from nmt.runs.directory import Run
+from nmt.runs.metrics import SampleMetrics
 from nmt.storage.atomic import write_text
 
 DEFAULT_SENTENCES = 3
@@ -57,7 +58,7 @@ def write_report(
             "or remove this one."
         )
     facts = [RunFacts(run) for run in runs]
-    trained = [fact for fact in facts if scored and (fact.run.weights_epochs or fact.run.step_weights)]
+    trained = [fact for fact in facts if scored and fact.run.saved_weights]
     records, problems = score_runs(trained, progress, warn)
     maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
@@ -121,7 +122,7 @@ def draw_attention(
     maps: list[AttentionMap] = []
     notes: list[str] = []
     for run in runs:
-        samples = run.samples()[-1:]
+        samples = [record for record in run.metrics() if isinstance(record, SampleMetrics)][-1:]
         texts = [*sentences] or [sample.source for last in samples for sample in last.samples[:DEFAULT_SENTENCES]]
         if not texts:
             notes.append(f"{run.name} has no sample sentences. --sentence TEXT names others.")

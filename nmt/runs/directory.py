@@ -15,7 +15,6 @@ from nmt.runs.metrics import (
     EpochMetrics,
     Header,
     Metrics,
-    SampleMetrics,
     StepMetrics,
     StepValidation,
     WeightsId,
@@ -30,31 +29,43 @@ RUNS = Path("checkpoints")
 WEIGHTS_SUFFIX = ".safetensors"
 
 
+class Inside:
+    """Path of a file or folder inside a run directory, an attribute of ``Run``."""
+
+    def __init__(self, name: str) -> None:
+        """Take the name of the file or folder."""
+        self.name = name
+
+    def __get__(self, run: "Run", owner: type) -> Path:
+        """Return the path."""
+        return run.folder / self.name
+
+
 @dataclass(frozen=True)
 class Run:
     """A run directory. All of its paths are defined here."""
 
     folder: Path
 
+    config_path = Inside("config.yaml")
+    """Configuration with every key and every "auto" resolved."""
+    recipe_path = Inside("recipe.yaml")
+    """Configuration that was chosen by the dataset; only of runs without a configuration file."""
+    dataset_path = Inside("dataset.json")
+    """Copy of the dataset's manifest."""
+    metrics_path = Inside("metrics.jsonl")
+    """Metrics file, a JSON object per line."""
+    lock_path = Inside("lock")
+    """Lock file, held by the process that writes to the run."""
+    plots_path = Inside("plots")
+    """Folder of figures."""
+    events_path = Inside("events")
+    """Folder of TensorBoard's event files."""
+
     @property
     def name(self) -> str:
         """Name of the folder."""
         return self.folder.name
-
-    @property
-    def config_path(self) -> Path:
-        """Configuration with every key and every "auto" resolved."""
-        return self.folder / "config.yaml"
-
-    @property
-    def recipe_path(self) -> Path:
-        """Configuration that was chosen by the dataset; only of runs without a configuration file."""
-        return self.folder / "recipe.yaml"
-
-    @property
-    def dataset_path(self) -> Path:
-        """Copy of the dataset's manifest."""
-        return self.folder / "dataset.json"
 
     def tokenizer_path(self, side: str) -> Path:
         """Tokenizer of side "source" or "target". With it the run translates without ``data/``."""
@@ -65,55 +76,35 @@ class Run:
         """All files of the tokenizers."""
         return sorted(self.folder.glob("tokenizer.*"))
 
-    @property
-    def metrics_path(self) -> Path:
-        """Metrics file, a JSON object per line."""
-        return self.folder / "metrics.jsonl"
-
     def weights_path(self, weights_id: WeightsId) -> Path:
         """File of the weights of an epoch, of the average, or of a validation within an epoch."""
         name = f"epoch-{weights_id:04d}" if isinstance(weights_id, int) else weights_id
         return self.folder / "weights" / f"{name}{WEIGHTS_SUFFIX}"
 
-    @property
-    def weights_epochs(self) -> list[int]:
-        """Epochs whose weights are kept, ascending."""
-        return sorted(self._weights_numbers("epoch"))
-
-    @property
-    def step_weights(self) -> list[str]:
-        """Names of kept weights from validations within epochs, such as "step-1500", ascending."""
-        return [f"step-{step}" for step in sorted(self._weights_numbers("step"))]
-
-    def _weights_numbers(self, kind: str) -> list[int]:
-        files = [file.name for file in (self.folder / "weights").glob(f"{kind}-*{WEIGHTS_SUFFIX}")]
-        numbers = [name.removeprefix(f"{kind}-").removesuffix(WEIGHTS_SUFFIX) for name in files]
-        return [int(number) for number in numbers if number.isdecimal()]  # other files are not from training
-
     def state_path(self, step: int) -> Path:
         """Folder of the checkpoint after a step, from which training resumes."""
         return self.folder / "state" / f"step-{step:08d}"
 
+    def _numbers(self, start: str, end: str = "") -> list[int]:
+        """Return the numbers between start and end of paths, ascending; other paths are not from training."""
+        names = [str(path.relative_to(self.folder)) for path in self.folder.glob(f"{start}*{end}")]
+        numbers = [name.removeprefix(start).removesuffix(end) for name in names]
+        return sorted(int(number) for number in numbers if number.isdecimal())
+
+    @property
+    def weights_epochs(self) -> list[int]:
+        """Epochs whose weights are kept, ascending."""
+        return self._numbers("weights/epoch-", WEIGHTS_SUFFIX)
+
+    @property
+    def saved_weights(self) -> list[WeightsId]:
+        """Kept weights: epochs, then those of validations within epochs, such as "step-1500"; each ascending."""
+        return [*self.weights_epochs, *(f"step-{step}" for step in self._numbers("weights/step-", WEIGHTS_SUFFIX))]
+
     @property
     def state_steps(self) -> list[int]:
         """Steps with a checkpoint, ascending."""
-        names = [folder.name.removeprefix("step-") for folder in (self.folder / "state").glob("step-*")]
-        return sorted(int(name) for name in names if name.isdecimal())
-
-    @property
-    def lock_path(self) -> Path:
-        """Lock file, held by the process that writes to the run."""
-        return self.folder / "lock"
-
-    @property
-    def plots_path(self) -> Path:
-        """Folder of figures."""
-        return self.folder / "plots"
-
-    @property
-    def events_path(self) -> Path:
-        """Folder of TensorBoard's event files."""
-        return self.folder / "events"
+        return self._numbers("state/step-")
 
     def config(self) -> Config:
         """Return the configuration with which training last started or resumed."""
@@ -164,8 +155,7 @@ class Run:
 
     def average(self) -> AverageMetrics | None:
         """Return the record of the averaged weights; None without a valid average (see ``averages``)."""
-        averages = self.averages()
-        return averages[-1] if averages else None
+        return next(reversed(self.averages()), None)
 
     def averages(self) -> list[AverageMetrics]:
         """Return the records of averages since training last continued, in order; none without a file of weights.
@@ -186,10 +176,6 @@ class Run:
         """Return the weights with the best validation by ``training.best_by``; None before the first validation."""
         best = best_of(self.validations(), self.config().training.best_by)
         return weights_id(best) if best else None
-
-    def samples(self) -> list[SampleMetrics]:
-        """Return the records with translations in order."""
-        return [record for record in self.metrics() if isinstance(record, SampleMetrics)]
 
     def restore_metrics(self, content: bytes) -> None:
         """Replace the metrics file by that of a checkpoint, since the steps after the checkpoint are repeated."""

@@ -275,32 +275,22 @@ def weights_id(validation: StepValidation | EpochMetrics) -> WeightsId:
     return validation.epoch if isinstance(validation, EpochMetrics) else f"step-{validation.step}"
 
 
-def is_better(candidate: Validation, best: Validation, by: BestBy) -> bool:
-    """Return whether a validation beats the best one so far. Between equal scores the lower loss decides.
-
-    Accuracy is the default: it counts the most likely token, which greedy search takes. The loss also depends on the
-    confidence in wrong predictions.
-    """
-    less = measures(Quality)[f"validation_{by}"].best == "min"
-
-    def rank(validation: Validation) -> tuple[float, float]:
-        score = getattr(validation, f"validation_{by}")
-        score = float("-inf") if score is None else score
-        return (-score if less else score), -validation.validation_loss
-
-    return rank(candidate) > rank(best)
-
-
 AnyValidation = TypeVar("AnyValidation", bound=Validation)
 
 
 def best_of(validations: Iterable[AnyValidation], by: BestBy) -> AnyValidation | None:
-    """Return the best validation, the first among equals; None without validations."""
-    best: AnyValidation | None = None
-    for validation in validations:
-        if best is None or is_better(validation, best, by):
-            best = validation
-    return best
+    """Return the best validation, the first among equals; None without validations.
+
+    Accuracy is the default of ``by``: it counts the most likely token, which greedy search takes. The loss also depends
+    on the confidence in wrong predictions; between equal scores the lower loss decides.
+    """
+
+    def rank(validation: Validation) -> tuple[float, float]:
+        score = getattr(validation, f"validation_{by}")
+        less = measures(Quality)[f"validation_{by}"].best == "min"
+        return float("-inf") if score is None else -score if less else score, -validation.validation_loss
+
+    return max(validations, key=rank, default=None)
 
 
 def validations_since_best(validations: Sequence[StepValidation | EpochMetrics], by: BestBy) -> int:

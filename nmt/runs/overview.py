@@ -14,18 +14,8 @@ from typing import Any, Literal, TypeVar
 from nmt.config.schema import Config
 from nmt.config.training import BestBy
 from nmt.errors import NmtError
+from nmt.runs import metrics
 from nmt.runs.directory import RUNS, Run, find_run, last_written, run_exists
-from nmt.runs.metrics import (
-    EpochMetrics,
-    Metrics,
-    Quality,
-    StepMetrics,
-    StepValidation,
-    best_of,
-    measures,
-    validations_since_best,
-    weights_id,
-)
 from nmt.runs.weights import count_weights
 from nmt.storage.file_lock import holder
 
@@ -55,7 +45,7 @@ class Overview:
     """Number of finished epochs."""
     step: int
     """Number of training steps, by the newest checkpoint and the metrics file."""
-    best: StepValidation | EpochMetrics | None
+    best: metrics.StepValidation | metrics.EpochMetrics | None
     """Best validation by ``training.best_by``; None before the first."""
     seconds: float | None
     """Training time, without validation and saving."""
@@ -110,55 +100,40 @@ def overview(run: Run, read_manifest: Callable[[Path], Any]) -> Overview:
     weights = attempt(lambda: count_weights(run))
     readable = attempt(run.metrics)
     records = readable or []
-    problems += _missing_files(run, records)
-    validations = [record for record in records if isinstance(record, StepValidation | EpochMetrics)]
+    validations = [record for record in records if isinstance(record, metrics.StepValidation | metrics.EpochMetrics)]
+    epochs = sum(isinstance(record, metrics.EpochMetrics) for record in validations)
+    tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
+    problems += [f"{path} is missing." for path in tokenizers if not path.exists()]
+    if epochs and not run.saved_weights:
+        problems.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
+    # Of all finished epochs, and of the steps after them: a record holds the time of its epoch so far.
+    timed = [record for record in records if isinstance(record, metrics.EpochMetrics | metrics.StepMetrics)]
+    seconds = {record.epoch: record.seconds for record in timed if record.seconds is not None}
     held_by = holder(run.lock_path)
-    steps = [record.step for record in records]
     return Overview(
         run=run,
-        state="training" if held_by else "damaged" if problems else _state(validations, config, run),
+        state="training" if held_by else "damaged" if problems or not config else _state(validations, config, run),
         problems=problems,
         held_by=held_by,
         config=config,
         weights=weights,
-        epochs=None if readable is None else sum(isinstance(record, EpochMetrics) for record in records),
-        step=max([*steps, *run.state_steps], default=0),
-        best=best_of(validations, config.training.best_by) if config else None,
-        seconds=None if readable is None else _training_seconds(records),
+        epochs=None if readable is None else epochs,
+        step=max([record.step for record in records] + run.state_steps, default=0),
+        best=metrics.best_of(validations, config.training.best_by) if config else None,
+        seconds=None if readable is None else sum(seconds.values()),
         size=_size(run.folder),
         trained=last_written(run) / 1e9,
     )
 
 
-def _missing_files(run: Run, records: Sequence[Metrics]) -> list[str]:
-    """Return in words what a run needs to translate and does not have."""
-    tokenizers = [run.tokenizer_path(side) for side in ("source", "target")]
-    missing = [f"{path} is missing." for path in tokenizers if not path.exists()]
-    trained = any(isinstance(record, EpochMetrics) for record in records)
-    if trained and not run.weights_epochs and not run.step_weights:
-        missing.append(f"{run.weights_path(1).parent} holds no weights of an epoch.")
-    return missing
-
-
-def _state(validations: Sequence[StepValidation | EpochMetrics], config: Config | None, run: Run) -> State:
-    epochs = sum(isinstance(record, EpochMetrics) for record in validations)
-    if config is None or (not validations and not run.state_steps):
+def _state(validations: Sequence[metrics.StepValidation | metrics.EpochMetrics], config: Config, run: Run) -> State:
+    training = config.training
+    if not validations and not run.state_steps:
         return "new"
-    if epochs >= config.training.epochs:
+    if sum(isinstance(record, metrics.EpochMetrics) for record in validations) >= training.epochs:
         return "finished"
-    patience = config.training.patience
-    if patience is not None and validations_since_best(validations, config.training.best_by) >= patience:
-        return "ended early"
-    return "stopped"
-
-
-def _training_seconds(records: Sequence[Metrics]) -> float:
-    """Return the time of all finished epochs and of the steps after them."""
-    last: dict[int, float] = {}
-    for record in records:
-        if isinstance(record, EpochMetrics | StepMetrics) and record.seconds is not None:
-            last[record.epoch] = record.seconds
-    return sum(last.values())
+    waited = metrics.validations_since_best(validations, training.best_by)
+    return "stopped" if training.patience is None or waited < training.patience else "ended early"
 
 
 def _size(folder: Path) -> int:
@@ -187,12 +162,12 @@ def differences(configs: Mapping[str, Config | None]) -> dict[str, dict[str, Any
     A key that some architectures lack is compared among those that have it.
     """
     values = {name: flat(config) if config else {} for name, config in configs.items()}
-    found: dict[str, list[Any]] = {}  # values of each key over the runs that have it
-    for of_run in values.values():
-        for key, value in of_run.items():
-            found.setdefault(key, []).append(value)
-    differing = {key for key, of_key in found.items() if any(value != of_key[0] for value in of_key)}
-    return {name: {key: value for key, value in of_run.items() if key in differing} for name, of_run in values.items()}
+
+    def differs(key: str) -> bool:
+        found = [of_run[key] for of_run in values.values() if key in of_run]
+        return any(value != found[0] for value in found)
+
+    return {name: {key: of_run[key] for key in of_run if differs(key)} for name, of_run in values.items()}
 
 
 # --- order
@@ -205,19 +180,21 @@ def in_order(overviews: Sequence[Overview], by: Order) -> list[Overview]:
     """
 
     def rank(shown: Overview) -> tuple[Any, ...]:
+        if by != "score":
+            return (shown.name if by == "name" else -shown.trained,)
         if shown.score is None:
-            return True, "", "", 0.0
-        less = measures(Quality)[f"validation_{shown.by}"].best == "min"
+            return (True,)
+        less = metrics.measures(metrics.Quality)[f"validation_{shown.by}"].best == "min"
         return False, shown.dataset, shown.by, shown.score if less else -shown.score
 
-    keys = {"name": lambda shown: shown.name, "date": lambda shown: -shown.trained, "score": rank}
-    return sorted(overviews, key=keys[by])
+    return sorted(overviews, key=rank)
 
 
 def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
     """Return all of an overview as JSON values; ``differing``: keys in which the run differs from the listed runs."""
     best, config = shown.best, shown.config
-    scores = {name: getattr(best, name) for name in measures(Quality) if getattr(best, name, None) is not None}
+    values = {name: getattr(best, name, None) for name in metrics.measures(metrics.Quality)}
+    scores = {name: value for name, value in values.items() if value is not None}
     return {
         "run": shown.name,
         "folder": str(shown.run.folder),
@@ -230,7 +207,7 @@ def json_of(shown: Overview, differing: Mapping[str, Any]) -> dict[str, Any]:
         "epochs": shown.epochs,
         "planned_epochs": config.training.epochs if config else None,
         "step": shown.step,
-        "best": best and {"weights": weights_id(best), "by": shown.by, "score": shown.score, **scores},
+        "best": best and {"weights": metrics.weights_id(best), "by": shown.by, "score": shown.score, **scores},
         "training_seconds": shown.seconds,
         "bytes": shown.size,
         "last_trained": datetime.datetime.fromtimestamp(shown.trained).astimezone().isoformat(timespec="seconds"),

@@ -91,7 +91,7 @@ def count_weights(run: Run) -> int | None:
     Raises:
         DataError: if the file is damaged.
     """
-    saved: list[WeightsId] = [*run.weights_epochs, *run.step_weights]
+    saved = run.saved_weights
     return sum(math.prod(shape) for shape in read_shapes(run.weights_path(saved[-1])).values()) if saved else None
 
 
@@ -174,9 +174,8 @@ def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: Weight
     only the best stay.
     """
     epochs = sorted({*run.weights_epochs, last})
-    kept: list[WeightsId | None] = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
-    saved: list[WeightsId] = [*epochs, *run.step_weights]
-    return [run.weights_path(weights_id) for weights_id in saved if weights_id not in kept]
+    kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
+    return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept]
 
 
 def choose_epoch(run: Run, choice: str | None) -> WeightsId:
@@ -190,8 +189,7 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
     Raises:
         NotFoundError: if the run does not have these weights.
     """
-    epochs, best = run.weights_epochs, run.best()
-    kept: list[WeightsId] = [*epochs, *run.step_weights]
+    epochs, best, kept = run.weights_epochs, run.best(), run.saved_weights
     chosen: dict[str, WeightsId] = {str(weights): weights for weights in kept}
     if run.average():
         chosen["average"] = "average"

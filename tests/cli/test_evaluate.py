@@ -93,6 +93,31 @@ def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> Non
     assert (project / "p.html").read_text().count('<tr id="line-') == len(lines(project / reference))
 
 
+def test_scores_in_lower_case_have_names_of_their_own_in_every_table(folder: Path) -> None:
+    texts = [f"Ein Satz mit {number} {'Hunden ' * (1 + number // 20)}im Park." for number in range(40)]
+    for name, written in (("r", texts), ("h", list(map(str.upper, texts)))):
+        (folder / name).write_text("".join(f"{text}\n" for text in written))
+    files = ["--hypothesis", "r", "--hypothesis", "h", "--reference", "r", "--source", "r"]
+    command = ["evaluate", *files, "--by-length", "--report", "p.html", "--resamples", "20"]
+    cased = json.loads(nmt(*command, "--json", cwd=folder).stdout)
+    found = json.loads(nmt(*command, "--lowercase", "--json", cwd=folder).stdout)
+    assert (cased["lowercase"], found["lowercase"]) == (False, True)
+    assert cased["scores"]["systems"]["h"]["BLEU"]["score"] < 50
+    for scores in (found["scores"], *(bucket["scores"] for bucket in found["by_length"])):
+        assert [name.removesuffix(" lc") for name in scores["signatures"]][:2] == ["BLEU", "chrF2"]
+        assert all("case:lc" in signature for signature in scores["signatures"].values())
+        assert not {"BLEU", "chrF2"} & {*scores["signatures"], *scores["systems"]["h"]}
+        assert {round(score["score"], 6) for score in scores["systems"]["h"].values()} <= {0, 100}
+    assert {score["p_value"] for score in found["scores"]["systems"]["h"].values()} == {1.0}
+    assert found["examples"]["h"]["worst"][0]["chrf"] == 100
+    table = nmt(*command, "--lowercase", cwd=folder).stdout
+    (folder / "scores.json").write_text(json.dumps(found))
+    nmt("plot", "by-length", "scores.json", "-o", "lengths.svg", cwd=folder)
+    for shown in (table, *((folder / name).read_text() for name in ("p.html", "lengths.svg"))):
+        assert "BLEU lc" in shown and "chrF2 lc" in shown
+        assert "BLEU ↑" not in shown and ">BLEU<" not in shown
+
+
 def test_a_single_sentence_can_be_scored(project: Path) -> None:
     (project / "one").write_text("ein satz\n")
     table = nmt("evaluate", "--hypothesis", "one", "--reference", "one", "--source", "one", cwd=project).stdout

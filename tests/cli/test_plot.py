@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import nmt
 from nmt.decoding.translation import AttentionMaps, Translation
 from nmt.decoding.translator import Translator
-from nmt.plotting import figures
+from nmt.plotting import style
 from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.registry import load_tokenizer
@@ -62,7 +62,7 @@ def draw(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Draw:
     """Return a function that runs ``nmt plot`` with arguments and returns the figure."""
     drawn: list[Figure] = []
     monkeypatch.chdir(runs)
-    monkeypatch.setattr(figures, "save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure))
 
     def run(*arguments: str) -> Figure:
         assert run_nmt("plot", *arguments).code == 0

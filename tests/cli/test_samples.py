@@ -11,8 +11,7 @@ from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepValidation
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.chdir(tmp_path)
+def run(folder: Path) -> Run:
     return create_run("first", Config(), [])
 
 
@@ -47,7 +46,8 @@ def test_each_sentence_is_followed_through_training(run: Run, tmp_path: Path) ->
 
 def test_the_translations_are_those_that_training_printed(trained_project: Path) -> None:
     shown = nmt("samples", cwd=trained_project).stdout
-    kept = Run(trained_project / "checkpoints" / "base").samples()
+    records = Run(trained_project / "checkpoints" / "base").metrics()
+    kept = [record for record in records if isinstance(record, SampleMetrics)]
     assert [record.epoch for record in kept] == [1, 2]
     for sample in kept[-1].samples:
         assert f". {sample.source}\n   reference: {sample.reference}\n" in shown

@@ -34,10 +34,9 @@ def test_no_source_of_a_split_by_source_was_trained_on_and_those_of_a_random_spl
         assert found.any() == (expected is None)
 
 
-def test_sentences_that_a_model_cannot_tell_apart_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_sentences_that_a_model_cannot_tell_apart_are_equal(folder: Path) -> None:
     rare = [(f"seldom{chr(97 + n % 26)}{chr(97 + n // 26)} one", "eins") for n in range(60)]
-    corpus = write_pickle(tmp_path / "pairs.pkl", [*small_pairs(), *rare])
+    corpus = write_pickle(folder / "pairs.pkl", [*small_pairs(), *rare])
     dataset = prepare(corpus, DataConfig(min_count=2), "rare")
     train = dataset.split("train").source
     tokenizer = dataset.tokenizers()[0]
@@ -46,12 +45,11 @@ def test_sentences_that_a_model_cannot_tell_apart_are_equal(tmp_path: Path, monk
     assert found.tolist() == [True, True, False, False]
 
 
-def test_what_a_run_started_from_was_trained_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_a_run_started_from_was_trained_on_too(folder: Path) -> None:
 
     def make_run(name: str, pairs: list[tuple[str, str]], start_from: str | None) -> tuple[Run, str]:
         """Return a run, and a source that it was trained on."""
-        dataset = prepare(write_pickle(tmp_path / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
+        dataset = prepare(write_pickle(folder / f"{name}.pkl", pairs), DataConfig(min_count=1), f"{name}-data")
         config = Config.model_validate({"training": {"start_from": start_from}})
         held_out = {line for split in ("validation", "test") for line in dataset.text(split, "source").open()}
         seen = next(source for source, _ in pairs if f"{source}\n" not in held_out)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import METRICS, check_metrics
-from nmt.evaluation.scoring import bleu, check_bootstrap_memory, score_systems, sentence_scores
+from nmt.evaluation.scoring import check_bootstrap_memory, score_systems, sentence_scores
 
 REFERENCE = ["Der Hund läuft schnell.", "Ich mag keine Äpfel.", "Sie ist heute nicht da.", "Gut gemacht!", "Ja."]
 OTHER_REFERENCE = ["Der Hund rennt.", "Äpfel mag ich nicht.", "Heute fehlt sie.", "Sehr gut!", "Doch."]
-FIRST = ["Der Hund läuft.", "Ich mag Äpfel nicht.", "Sie ist nicht da.  ", "Gut!", ""]
+FIRST = ["Der hund läuft.", "Ich mag Äpfel nicht.", "sie ist nicht da.  ", "Gut!", ""]
 SECOND = ["Ein Hund geht schnell", "Ich Äpfel.", "Sie ist heute nicht da.", "Gut gemacht!", "Ja."]
 MANY = 8
 
@@ -34,28 +34,35 @@ def sacrebleu(*arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("references", [[REFERENCE], [REFERENCE, OTHER_REFERENCE]])
-def test_scores_and_signatures_are_those_of_the_command_sacrebleu(references: list[list[str]], tmp_path: Path) -> None:
+def test_scores_and_signatures_are_those_of_the_command_sacrebleu(
+    references: list[list[str]], lowercase: bool, tmp_path: Path
+) -> None:
     hypothesis, *paths = files(tmp_path, FIRST, *references)
-    expected = json.loads(sacrebleu(*paths, "-i", hypothesis, "-f", "json"))
-    found = score_systems({"a": FIRST}, references, ["bleu", "chrf", "ter"], "13a", 0)
+    options = ["-lc", "--chrf-lowercase"] if lowercase else []
+    expected = json.loads(sacrebleu(*paths, "-i", hypothesis, "-f", "json", *options))
+    found = score_systems({"a": FIRST}, references, ["bleu", "chrf", "ter"], "13a", 0, lowercase=lowercase)
     assert found.sentences == 5
-    for metric in expected:
-        assert found.systems["a"][metric["name"]].score == pytest.approx(metric["score"], abs=5e-5)
-        assert found.signatures[metric["name"]] == metric["signature"]
-        assert found.systems["a"][metric["name"]].ci is None
-    if len(references) == 1:
-        assert bleu(FIRST, REFERENCE) == (found.systems["a"]["BLEU"].score, found.signatures["BLEU"])
+    assert [*found.signatures] == (["BLEU lc", "chrF2 lc", "TER"] if lowercase else ["BLEU", "chrF2", "TER"])
+    for metric, name in zip(expected, found.signatures, strict=True):
+        assert found.systems["a"][name].score == pytest.approx(metric["score"], abs=5e-5)
+        assert found.signatures[name] == metric["signature"]
+        assert ("case:lc" in metric["signature"]) == (lowercase or name == "TER")
+        assert found.systems["a"][name].ci is None
 
 
-def test_intervals_and_p_values_are_those_of_the_command_sacrebleu(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_intervals_and_p_values_are_those_of_the_command_sacrebleu(lowercase: bool, tmp_path: Path) -> None:
     reference, first, second = files(tmp_path, REFERENCE * MANY, FIRST * MANY, SECOND * MANY)
-    table = sacrebleu(reference, "-i", first, second, "--paired-bs", "--paired-bs-n", "200", "-f", "latex")
+    options = ["-lc", "--chrf-lowercase"] if lowercase else []
+    table = sacrebleu(reference, "-i", first, second, "--paired-bs", "--paired-bs-n", "200", "-f", "latex", *options)
     expected = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)(?: \(p = ([\d.]+)\))?", table)
     found = score_systems(
-        {"a": FIRST * MANY, "b": SECOND * MANY}, [REFERENCE * MANY], ["bleu", "chrf", "ter"], "13a", 200
-    )
-    assert "bs:200|seed:12345" in found.signatures["BLEU"]
+        {"a": FIRST * MANY, "b": SECOND * MANY}, [REFERENCE * MANY], ["bleu", "chrf", "ter"], "13a", 200,
+        lowercase=lowercase,
+    )  # fmt: skip
+    assert "bs:200|seed:12345" in found.signatures["TER"]
     assert all(signature in table for signature in found.signatures.values())
     scores = [score for name in ("a", "b") for score in found.systems[name].values()]
     for score, (value, mean, ci, p_value) in zip(scores, expected, strict=True):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import sacrebleu
 import sentencepiece
 import yaml
 from conftest import MakeRun, nmt
@@ -21,7 +22,6 @@ from nmt.data.dataset import open_dataset
 from nmt.decoding.exported import choose_export, open_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, DataError, NmtError
-from nmt.evaluation.scoring import bleu
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.export import Export, export_run, find_exporter
@@ -113,9 +113,9 @@ def test_the_card_says_what_was_exported(exported: Exported) -> None:
     assert "| languages | en to de |" in card
     folder = Path("data/subword")
     test = read_lines(folder / "test.source.txt"), read_lines(folder / "test.target.txt")
-    score, signature = bleu(CTranslate2Exporter().translate(model, export.folder, test[0]), test[1])
-    assert f"| test | {len(test[0])} | CTranslate2 | {score:.1f} |" in card
-    assert signature in card
+    metric, translations = sacrebleu.BLEU(), CTranslate2Exporter().translate(model, export.folder, test[0])
+    assert f"| test | {len(test[0])} | CTranslate2 | {metric.corpus_score(translations, [test[1]]).score:.1f} |" in card
+    assert str(metric.get_signature()) in card
 
 
 def test_the_python_code_of_the_card_runs_without_nmt(exported: Exported) -> None:

@@ -20,7 +20,7 @@ from nmt.models.build import ARCHITECTURES, build_model
 from nmt.models.layers.basic import Linear, TokenEmbedding
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
-from nmt.plotting.figures import empty_figure
+from nmt.plotting.style import empty_figure
 from nmt.plotting.trained import draw_positions
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, PAD

@@ -8,14 +8,8 @@ import pytest
 from appearance import problems
 from matplotlib.figure import Figure
 
-from nmt.plotting import figures
-from nmt.plotting.attention import (
-    LARGEST_SIDE,
-    SMALLEST_FONT,
-    best_across,
-    draw_attention,
-    top_of_scale,
-)
+from nmt.plotting import style
+from nmt.plotting.attention import LARGEST_SIDE, SMALLEST_FONT, best_across, draw_attention, top_of_scale
 from nmt.plotting.style import LONGEST_LABEL
 
 TITLE = "Attention of layer 1 of 1, mean of 4 heads", "run base · data words · 2026-01-02"
@@ -31,7 +25,7 @@ def draw(heads: int, target: list[str], source: list[str]) -> tuple[Figure, list
     random = np.random.default_rng(7)
     weights = [random.dirichlet(np.full(len(source), 0.3), size=len(target)) for _ in range(heads)]
     panels = [(f"head {n}", part) for n, part in enumerate(weights, start=1)]
-    figure = figures.empty_figure()
+    figure = style.empty_figure()
     draw_attention(figure, panels, ("target", target), ("source", source), *TITLE)
     return figure, weights
 
@@ -88,7 +82,7 @@ def test_any_character_can_be_in_a_label_of_bounded_length(heads: int, suffix: s
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure, _ = draw(heads, TOKENS, [*TOKENS, "w" * 5000])
-        figures.save(figure, tmp_path / f"a.{suffix}")
+        style.save(figure, tmp_path / f"a.{suffix}")
     assert (tmp_path / f"a.{suffix}").stat().st_size > 1000
     labels = figure.axes[0].get_xticklabels()
     assert not any(label.get_parse_math() for label in labels)

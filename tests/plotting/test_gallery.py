@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 import nmt
 from nmt.cli.commands.demo import CORPUS
 from nmt.cli.plot.app import SECTIONS
-from nmt.plotting import figures
+from nmt.plotting import style
 
 SENTENCE = '"he wants to drink water"'
 # In the order of the help page.
@@ -79,7 +79,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_problems_are_found_and_named() -> None:
-    figure = figures.empty_figure()
+    figure = style.empty_figure()
     axes = figure.add_subplot()
     axes.set_xticks(range(1, 4), ["a very long label of a tick " * 2] * 3)
     figure.text(0.98, 0.5, "clipped at the edge")
@@ -98,7 +98,7 @@ def test_every_figure_has_a_place_in_the_gallery() -> None:
 @pytest.mark.slow
 def test_every_figure_is_well_drawn(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(os.environ.get("NMT_GALLERY", tmp_path)).resolve()
-    save = figures.save
+    save = style.save
     drawn: list[Figure] = []
 
     def save_and_keep(figure: Figure, path: Path) -> None:
@@ -106,7 +106,7 @@ def test_every_figure_is_well_drawn(runs: Path, tmp_path: Path, monkeypatch: pyt
         save(figure, path)
 
     monkeypatch.chdir(runs)
-    monkeypatch.setattr(figures, "save", save_and_keep)
+    monkeypatch.setattr(style, "save", save_and_keep)
     wrong, page = list[str](), ['<!doctype html><meta charset="utf-8"><title>Figures of nmt plot</title>']
     for number, line in enumerate(GALLERY):
         with fonts_watched() as warned:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from nmt.data.batch_plan import length_batches, pad_rows, plan_epoch
 from nmt.data.token_arrays import Sequences, Split
-from nmt.plotting.figures import empty_figure
 from nmt.plotting.lengths import draw_lengths, padding_of
+from nmt.plotting.style import empty_figure
 from nmt.tokenizers.base import PAD
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40)

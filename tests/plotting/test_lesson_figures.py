@@ -2,7 +2,6 @@
 
 import math
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,48 +15,18 @@ from nmt.models.build import build_model
 from nmt.models.layers.attention import causal_mask, padding_mask
 from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weights_of
-from nmt.plotting.figures import empty_figure
-from nmt.plotting.sentences import (
-    draw_embeddings,
-    draw_masks,
-    draw_table,
-    fixed_embeddings,
-    masks,
-    word_ids,
-    words_of,
-)
-from nmt.plotting.sinusoids import (
-    Encoding,
-    column_choice,
-    draw_binary_code,
-    draw_columns,
-    draw_matrix,
-    draw_similarity,
-    draw_sinusoids,
-    spread,
-)
+from nmt.plotting import sentences, sinusoids, word_map
+from nmt.plotting.style import empty_figure
 from nmt.plotting.trained import Vocabulary, draw_positions, learned_embeddings, read_vocabulary, read_weights
-from nmt.plotting.word_map import (
-    draw_frequent,
-    draw_given,
-    find_words,
-    mutual_neighbors,
-    neighbors,
-    project,
-)
 from nmt.runs.directory import Run, create_run
 from nmt.runs.weights import save_weights
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, SPECIAL_PIECES
 from nmt.tokenizers.word import WordTokenizer
 
+pytestmark = pytest.mark.usefixtures("folder")
 ROBOT = ["I", "am", "a", "robot"]
 SIZES = [(1, 2, 10_000.0), (7, 6, 2.5), (100, 512, 10_000.0), (2_000, 16, 100.0)]
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def formula(length: int, width: int, base: float) -> np.ndarray:
@@ -100,13 +69,13 @@ def texts_in(axes: Axes) -> list[str]:
 @pytest.mark.parametrize(("length", "width", "base"), SIZES)
 def test_the_position_matrix_is_the_formula(length: int, width: int, base: float) -> None:
     figure = empty_figure()
-    draw_matrix(figure, Encoding(length, width, base))
+    sinusoids.draw_matrix(figure, sinusoids.Encoding(length, width, base))
     np.testing.assert_allclose(values_of(figure.axes[0], (length, width)), formula(length, width, base), atol=2e-4)
 
 
 def test_a_sinusoid_is_drawn_for_each_position() -> None:
     figure = empty_figure()
-    draw_sinusoids(figure, 512, 10_000, [0, 4, 8, 12])
+    sinusoids.draw_sinusoids(figure, 512, 10_000, [0, 4, 8, 12])
     assert len(figure.axes) == 4
     for axes, position in zip(figure.axes, [0, 4, 8, 12], strict=True):
         [line] = axes.get_lines()
@@ -118,8 +87,8 @@ def test_a_sinusoid_is_drawn_for_each_position() -> None:
 @pytest.mark.parametrize("length", [60, 300])
 def test_columns_are_those_of_the_formula_and_marks_are_on_them(length: int) -> None:
     figure = empty_figure()
-    encoding = Encoding(length, 32, 10_000)
-    draw_columns(figure, encoding, [0, 9, 31], [10, 50])
+    encoding = sinusoids.Encoding(length, 32, 10_000)
+    sinusoids.draw_columns(figure, encoding, [0, 9, 31], [10, 50])
     expected = formula(length, 32, 10_000)
     for axes, column in zip(figure.axes, [0, 9, 31], strict=True):
         lines = {line.get_label(): line for line in axes.get_lines()}
@@ -132,16 +101,16 @@ def test_columns_are_those_of_the_formula_and_marks_are_on_them(length: int) -> 
 
 @pytest.mark.parametrize("width", [2, 4, 6, 8, 512, 4_096])
 def test_no_column_and_no_position_is_chosen_twice(width: int) -> None:
-    columns = column_choice(width, 4)
+    columns = sinusoids.column_choice(width, 4)
     assert len(set(columns)) == len(columns) >= 1
     assert all(0 <= column < width and column % 2 == 0 for column in columns)
-    assert spread(1, 4) == [0] and spread(2, 4) == [0, 1] and spread(100, 4) == [0, 33, 66, 99]
+    assert [sinusoids.spread(length, 4) for length in (1, 2, 100)] == [[0], [0, 1], [0, 33, 66, 99]]
 
 
 def test_bits_are_the_binary_numbers_and_wavelengths_double_with_them() -> None:
     figure = empty_figure()
-    encoding = Encoding(16, 8, 16)
-    draw_binary_code(figure, encoding)
+    encoding = sinusoids.Encoding(16, 8, 16)
+    sinusoids.draw_binary_code(figure, encoding)
     left, right, _ = figure.axes
     code = values_of(left, (16, 4))
     for position, row in enumerate(code):
@@ -155,16 +124,16 @@ def test_bits_are_the_binary_numbers_and_wavelengths_double_with_them() -> None:
 @pytest.mark.parametrize(("length", "width", "base"), [(1, 2, 100.0), (40, 64, 10_000.0)])
 def test_the_similarity_of_positions_is_the_cosine_of_their_encodings(length: int, width: int, base: float) -> None:
     figure = empty_figure()
-    draw_similarity(figure, Encoding(length, width, base), spread(length, 4))
+    sinusoids.draw_similarity(figure, sinusoids.Encoding(length, width, base), sinusoids.spread(length, 4))
     drawn = values_of(figure.axes[0], (length, length))
     np.testing.assert_allclose(drawn, cosines_of(formula(length, width, base)), atol=1e-5)
-    for line, position in zip(figure.axes[1].get_lines(), spread(length, 4), strict=True):
+    for line, position in zip(figure.axes[1].get_lines(), sinusoids.spread(length, 4), strict=True):
         np.testing.assert_array_equal(np.asarray(line.get_ydata()), drawn[position])
 
 
 def test_the_table_has_the_values_and_how_to_compute_them() -> None:
     figure = empty_figure()
-    draw_table(figure, ROBOT, 4, 100)
+    sentences.draw_table(figure, ROBOT, 4, 100)
     cells = [text.split("\n") for text in texts_in(figure.axes[0])]
     np.testing.assert_allclose([float(value) for _, value in cells], formula(4, 4, 100).reshape(-1), atol=1e-6)
     assert cells[6][0] == "sin(1 / 10)"
@@ -231,11 +200,11 @@ def test_masks_are_those_of_the_model(words: int, padding: int) -> None:
     ids = np.array([[FIRST_WORD] * words + [0] * padding])
     allowed_by_padding = np.broadcast_to(padding_mask(ids).numpy()[0, 0], (length, length))
     allowed_by_order = causal_mask(length).numpy()[0, 0]
-    found = [*masks(words, padding).values()]
+    found = [*sentences.masks(words, padding).values()]
     expected = (~allowed_by_padding, ~allowed_by_order, ~(allowed_by_padding & allowed_by_order))
     np.testing.assert_array_equal(found, expected)
     figure = empty_figure()
-    draw_masks(figure, [f"w{n}" for n in range(words)], padding)
+    sentences.draw_masks(figure, [f"w{n}" for n in range(words)], padding)
     for axes, mask in zip(figure.axes, found, strict=True):
         np.testing.assert_array_equal(np.asarray(image_of(axes).get_array()), mask)
         assert texts_in(axes) == [str(int(cell)) for cell in mask.reshape(-1)]
@@ -247,7 +216,7 @@ def test_masks_are_those_of_the_model(words: int, padding: int) -> None:
 
 
 def test_fixed_embeddings_are_those_of_the_lesson() -> None:
-    robot, too = fixed_embeddings(["I am a robot", "You too, robot!"], 5, 6, 10_000)
+    robot, too = sentences.fixed_embeddings(["I am a robot", "You too, robot!"], 5, 6, 10_000)
     assert robot.tokens == ["i", "am", "a", "robot", "(pad)"]
     assert too.tokens == ["you", "too", "robot", "(pad)", "(pad)"]
     np.testing.assert_allclose(
@@ -263,13 +232,14 @@ def test_word_ids_are_those_of_the_text_layer_of_keras() -> None:
     ]  # fmt: skip
     layer = keras.layers.TextVectorization()
     layer.adapt(phrases)
-    assert ["", "[UNK]", *word_ids([words_of(phrase) for phrase in phrases])] == layer.get_vocabulary()
+    found = sentences.word_ids([sentences.words_of(phrase) for phrase in phrases])
+    assert ["", "[UNK]", *found] == layer.get_vocabulary()
 
 
 def test_embeddings_stand_side_by_side_with_their_tokens() -> None:
     figure = empty_figure()
-    row = fixed_embeddings(["a b", "c"], None, 4, 100)
-    draw_embeddings(figure, [("fixed", row)], "details")
+    row = sentences.fixed_embeddings(["a b", "c"], None, 4, 100)
+    sentences.draw_embeddings(figure, [("fixed", row)], "details")
     panels = figure.axes[:2]
     for axes, embedded in zip(panels, row, strict=True):
         np.testing.assert_array_equal(values_of(axes, (2, 4)), embedded.values)
@@ -337,23 +307,23 @@ def test_neighbors_are_those_of_a_search_over_all_words(vocabulary: Vocabulary) 
     cosines = cosines_of(vocabulary.vectors[among]) - 2 * np.eye(60)  # no word is its own neighbour
     order = np.argsort(-cosines)
     for place in (0, 13, 59):
-        found = neighbors(vocabulary.vectors, among[place], among, 7)
+        found = word_map.neighbors(vocabulary.vectors, among[place], among, 7)
         assert list(found) == [among[other] for other in order[place, :7]]
         assert [*found.values()] == pytest.approx(cosines[place, order[place, :7]], abs=1e-5)
     nearest = order[:, 0]
     pairs = [(a, b) for a, b in combinations(range(60), 2) if nearest[a] == b and nearest[b] == a]
-    assert mutual_neighbors(vocabulary.vectors[among]) == pairs
+    assert word_map.mutual_neighbors(vocabulary.vectors[among]) == pairs
 
 
 def test_a_word_without_vector_is_near_to_none() -> None:
     vectors = np.array([[0, 0], [1, 0], [1, 1]], np.float32)
-    assert neighbors(vectors, 0, [0, 1, 2], 5) == {1: 0.0, 2: 0.0}
+    assert word_map.neighbors(vectors, 0, [0, 1, 2], 5) == {1: 0.0, 2: 0.0}
 
 
 def test_the_projection_has_the_largest_variances_of_the_covariance(vocabulary: Vocabulary) -> None:
     rows = vocabulary.vectors / np.linalg.norm(vocabulary.vectors, axis=1, keepdims=True)
     variances, directions = np.linalg.eigh(np.cov(rows.T, bias=True))
-    points, shares = project(vocabulary.vectors)
+    points, shares = word_map.project(vocabulary.vectors)
     np.testing.assert_allclose(points.var(axis=0), variances[::-1][:2], rtol=1e-4)
     np.testing.assert_allclose(shares, variances[::-1][:2] / variances.sum(), rtol=1e-4)
     centred = (rows - rows.mean(axis=0)) @ directions[:, ::-1][:, :2]
@@ -364,16 +334,16 @@ def test_the_projection_has_the_largest_variances_of_the_covariance(vocabulary: 
 def test_no_label_of_a_map_covers_another_label_or_leaves_the_figure(vocabulary: Vocabulary, given: int) -> None:
     figure = empty_figure()
     if given:
-        ids = find_words(vocabulary, [f"word{number}" for number in range(given)], "source")
-        draw_given(figure, vocabulary, ids, 10, "details")
+        ids = word_map.find_words(vocabulary, [f"word{number}" for number in range(given)], "source")
+        word_map.draw_given(figure, vocabulary, ids, 10, "details")
         (legend,) = (axes.get_legend() for axes in figure.axes)
         assert legend is not None
         listed = [text.get_text() for text in legend.get_texts() if text.get_text()]
         assert len(listed) == given * 11
-        [(first, cosine)] = neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1).items()
+        [(first, cosine)] = word_map.neighbors(vocabulary.vectors, ids[0], vocabulary.words(), 1).items()
         assert listed[:2] == ["word0", f"{cosine:.2f}  {vocabulary.pieces[first]}"]
     else:
-        draw_frequent(figure, vocabulary, 60, "details")
+        word_map.draw_frequent(figure, vocabulary, 60, "details")
     assert problems(figure) == []
     names = [text for text in texts_in(figure.axes[0]) if text in vocabulary.pieces]
     assert len(names) >= 10

@@ -9,8 +9,7 @@ from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.config.schema import Config
-from nmt.plotting.figures import empty_figure, save
-from nmt.plotting.style import add_axes, add_legend, add_title, curve, last_training, run_title
+from nmt.plotting.style import add_axes, add_legend, add_title, curve, empty_figure, last_training, run_title, save
 from nmt.runs.directory import create_run
 from nmt.runs.metrics import AverageMetrics
 

@@ -11,7 +11,6 @@ from report_runs import Page, attention_map, evaluation, made_run, sampled, unpa
 from typer.testing import CliRunner
 
 from nmt.cli.app import app
-from nmt.errors import ConflictError
 from nmt.plotting.comparison import METRICS
 from nmt.reporting.facts import RunFacts
 from nmt.reporting.page import run_page
@@ -174,16 +173,11 @@ def test_the_command_writes_a_page_without_tensorflow(project: Path) -> None:
     assert (project / "checkpoints/first/report.html").read_text().rstrip().endswith("</html>")
 
 
-def test_an_earlier_report_is_replaced_and_nothing_else() -> None:
+def test_an_earlier_report_is_replaced() -> None:
     run = made_run("first")
     path = default_path([run])
     for _ in range(2):
         write_report([run], path, scored=False, attention=False)
-    other = Path("mine.html")
-    other.write_text("<html>mine</html>")
-    with pytest.raises(ConflictError, match="is no report of nmt"):
-        write_report([run], other, scored=False, attention=False)
-    assert other.read_text() == "<html>mine</html>"
     assert default_path([run, run]).name == "comparison.html"
 
 

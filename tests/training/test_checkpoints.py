@@ -370,10 +370,10 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
     for step in (5, 15, 25):
         run.weights_path(f"step-{step}").touch()
     rotate(run, None, "step-15")
-    assert (run.weights_epochs, run.step_weights) == ([1, 2], ["step-15"])
+    assert run.saved_weights == [1, 2, "step-15"]
     assert choose_epoch(run, "step-15") == "step-15"
     rotate(run, 1, 1)
-    assert (run.weights_epochs, run.step_weights) == ([1, 2], [])
+    assert run.saved_weights == [1, 2]
 
 
 @pytest.mark.parametrize(

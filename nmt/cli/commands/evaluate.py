@@ -47,6 +47,9 @@ def evaluate(
     tokenize: Annotated[
         str, typer.Option(help=f"Tokenization of BLEU: {_listed(TOKENIZATIONS, 'or')}.")
     ] = DEFAULT_TOKENIZATION,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF, as sacrebleu -lc; TER always does.")
+    ] = False,
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
     output: Annotated[
@@ -91,8 +94,8 @@ def evaluate(
     with contextlib.closing(Bar("sentences")) as bar:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
-            metrics=metric or [], tokenization=tokenize, resamples=resamples, by_length=by_length,
-            progress=bar.show, exports=exports,
+            metrics=metric or [], tokenization=tokenize, lowercase=lowercase, resamples=resamples,
+            by_length=by_length, progress=bar.show, exports=exports,
         )  # fmt: skip
     if output is not None:
         for translations in evaluation.translations.values():

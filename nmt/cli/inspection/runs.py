@@ -66,6 +66,9 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
     """Return the table of the runs, and that of what each is and differs in."""
     from rich.table import Table
 
+    from nmt.reporting.facts import duration
+    from nmt.runs.metrics import Quality, measures
+
     states, about = (Table(box=None, padding=(0, 2, 0, 0), show_header=header) for header in (True, False))
     for heading in HEADINGS:
         states.add_column(heading, overflow="fold")
@@ -81,33 +84,21 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
 
     about.add_row("")
     for shown in found:
-        states.add_row(shown.name, *_cells(shown))
+        config, count = shown.config, shown.weights
+        weights = "" if count is None else f" of {f'{count / 1e6:.1f} M' if count >= 1e6 else f'{count:,}'} weights"
+        states.add_row(
+            shown.name, shown.state, f"{'?' if shown.epochs is None else shown.epochs}"
+            + (f"/{config.training.epochs}" if config else ""),
+            "-" if shown.score is None else measures(Quality)[f"validation_{shown.by}"].text(shown.score),
+            "?" if shown.seconds is None else duration(shown.seconds), _bytes(shown.size),
+            f"{datetime.datetime.fromtimestamp(shown.trained):%Y-%m-%d}",
+        )  # fmt: skip
+        model = f"{shown.dataset or 'unknown dataset'}: {config.model.architecture}{weights}" if config else ""
         own = [setting(key, value) for key, value in differing[shown.name].items() if key not in IN_THE_TABLE]
-        about.add_row(shown.name, ", ".join([_about(shown), *own]))
+        about.add_row(shown.name, ", ".join([model or "configuration unreadable", *own]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")
     return states, about
-
-
-def _cells(shown: "Overview") -> tuple[str, ...]:
-    """Return the cells of a run's row after its name."""
-    from nmt.reporting.facts import duration
-    from nmt.runs.metrics import Quality, measures
-
-    planned = f"/{shown.config.training.epochs}" if shown.config else ""
-    score = "-" if shown.score is None else measures(Quality)[f"validation_{shown.by}"].text(shown.score)
-    date = datetime.datetime.fromtimestamp(shown.trained)
-    epochs = "?" if shown.epochs is None else shown.epochs
-    time = "?" if shown.seconds is None else duration(shown.seconds)
-    return shown.state, f"{epochs}{planned}", score, time, _bytes(shown.size), f"{date:%Y-%m-%d}"
-
-
-def _about(shown: "Overview") -> str:
-    """Return dataset, architecture and size of a run."""
-    if shown.config is None:
-        return "configuration unreadable"
-    weights = f" of {_count(shown.weights)} weights" if shown.weights is not None else ""
-    return f"{shown.dataset or 'unknown dataset'}: {shown.config.model.architecture}{weights}"
 
 
 def _bytes(size: int) -> str:
@@ -115,7 +106,3 @@ def _bytes(size: int) -> str:
         ((unit, name) for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if size >= unit), (1, "B")
     )
     return f"{size / unit:.3g} {name}"
-
-
-def _count(number: int) -> str:
-    return f"{number / 1e6:.1f} M" if number >= 1e6 else f"{number:,}"

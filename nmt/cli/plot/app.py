@@ -78,14 +78,14 @@ def command(draw: Draw) -> Callable[..., None]:
     name = draw.__name__.replace("_", "-")
 
     def plot_figure(output: Path | None, **options: Any) -> None:
-        from nmt.plotting import figures
+        from nmt.plotting import style
 
         if output:
-            figures.check_format(output)
-        figure = figures.empty_figure()
+            style.check_format(output)
+        figure = style.empty_figure()
         run = draw(figure, **options)
         path = output or (run.plots_path if run else Path()) / f"{name}.png"
-        figures.save(figure, path)
+        style.save(figure, path)
         typer.echo(path)
 
     of_output = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)

@@ -103,15 +103,9 @@ def by_length(
         if not record.by_length:
             raise DataError(f"{file} has no scores by source length. Make it with: {SCORES}")
         when = datetime.fromtimestamp(file.stat().st_mtime)
-    test_set, buckets = record.test_set, [bucket.scores for bucket in record.by_length]
+    test_set = record.test_set
     name = f"test split of {test_set.dataset}" if test_set.dataset else test_set.source
-    scores = {
-        metric: {name: [bucket.systems[name][metric].score for bucket in buckets] for name in buckets[0].systems}
-        for metric in buckets[0].signatures
-    }
-    title = f"{name} · {test_set.sentences:,} sentences · {when.date()}"
-    lengths = [bucket.lengths for bucket in record.by_length]
-    draw_by_length(figure, title, lengths, [bucket.sentences for bucket in buckets], scores)
+    draw_by_length(figure, f"{name} · {test_set.sentences:,} sentences · {when.date()}", record.by_length)
 
 
 def lengths(
