@@ -45,7 +45,7 @@ class Config(Section):
     """Search for translations."""
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_sections(self) -> Self:
         key = text = None
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
             key, text = "initial_embeddings", "random: the model has no trained word embeddings"

@@ -217,9 +217,9 @@ def test_initial_values_can_be_uniform() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"attention": "dot", "encoder_width": 9, "first_state": "linear"}, "A dot product needs equal widths"),
-        ({"attention": "none", "input_feeding": True}, "input_feeding is true and attention is 'none'"),
-        ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is 'bahdanau'"),
+        ({"attention": "dot", "encoder_width": 9, "first_state": "linear"}, "a dot product needs the width"),
+        ({"attention": "none", "input_feeding": True}, "input_feeding is true and attention is none"),
+        ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is bahdanau"),
         ({"first_state": "backward"}, "There is no backward direction"),
         (
             {"bidirectional": True, "first_state": "backward", "attention": "none"},
