@@ -79,17 +79,22 @@ class Transformer(Seq2SeqModel):
     def make_weights(self, *, fresh: bool = True) -> None:
         """Make all weights, see ``Seq2SeqModel``."""
         config = self.config
-        initializer = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+        kind = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+
+        def initialize(layer: Any) -> None:
+            if kind is not None:
+                layer.kernel_initializer = kind()
+
         words = [self.source_embedding, self.target_embedding, self.source_positions, self.target_positions]
         with keras.name_scope(self.name):
             for layer in (*words, *self.encoder_layers, *self.decoder_layers):
-                make_weights(layer, config.d_model, initializer)
+                make_weights(layer, config.d_model, initialize)
             if fresh and config.cross_attention_initializer == "copying":
                 for decoder_layer in self.decoder_layers:
                     decoder_layer.cross_attention.add_copying()
             for layer in (self.encoder_norm, self.decoder_norm, self.output_layer):
                 if layer is not None:
-                    make_weights(layer, config.d_model, initializer)
+                    make_weights(layer, config.d_model, initialize)
         self.built = True
 
     def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:

@@ -130,7 +130,7 @@ def test_a_step_of_bahdanau_is_the_papers_equations() -> None:
     part = model.decoder
     assert isinstance(part, BahdanauDecoder)
     encoded = model.encode(SOURCE[:1])
-    (source,), ((s,),) = encoded.source, encoded.layers
+    (source,), ((s,),) = encoded.source, encoded.first.layers
     s, h = s.numpy()[0], source.annotations.numpy()[0]
     scores = np.tanh(s @ part.attention.query_kernel.numpy() + h @ part.attention.key_kernel.numpy())
     scores = (scores @ part.attention.score_kernel.numpy())[:, 0]
@@ -171,16 +171,16 @@ def test_an_attentional_state_is_tanh_of_context_and_state_and_is_fed() -> None:
 def test_the_decoder_starts_from_what_first_state_names(first_state: str) -> None:
     model = build("luong, general", first_state=first_state)
     encoded = model.encode(SOURCE)
-    unpadding, lengths = Unpadding.of(SOURCE), tf.constant([5, 3, 2])
+    unpadding = Unpadding.of(SOURCE)
     embedded = model.source_embedding(unpadding.flatten(SOURCE))
-    forward, backward = (direction(embedded, unpadding, lengths)[1] for direction in model.encoder.layers[0])
+    forward, backward = (direction(embedded, unpadding)[1] for direction in model.encoder.layers[0])
     state = [tf.concat(parts, axis=-1) for parts in zip(forward, backward, strict=True)]
     if first_state == "zero":
         state = [tf.zeros_like(part) for part in state]
     elif first_state != "final":
         given = state if first_state == "linear" else backward
         state = [tf.tanh(bridge(part)) for bridge, part in zip(model.bridges[0], given, strict=True)]
-    for ours, expected in zip(encoded.layers[0], state, strict=True):
+    for ours, expected in zip(encoded.first.layers[0], state, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
