@@ -71,11 +71,6 @@ class RecurrentConfig(ModelConfig):
         """Whether the model has trained word embeddings."""
         return True
 
-    @property
-    def has_dropout(self) -> bool:
-        """Whether a rate of dropout is above 0."""
-        return bool(self.dropout or self.word_dropout)
-
     def activations(self, batch: BatchShape) -> float:
         """Return about how many numbers a training step keeps, with the factors that measurements gave.
 
@@ -146,11 +141,6 @@ class RecurrentConfig(ModelConfig):
         direction = "bidirectional " if self.bidirectional else ""
         attention = "no attention" if self.attention == "none" else f"{self.attention} attention, {self.window}"
         return f"recurrent, {direction}{self.cell} {self.layers} x {self.width:,}, {attention}, step of {self.step}"
-
-    @property
-    def shares_embeddings(self) -> bool:
-        """Whether one matrix has the words of both sides."""
-        return self.tie_embeddings in ("shared", "all")
 
     def contradictions(self) -> list[Contradiction]:
         """Return the rules about several keys."""

@@ -87,11 +87,6 @@ class TransformerConfig(ModelConfig):
         return self.word_embedding == "trained"
 
     @property
-    def has_dropout(self) -> bool:
-        """Whether a rate of dropout is above 0."""
-        return any((self.dropout, self.attention_dropout, self.feed_forward_dropout, self.word_dropout))
-
-    @property
     def limits(self) -> LengthLimits:
         """Longest source and target that learned positions take; no limit with others."""
         most = self.max_positions if self.positions == "learned" else None
@@ -131,11 +126,6 @@ class TransformerConfig(ModelConfig):
             f"transformer, {self.encoder_layers} + {self.decoder_layers} layers, d_model {self.d_model:,}, d_ff "
             f"{self.d_ff:,}, {self.heads} heads"
         )
-
-    @property
-    def shares_embeddings(self) -> bool:
-        """Whether one matrix has the words of both sides."""
-        return self.tie_embeddings == "all"
 
     @property
     def size_per_head(self) -> int:

@@ -58,13 +58,19 @@ class Recurrent(Seq2SeqModel):
         """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
-        self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
+
+        def embedding(vocabulary: int, name: str) -> TokenEmbedding:
+            return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
+
+        self._make_embeddings(source_vocabulary, target_vocabulary, embedding)
         self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
         self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
         self.output_dropout = Dropout(config.dropout, "output")
         self.encoder = RecurrentEncoder(config, name="encoder")
         self.decoder: Decoder = DECODERS[config.step](config, name="decoder")
-        self.bridges = _bridges(config, len(self.decoder.cells[0].state_types))
+        numbers = range(1, config.layers + 1) if config.first_state in ("linear", "backward") else ()
+        parts = "hc"[: len(self.decoder.cells[0].state_types)]
+        self.bridges = [[Linear(config.width, name=f"first_state_{n}_{part}") for part in parts] for n in numbers]
         tied = config.tie_embeddings in ("output", "all")
         self.output_layer = None if tied else Linear(target_vocabulary, name="output_layer")
 
@@ -72,7 +78,7 @@ class Recurrent(Seq2SeqModel):
         """Make all weights, see ``Seq2SeqModel``."""
         config = self.config
 
-        def initialize(layer: Any) -> None:
+        def initialize(layer: Any) -> None:  # draws two seeds for each layer, as in earlier versions
             for name in ("kernel_initializer", "recurrent_initializer"):
                 if not fresh:
                     setattr(layer, name, keras.initializers.Zeros())
@@ -202,22 +208,3 @@ def _everything(ids: tf.Tensor) -> Unpadding:
     """Return a layout of ids [B, L] that keeps padding."""
     places = tf.range(tf.size(ids))
     return Unpadding(places, tf.reshape(places, sizes(ids)))
-
-
-def _embeddings(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
-    def embedding(vocabulary: int, name: str) -> TokenEmbedding:
-        return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
-
-    if config.shares_embeddings:
-        shared = embedding(source_vocabulary, "embedding")
-        return shared, shared
-    return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
-
-
-def _bridges(config: RecurrentConfig, parts: int) -> list[list[Linear]]:
-    if config.first_state not in ("linear", "backward"):
-        return []
-    return [
-        [Linear(config.width, name=f"first_state_{layer}_{'hc'[part]}") for part in range(parts)]
-        for layer in range(1, config.layers + 1)
-    ]
