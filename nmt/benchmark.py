@@ -200,20 +200,13 @@ def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str,
         return step_batches
 
     def count(step_batches: list[Batch]) -> dict[str, float]:
-        tokens = flops = 0
+        tokens = products = 0
         for source, target in step_batches:
-            rows = source.numpy(), target.numpy()[:, 1:]
-            read, written = (np.count_nonzero(side != PAD, axis=1) for side in rows)
-            tokens += int(written.sum())
-            flops += (
-                2
-                * passes
-                * sum(
-                    config.model.multiplications(int(s), int(t), vocabulary["target"])
-                    for s, t in zip(read, written, strict=True)
-                )
-            )
-        return {"target_tokens": tokens, **({"flops": flops} if flops else {})}
+            for row, expected in zip(source.numpy(), target.numpy()[:, 1:], strict=True):
+                read, written = (int(np.count_nonzero(side != PAD)) for side in (row, expected))
+                tokens += written
+                products += config.model.multiplications(read, written, vocabulary["target"])
+        return {"target_tokens": tokens, **({"flops": 2 * passes * products} if products else {})}
 
     return Work(run, count, seconds)
 

@@ -18,8 +18,10 @@ UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 MEANT = {
     "--name": "--run", "--model": "--run", "--checkpoint": "--epoch", "--weights": "--epoch", "--beam-size": "--beam",
     "--file": "--input", "--out": "--output", "--figure": "--by-length", "--backend": "--export",
-    "alignment": "attention --head mean",
-    "decode": "translate", "score": "evaluate", "list": "runs", "download": "fetch",
+    "--workers": "--set training.micro_batches=K, which up to K hosts share",
+    "alignment": "nmt plot attention --head mean",
+    "decode": "nmt translate", "score": "nmt evaluate", "list": "nmt runs", "download": "nmt fetch",
+    "tune": "the example with Optuna in configs/README.md",
 }  # fmt: skip
 """Options and commands of earlier versions and of other programs, with those that mean the same here."""
 
@@ -60,8 +62,9 @@ def usage_message(error: Any) -> str:
     path, command = error.ctx.command_path, error.ctx.command
     word = getattr(error, "option_name", "") or message.partition("No such command '")[2].partition("'")[0]
     known = {*getattr(command, "commands", ()), *(name for part in command.params for name in part.opts)}
-    if (meant := MEANT.get(word, "")).partition(" ")[0] in known:
-        message = f"{message.partition('. ')[0]}. Did you mean {meant if meant[0] == '-' else f'{path} {meant}'}?"
+    meant = MEANT.get(word, "")
+    if meant and (meant[0] != "-" or meant.partition(" ")[0] in known):
+        message = f"{message.partition('. ')[0]}. Did you mean {meant}?"
     elif hasattr(error, "possibilities"):
         message += _nearest_option(word, known, error.possibilities)
     return f"{message}{'' if message.endswith('?') else '.'} See {path} --help"

@@ -57,8 +57,8 @@ class ModelConfig(Section):
 
     @property
     def has_dropout(self) -> bool:
-        """Whether two passes over a batch differ, because each drops other values."""
-        return True
+        """Whether a key that ends in "dropout" is above 0, so that two passes over a batch differ."""
+        return any(value for key, value in self if key.endswith("dropout"))
 
     @property
     def limits(self) -> LengthLimits:
@@ -98,7 +98,7 @@ class ModelConfig(Section):
     @property
     def shares_embeddings(self) -> bool:
         """Whether one matrix has the words of both sides, which needs one vocabulary for both."""
-        return False
+        return getattr(self, "tie_embeddings", "none") in ("shared", "all")
 
     def vocabulary_problem(self, source_vocabulary: int, target_vocabulary: int) -> str | None:
         """Return in words why the model does not fit vocabularies of these numbers of ids; None if it fits."""

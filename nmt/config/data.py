@@ -1,11 +1,11 @@
 """Section ``data`` of the configuration: cleaning, split and tokenizers of sentence pairs."""
 
 import re
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from nmt.config.record import Section
+from nmt.config.record import Contradiction, Section
 from nmt.errors import NmtError
 from nmt.storage.names import check_name
 
@@ -22,6 +22,13 @@ def _check_language(code: str) -> str:
     )
 
 
+def _check_dataset(name: str) -> str:
+    try:
+        return check_name(name, "dataset")
+    except NmtError as error:  # so that the message names the place of the value
+        raise ValueError(str(error).removesuffix(".")) from None
+
+
 Language = Annotated[str, AfterValidator(_check_language)]
 """A language code, or "auto"."""
 
@@ -31,7 +38,7 @@ class DataConfig(Section):
 
     section: ClassVar = "data"
 
-    dataset: str | None = None
+    dataset: Annotated[str, AfterValidator(_check_dataset)] | None = None
     """Name of the prepared dataset, which ``prepare`` writes and ``train`` reads. null: ``prepare`` takes the name of
     the file, ``train`` the dataset prepared last."""
     n_sentences: int | None = Field(None, ge=3, le=2**40)
@@ -101,17 +108,10 @@ class DataConfig(Section):
     drop_duplicates: bool = False
     """Drop repetitions of a pair."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        shares = (self.train_share, self.validation_share, self.test_share)
-        if abs(sum(shares) - 1) > 1e-6:
-            raise ValueError(
-                f"train_share + validation_share + test_share is {' + '.join(map(str, shares))} = {sum(shares):g}. The "
-                "three shares add up to 1. Change another share too"
-            )
-        if self.dataset is not None:
-            try:
-                check_name(self.dataset, "dataset")
-            except NmtError as error:  # so that the message names the place of the value
-                raise ValueError(str(error).removesuffix(".")) from None
-        return self
+    def contradictions(self) -> list[Contradiction]:
+        """Return the rules about several keys."""
+        total = self.train_share + self.validation_share + self.test_share
+        return [
+            (abs(total - 1) > 1e-6, "train_share validation_share test_share",
+             f"The three shares add up to 1, and these to {total:g}. Change another share too"),
+        ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Typed, immutable records: files on disk, and sections of a configuration, which read the keys of older versions."""
 
+import json
 from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PrivateAttr, model_validator
@@ -78,6 +79,11 @@ class DocumentedRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
+Contradiction = tuple[bool, str, str]
+"""Rule about several keys of a section: whether it is broken, the keys with spaces between them, and in words the rule
+and the remedy, without the full stop at the end."""
+
+
 class Section(DocumentedRecord):
     """Section of the configuration: documented fields. Reads the keys of older versions, by the tables above."""
 
@@ -89,6 +95,18 @@ class Section(DocumentedRecord):
     def not_followed(self) -> dict[str, str]:
         """Retired keys that asked for another behaviour than that of today, in words; they are not written again."""
         return self._not_followed
+
+    def contradictions(self) -> list[Contradiction]:
+        """Return the rules about several keys; the first broken one is told."""
+        return []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for is_broken, keys, rule in self.contradictions():
+            if is_broken:
+                *said, last = (f"{key} is {_as_yaml(getattr(self, key))}" for key in keys.split())
+                raise ValueError(f"{', '.join(said)} and {last}. {rule}")
+        return self
 
     @model_validator(mode="wrap")
     @classmethod
@@ -108,3 +126,7 @@ class Section(DocumentedRecord):
         section = validate(today)
         section._not_followed = not_followed
         return section
+
+
+def _as_yaml(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')

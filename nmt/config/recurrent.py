@@ -1,10 +1,11 @@
 """Model section of recurrent encoder-decoders."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from nmt.config.architecture import BatchShape, ModelConfig
+from nmt.config.record import Contradiction
 
 ADDITIVE = ("additive", "concat")
 """Kinds of attention whose scores are v' tanh(...)."""
@@ -69,11 +70,6 @@ class RecurrentConfig(ModelConfig):
     def trains_embeddings(self) -> bool:
         """Whether the model has trained word embeddings."""
         return True
-
-    @property
-    def has_dropout(self) -> bool:
-        """Whether a rate of dropout is above 0."""
-        return bool(self.dropout or self.word_dropout)
 
     def activations(self, batch: BatchShape) -> float:
         """Return about how many numbers a training step keeps, with the factors that measurements gave.
@@ -146,79 +142,35 @@ class RecurrentConfig(ModelConfig):
         attention = "no attention" if self.attention == "none" else f"{self.attention} attention, {self.window}"
         return f"recurrent, {direction}{self.cell} {self.layers} x {self.width:,}, {attention}, step of {self.step}"
 
-    @property
-    def shares_embeddings(self) -> bool:
-        """Whether one matrix has the words of both sides."""
-        return self.tie_embeddings in ("shared", "all")
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for contradiction, rule in self._contradictions():
-            if contradiction:
-                raise ValueError(rule)
-        return self
-
-    def _contradictions(self) -> list[tuple[bool, str]]:
-        """Return pairs of a condition that must not hold and the message for it."""
-        attends, bahdanau = self.attention != "none", self.step == "bahdanau"
-        annotations = f"annotations are {self.annotation_width} wide" + (
-            f", {self.direction_width} in each direction" if self.bidirectional else ""
-        )
+    def contradictions(self) -> list[Contradiction]:
+        """Return the rules about several keys."""
+        attends, read, words = self.attention != "none", self.output_width, self.input_width
+        annotations, widths = self.annotation_width, "width encoder_width bidirectional"
         half = "encoder_width: half of width" if self.bidirectional else "encoder_width: null"
         return [
-            (
-                self.attention in ("dot", "scaled-dot") and self.annotation_width != self.width,
-                f"attention is {self.attention!r}, width is {self.width} and {annotations}. A dot product needs equal "
-                f"widths. Set {half}, or attention: general",
-            ),
-            (
-                self.window != "global" and not attends,
-                f"window is {self.window!r} and attention is 'none'. A window is a part of the source that attention "
-                "sees. Set window: global, or another attention",
-            ),
-            (
-                self.input_feeding and not attends,
-                "input_feeding is true and attention is 'none'. What is fed is the attentional state. Set "
-                "input_feeding: false, or another attention",
-            ),
-            (
-                self.input_feeding and bahdanau,
-                "input_feeding is true and step is 'bahdanau'. That step reads the context already; input feeding "
-                "belongs to step: luong. Set input_feeding: false",
-            ),
-            (
-                self.first_state == "final" and self.annotation_width != self.width,
-                f"first_state is 'final', width is {self.width} and {annotations}. The decoder can start from the "
-                f"encoder's last states if they are as wide as its own. Set {half}, or first_state: linear",
-            ),
-            (
-                self.first_state == "backward" and not self.bidirectional,
-                "first_state is 'backward' and bidirectional is false. There is no backward direction. Set "
-                "bidirectional: true, or first_state: linear",
-            ),
-            (
-                self.first_state == "backward" and not attends,
-                "first_state is 'backward' and attention is 'none'. Nothing would read the last layer's forward "
-                "direction. Set first_state: linear, or another attention",
-            ),
-            (
-                self.first_state == "zero" and not attends,
-                "first_state is 'zero' and attention is 'none'. The decoder would know nothing of the source. Set "
-                "first_state: final, or another attention",
-            ),
-            (
-                self.reverse_source and self.bidirectional,
-                "reverse_source is true and bidirectional is true. A bidirectional encoder reads the source in both "
-                "directions already. Set reverse_source: false",
-            ),
-            (
-                self.reset_after and self.cell != "gru",
-                f"reset_after is true and cell is {self.cell!r}. Only a GRU has a reset gate. Set reset_after: false",
-            ),
-            (
-                self.tie_embeddings in ("output", "all") and self.output_width != self.input_width,
-                f"tie_embeddings is {self.tie_embeddings!r}, word embeddings are {self.input_width} wide and the "
-                f"output layer reads {self.output_width}. One matrix serves as both if the widths are equal. Set "
-                f"embedding_width: {self.output_width}, or tie_embeddings: none",
-            ),
-        ]
+            (self.attention in ("dot", "scaled-dot") and annotations != self.width, f"attention {widths}",
+             f"Annotations are {annotations} wide, and a dot product needs the width of the decoder's states. Set "
+             f"{half}, or attention: general"),
+            (self.window != "global" and not attends, "window attention",
+             "A window is a part of the source that attention sees. Set window: global, or another attention"),
+            (self.input_feeding and not attends, "input_feeding attention",
+             "What is fed is the attentional state. Set input_feeding: false, or another attention"),
+            (self.input_feeding and self.step == "bahdanau", "input_feeding step",
+             "That step reads the context already; input feeding belongs to step: luong. Set input_feeding: false"),
+            (self.first_state == "final" and annotations != self.width, f"first_state {widths}",
+             f"The encoder's last states are {annotations} wide, and the decoder can start from those as wide as its "
+             f"own. Set {half}, or first_state: linear"),
+            (self.first_state == "backward" and not self.bidirectional, "first_state bidirectional",
+             "There is no backward direction. Set bidirectional: true, or first_state: linear"),
+            (self.first_state == "backward" and not attends, "first_state attention",
+             "Nothing would read the last layer's forward direction. Set first_state: linear, or another attention"),
+            (self.first_state == "zero" and not attends, "first_state attention",
+             "The decoder would know nothing of the source. Set first_state: final, or another attention"),
+            (self.reverse_source and self.bidirectional, "reverse_source bidirectional",
+             "A bidirectional encoder reads the source in both directions already. Set reverse_source: false"),
+            (self.reset_after and self.cell != "gru", "reset_after cell",
+             "Only a GRU has a reset gate. Set reset_after: false"),
+            (self.tie_embeddings in ("output", "all") and read != words, "tie_embeddings embedding_width",
+             f"Word embeddings are {words} wide and the output layer reads {read}. One matrix serves as both if the "
+             f"widths are equal. Set embedding_width: {read}, or tie_embeddings: none"),
+        ]  # fmt: skip

@@ -6,7 +6,7 @@ import yaml
 from pydantic import SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, LengthLimits, ModelConfig
+from nmt.config.architecture import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, ModelConfig
 from nmt.config.data import DataConfig
 from nmt.config.decoding import DecodingKeys
 from nmt.config.record import Section
@@ -18,14 +18,7 @@ from nmt.config.yaml_io import Dumper
 MODEL_CONFIGS |= {"transformer": TransformerConfig, "recurrent": RecurrentConfig}
 """Section of each architecture by its name; ``nmt.models.build`` has the models."""
 
-__all__ = [
-    "DEFAULT_ARCHITECTURE",
-    "MODEL_CONFIGS",
-    "LengthLimits",
-    "ModelConfig",
-    "RecurrentConfig",
-    "TransformerConfig",
-]
+__all__ = ["DEFAULT_ARCHITECTURE", "MODEL_CONFIGS", "ModelConfig", "RecurrentConfig", "TransformerConfig"]
 
 
 class DecodingConfig(DecodingKeys, Section):
@@ -45,7 +38,7 @@ class Config(Section):
     """Search for translations."""
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_sections(self) -> Self:
         key = text = None
         if self.training.initial_embeddings != "random" and not self.model.trains_embeddings:
             key, text = "initial_embeddings", "random: the model has no trained word embeddings"

@@ -1,10 +1,10 @@
 """Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from nmt.config.record import Section
+from nmt.config.record import Contradiction, Section
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
@@ -119,40 +119,22 @@ class TrainingConfig(Section):
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        schedule, peak, last = self.schedule, self.peak_learning_rate, self.final_learning_rate
-        falls_to_end = schedule in {"cosine", "linear"}
-        if self.best_by in {"bleu", "chrf"} and not self.decode_validation:
-            problem = (
-                f"best_by is {self.best_by} and decode_validation is 0. A score needs translations of validation "
-                "sentences. Set training.decode_validation=500"
-            )
-        elif schedule == "noam" and peak is not None:
-            problem = (
-                f"schedule is noam and peak_learning_rate is {peak:g}. noam computes its peak from d_model and "
-                "warmup_steps. Scale it with learning_rate_scale, or set schedule to inverse_sqrt, which falls likewise"
-            )
-        elif schedule != "noam" and peak is None:
-            problem = (
-                f"schedule is {schedule} and peak_learning_rate is null. All schedules but noam need a peak. Set it, "
-                "for example to 0.0005, or set schedule to noam"
-            )
-        elif schedule != "noam" and self.learning_rate_scale != 1:
-            problem = (
-                f"schedule is {schedule} and learning_rate_scale is {self.learning_rate_scale:g}. Only noam has a "
-                "scale. Set training.learning_rate_scale=1, and the intended peak as peak_learning_rate"
-            )
-        elif last and not falls_to_end:
-            problem = (
-                f"schedule is {schedule} and final_learning_rate is {last:g}. Only cosine and linear fall to a final "
-                "learning rate. Leave the key out, or set schedule to cosine or linear"
-            )
-        elif falls_to_end and peak is not None and last > peak:
-            problem = (
-                f"final_learning_rate is {last:g} and peak_learning_rate is {peak:g}. The learning rate falls from the "
-                "peak to the final value. Lower final_learning_rate"
-            )
-        else:
-            return self
-        raise ValueError(problem)
+    def contradictions(self) -> list[Contradiction]:
+        """Return the rules about several keys."""
+        peak, last = self.peak_learning_rate, self.final_learning_rate
+        is_noam, falls_to_end = self.schedule == "noam", self.schedule in {"cosine", "linear"}
+        return [
+            (self.best_by in {"bleu", "chrf"} and not self.decode_validation, "best_by decode_validation",
+             "A score needs translations of validation sentences. Set training.decode_validation=500"),
+            (is_noam and peak is not None, "schedule peak_learning_rate",
+             "noam computes its peak from d_model and warmup_steps. Scale it with learning_rate_scale, or set schedule "
+             "to inverse_sqrt, which falls likewise"),
+            (not is_noam and peak is None, "schedule peak_learning_rate",
+             "All schedules but noam need a peak. Set it, for example to 0.0005, or set schedule to noam"),
+            (not is_noam and self.learning_rate_scale != 1, "schedule learning_rate_scale",
+             "Only noam has a scale. Set training.learning_rate_scale=1, and the intended peak as peak_learning_rate"),
+            (last > 0 and not falls_to_end, "schedule final_learning_rate",
+             "Only cosine and linear fall to a final value. Leave the key out, or set schedule to cosine or linear"),
+            (falls_to_end and peak is not None and last > peak, "final_learning_rate peak_learning_rate",
+             "The learning rate falls from the peak to the final value. Lower final_learning_rate"),
+        ]  # fmt: skip

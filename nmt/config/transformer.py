@@ -1,10 +1,11 @@
 """Model section of the Transformer."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig
+from nmt.config.record import Contradiction
 
 
 class TransformerConfig(ModelConfig):
@@ -86,11 +87,6 @@ class TransformerConfig(ModelConfig):
         return self.word_embedding == "trained"
 
     @property
-    def has_dropout(self) -> bool:
-        """Whether a rate of dropout is above 0."""
-        return any((self.dropout, self.attention_dropout, self.feed_forward_dropout, self.word_dropout))
-
-    @property
     def limits(self) -> LengthLimits:
         """Longest source and target that learned positions take; no limit with others."""
         most = self.max_positions if self.positions == "learned" else None
@@ -132,37 +128,22 @@ class TransformerConfig(ModelConfig):
         )
 
     @property
-    def shares_embeddings(self) -> bool:
-        """Whether one matrix has the words of both sides."""
-        return self.tie_embeddings == "all"
-
-    @property
     def size_per_head(self) -> int:
         """Size of one head: ``head_size``, or its default."""
         return self.head_size if self.head_size is not None else self.d_model // self.heads
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.head_size is None and self.d_model % self.heads:
-            fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
-            nearest_heads = min(fitting, key=lambda heads: abs(heads - self.heads))
-            raise ValueError(
-                f"heads is {self.heads} and d_model is {self.d_model}. heads must divide d_model unless head_size is "
-                f"set. Nearest: heads {nearest_heads}"
-            )
-        if self.positions == "rotary" and self.size_per_head % 2:
-            raise ValueError(
-                f"positions is 'rotary' and heads have the size {self.size_per_head}. Rotary positions turn pairs of "
-                "channels: the size must be even. Set an even head_size, or positions: sinusoidal"
-            )
-        if self.word_embedding == "sinusoidal" and self.tie_embeddings != "none":
-            raise ValueError(
-                f"word_embedding is 'sinusoidal' and tie_embeddings is {self.tie_embeddings!r}. A fixed embedding "
-                "cannot be tied to a trained output layer. Set tie_embeddings: none"
-            )
-        if self.share_decoder_norm and self.norm_placement == "pre":
-            raise ValueError(
-                "share_decoder_norm is true and norm_placement is 'pre'. Blocks share a norm after them. Set "
-                "norm_placement: post, or share_decoder_norm: false"
-            )
-        return self
+    def contradictions(self) -> list[Contradiction]:
+        """Return the rules about several keys."""
+        fitting = [heads for heads in range(1, min(self.d_model, 2 * self.heads) + 1) if self.d_model % heads == 0]
+        nearest = min(fitting, key=lambda heads: abs(heads - self.heads))
+        return [
+            (self.head_size is None and self.d_model % self.heads > 0, "heads d_model",
+             f"heads must divide d_model unless head_size is set. Nearest: heads {nearest}"),
+            (self.positions == "rotary" and self.size_per_head % 2 > 0, "positions heads d_model head_size",
+             f"Rotary positions turn pairs of channels: the size of a head, {self.size_per_head}, must be even. Set an "
+             "even head_size, or positions: sinusoidal"),
+            (self.word_embedding == "sinusoidal" and self.tie_embeddings != "none", "word_embedding tie_embeddings",
+             "A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none"),
+            (self.share_decoder_norm and self.norm_placement == "pre", "share_decoder_norm norm_placement",
+             "Blocks share a norm after them. Set norm_placement: post, or share_decoder_norm: false"),
+        ]  # fmt: skip

@@ -12,6 +12,7 @@ target tokens or live beams.
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, Self
 
 from nmt.config.schema import ModelConfig
@@ -83,6 +84,16 @@ class Seq2SeqModel(keras.Model, abc.ABC):
     configuration says ``trains_embeddings`` have it."""
     target_embedding: Any
     """The same for target words: the same layer, if both sides share a matrix."""
+
+    def _make_embeddings(
+        self, source_vocabulary: int, target_vocabulary: int, make: Callable[[int, str], keras.layers.Layer]
+    ) -> None:
+        """Set the embeddings of both sides, made from a number of ids and a name; one layer if they share a matrix."""
+        if self.config.shares_embeddings:
+            self.source_embedding = self.target_embedding = make(source_vocabulary, "embedding")
+        else:
+            self.source_embedding = make(source_vocabulary, "source_embedding")
+            self.target_embedding = make(target_vocabulary, "target_embedding")
 
     @abc.abstractmethod
     def make_weights(self, *, fresh: bool = True) -> None:

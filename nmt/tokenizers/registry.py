@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt.config.data import DataConfig
 from nmt.config.record import Record
@@ -37,6 +37,9 @@ class _SubwordFile(_TokenizerFile):
     model_sha256: str
 
 
+_FILE = TypeAdapter[_WordFile | _SubwordFile](Annotated[_WordFile | _SubwordFile, Field(discriminator="kind")])
+
+
 def load_tokenizer(path: Path) -> Tokenizer:
     """Return the tokenizer that ``save`` wrote, in format 1 or 2.
 
@@ -50,9 +53,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
         values = {"format": TOKENIZER_FORMAT, **values}
     elif isinstance(values, dict):
         check_format(values["format"], [TOKENIZER_FORMAT], f"Tokenizer {path}")
-    is_subword = isinstance(values, dict) and values.get("kind") == "subword"
     try:
-        stored = (_SubwordFile if is_subword else _WordFile).model_validate(values)
+        stored = _FILE.validate_python(values)
     except ValidationError as error:
         raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
     return _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)

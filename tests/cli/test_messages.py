@@ -38,6 +38,7 @@ $ nmt translate --bem 3 'im thirsty'  => No such option: --bem. Did you mean --b
 $ nmt train --name x  => No such option: --name. Did you mean --run?
 $ nmt evaluate --beam-size 3  => No such option: --beam-size. Did you mean --beam?
 $ nmt train --learning-rate-scale 3  => Did you mean --set training.learning_rate_scale=...?
+$ nmt tune  => Did you mean the example with Optuna in configs/README.md?
 $ nmt download  => No such command 'download'. Did you mean nmt fetch?
 $ nmt translate --beam  => Option '--beam' requires an argument
 $ nmt translate --sample=yes 'im thirsty'  => Option '--sample' does not take a value
@@ -57,7 +58,7 @@ $ nmt train --dataset english  => There is no prepared dataset 'english'
 $ nmt train --dataset ../english  => '../english' cannot be the name of a dataset
 $ nmt train --run ../up  => '../up' cannot be the name of a run
 # Hosts.
-$ nmt train --workers 2  => --workers
+$ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which up to K hosts share?
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1", "c:1"]}}
 $ nmt train --set training.micro_batches=2  => There are 3 hosts, and training.micro_batches is 2
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
@@ -309,18 +310,18 @@ $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
 $ nmt train --set training.epochs=[1  => --set 'training.epochs=[1' has a value that is not valid YAML
 $ nmt train --set training.epochs=0  => training.epochs is 0, but must be greater than or equal to 1
 $ nmt train --set model.epochs=1  => 'training.epochs')
-$ nmt prepare english-german-both.pkl --set data.train_share=0.9  => train_share + validation_share + test_share is 0.9
+$ nmt prepare english-german-both.pkl --set data.train_share=0.9  => train_share is 0.9, validation_share is 0.1
 $ nmt prepare english-german-both.pkl --set 'data.dataset=my data'  => 'my data' cannot be the name of a dataset
 $ nmt train --config base.yaml --set model.heads=5  => heads is 5 and d_model is 32. heads must divide d_model unless
 $ nmt train --config base.yaml --set model.positions=rotary --set model.head_size=5
-=> positions is 'rotary' and heads have the size 5
-$ nmt train --config base.yaml --set model.word_embedding=sinusoidal  => word_embedding is 'sinusoidal'
+=> positions is rotary, heads is 4
+$ nmt train --config base.yaml --set model.word_embedding=sinusoidal  => word_embedding is sinusoidal
 $ nmt train --config base.yaml --set model.share_decoder_norm=true --set model.norm_placement=pre
-=> share_decoder_norm is true and norm_placement is 'pre'
+=> share_decoder_norm is true and norm_placement is pre
 $ echo 'model: {architecture: recurrent, bidirectional: true, encoder_width: 300}' > rnn.yaml
-$ nmt train --config rnn.yaml  => first_state is 'final', width is 512 and annotations are 600
+$ nmt train --config rnn.yaml  => first_state is final, width is 512, encoder_width is 300
 $ echo 'model: {architecture: recurrent, attention: none, window: local-p}' > rnn.yaml
-$ nmt train --config rnn.yaml  => window is 'local-p' and attention is 'none'
+$ nmt train --config rnn.yaml  => window is local-p and attention is none
 $ echo 'model: {word_embedding: sinusoidal, tie_embeddings: none}' > fixed.yaml
 $ nmt train --config fixed.yaml --set training.initial_embeddings=cooccurrence  => training.initial_embeddings
 $ nmt train --config tiny.yaml --set training.r_drop=5 --set model.dropout=0  => training.r_drop is 5.0, but must be 0

@@ -129,13 +129,14 @@ DAMAGED: list[tuple[object, str]] = [  # what is in the file, and the key phrase
     *(
         (values, "is damaged: ")
         for values in (
-            {**GOOD, "kind": "other"}, {**GOOD, "normalization": "other"}, {**GOOD, "words": "ab"},
+            {**GOOD, "normalization": "other"}, {**GOOD, "words": "ab"},
             {**GOOD, "words": ["a", 5]}, {**GOOD, "words": ["a", None]}, {**GOOD, "more": 1},
             {**GOOD, "normalisation": "none"}, {**FORMAT_1, "format": 2},
             {**FORMAT_1, "words": None}, {"kind": "word", "normalization": "none"}, ["a", "b"], None,
         )
     ),
     *(({"format": n, "kind": "phrase"}, f"has format {n}. This version") for n in (1, 0, -1, 2**70, "2", None)),
+    ({**GOOD, "kind": "other"}, "does not match any of the expected tags: 'word', 'char', 'subword'"),
     ({**GOOD, "words": ["a", ""]}, "its vocabulary of words holds ''"),
     ({**GOOD, "words": ["a", "a\u2028"]}, r"its vocabulary of words holds 'a\u2028'"),
     ({**GOOD, "kind": "char", "words": ["a", "ab"]}, "its vocabulary of characters holds 'ab'"),

@@ -15,6 +15,8 @@ from nmt.errors import printable
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
 
+GIVEN = "pairs: one file, or the option twice for two sides. Default: a share of the pairs."
+
 
 def prepare(
     files: Annotated[
@@ -32,20 +34,8 @@ def prepare(
             help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file."
         ),
     ] = None,
-    validation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Validation pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
-        ),
-    ] = None,
-    test: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Test pairs: one file, or the option twice for two sides. Default: a share of the pairs.",
-        ),
-    ] = None,
+    validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
+    test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
     languages: Annotated[
         str | None,
         typer.Option(

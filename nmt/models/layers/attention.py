@@ -10,29 +10,27 @@ from typing import Any, NamedTuple
 
 from nmt.models.layers.basic import Composite, Dropout, Linear, joint_linear
 from nmt.models.layers.ops import sizes
-from nmt.models.layers.positions import BASE, angle_rates
+from nmt.models.layers.positions import angle_rates
 from nmt.models.layers.unpadding import TokenLayout
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
 
 
-class RotaryPositions:
-    """Turns queries and keys by their positions, so that their products depend on the distance of two positions.
+def turned(heads: tf.Tensor, positions: tf.Tensor, base: float) -> tf.Tensor:
+    """Turn queries or keys by their positions, so that their products depend on the distance of two (Su et al. 2021).
 
     Channels i and i + d/2 are the coordinates of a point in a plane, which position p turns by p / base^(2i / d). No
     vector of the position is added to the words then.
+
+    Args:
+        heads: [..., L, d].
+        positions: int32 [L], or [1] for all vectors.
+        base: base of the angles.
     """
-
-    def __init__(self, base: float = BASE) -> None:
-        """Take the base of the angles."""
-        self.base = base
-
-    def __call__(self, heads: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
-        """Turn vectors [..., L, d] by positions int32 [L], or all of them by one position, [1]; shaped as the input."""
-        angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * angle_rates(sizes(heads)[-1], self.base)
-        cosines, sines = tf.cast(tf.cos(angles), heads.dtype), tf.cast(tf.sin(angles), heads.dtype)
-        x, y = tf.split(heads, 2, axis=-1)
-        return tf.concat([x * cosines - y * sines, x * sines + y * cosines], axis=-1)
+    angles = tf.cast(positions, tf.float32)[:, tf.newaxis] * angle_rates(sizes(heads)[-1], base)
+    cosines, sines = tf.cast(tf.cos(angles), heads.dtype), tf.cast(tf.sin(angles), heads.dtype)
+    x, y = tf.split(heads, 2, axis=-1)
+    return tf.concat([x * cosines - y * sines, x * sines + y * cosines], axis=-1)
 
 
 # Added to masked scores: finite in the dtype of the scores, and exp() of the sum vanishes beside any other score.
@@ -113,19 +111,19 @@ class MultiHeadAttention(Composite):
         d_model: int,
         scale: float | None = None,
         dropout: Dropout | None = None,
-        rotary: RotaryPositions | None = None,
+        rotary_base: float | None = None,
         **kwargs: Any,
     ) -> None:
         """Take H, d, D, the factor on the scores (1 / sqrt(d) by default) and the dropout on attention weights.
 
-        With rotary positions, self-attention turns its queries and keys.
+        With the base of rotary positions, self-attention turns its queries and keys.
         """
         super().__init__(**kwargs)
         self.heads = heads
         self.head_size = head_size
         self.scale = scale if scale is not None else 1 / math.sqrt(head_size)
         self.dropout = dropout
-        self.rotary = rotary
+        self.rotary_base = rotary_base
         self.query = Linear(heads * head_size, name="query")
         self.key = Linear(heads * head_size, name="key")
         self.value = Linear(heads * head_size, name="value")
@@ -154,9 +152,9 @@ class MultiHeadAttention(Composite):
     def queries_keys_values(self, x: tf.Tensor, layout: TokenLayout | None = None) -> tuple[tf.Tensor, KeysValues]:
         """Project a sequence for self-attention: its queries [B, H, M, d], its keys and values."""
         query, key, value = self._project(x, [self.query, self.key, self.value], layout)
-        if self.rotary is not None:
+        if self.rotary_base is not None:
             positions = tf.range(sizes(query)[2]) if layout is None else layout.columns
-            query, key = self.rotary(query, positions), self.rotary(key, positions)
+            query, key = (turned(part, positions, self.rotary_base) for part in (query, key))
         return query, KeysValues(key, value)
 
     def call(

@@ -58,7 +58,7 @@ class Layer(keras.layers.Layer):
 
 
 def make_weights(
-    layer: keras.layers.Layer, width: int, initializer: Callable[[], keras.initializers.Initializer] | None = None
+    layer: keras.layers.Layer, width: int, initialize: Callable[[keras.layers.Layer], None] = lambda layer: None
 ) -> None:
     """Make the weights of a layer and of those in it, in the order in which they were set, unless they are made.
 
@@ -68,18 +68,17 @@ def make_weights(
     Args:
         layer: the layer.
         width: input width of layers that name none.
-        initializer: makes the initializer of a layer's matrices; None: each layer has its own.
+        initialize: called with each layer that has weights, to replace its initializers.
     """
     if layer.built:  # it serves twice, or has no weights
         return
     if isinstance(layer, Composite):
         with keras.name_scope(layer.name):
             for part in layer._flatten_layers(recursive=False, include_self=False):
-                make_weights(part, width, initializer)
+                make_weights(part, width, initialize)
         layer.built = True
         return
-    if initializer is not None:
-        layer.kernel_initializer = initializer()
+    initialize(layer)
     layer.build((None, width))
 
 

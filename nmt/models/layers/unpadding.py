@@ -44,6 +44,11 @@ class Unpadding(NamedTuple):
         """Position of each column of the rows: int32 [L]."""
         return tf.range(sizes(self.tokens)[1])
 
+    @property
+    def lengths(self) -> tf.Tensor:
+        """Number of real tokens of each row: int32 [B]."""
+        return tf.reduce_sum(tf.cast(self.tokens < tf.size(self.indices), tf.int32), axis=1)
+
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from nmt.config.schema import RecurrentConfig
 from nmt.models.layers.basic import Dropout, Layer
 from nmt.models.layers.ops import flat_rows, sizes
-from nmt.models.layers.unpadding import BeamLayout, Unpadding
+from nmt.models.layers.unpadding import BeamLayout
 from nmt.models.recurrent.attention import Attention, Source
 from nmt.models.recurrent.cells import State, make_cell, run_cell
 from nmt.models.recurrent.encoder import TimeMajor, Words
@@ -81,31 +81,22 @@ class Decoder(Layer, abc.ABC):
         """Return what the output layer reads, from parts of ``Features`` and embeddings: [..., D] all."""
 
     def run(
-        self,
-        words: Words,
-        state: StepState,
-        source: Source | None,
-        unpadding: Unpadding,
-        lengths: tf.Tensor,
-        dropout_seed: tf.Tensor | None = None,
-        *,
+        self, words: Words, state: StepState, source: Source | None, dropout_seed: tf.Tensor | None = None, *,
         weights: bool = False,
-    ) -> Features:
+    ) -> Features:  # fmt: skip
         """Read whole targets.
 
         Args:
             words: embeddings of the target tokens, dropout included.
             state: state before the first token: [B, n] each.
             source: source sentences; None without attention.
-            unpadding: layout of the target tokens.
-            lengths: their real lengths: int32 [B].
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
             weights: whether to return attention weights.
 
         Returns:
             Features of the real tokens: parts [N, ...], weights [N, S] if asked for.
         """
-        layout = TimeMajor.of(unpadding, lengths)
+        layout = TimeMajor.of(words.unpadding)
         projected = words.to_steps(self.cells[0](words.vectors), layout)
         masks = []
         if dropout_seed is not None and self.config.dropout:
@@ -193,20 +184,13 @@ class LuongDecoder(Decoder):
         return tf.tanh(tf.matmul(tf.concat(parts, axis=-1), self.cast(self.attentional_kernel)))
 
     def run(
-        self,
-        words: Words,
-        state: StepState,
-        source: Source | None,
-        unpadding: Unpadding,
-        lengths: tf.Tensor,
-        dropout_seed: tf.Tensor | None = None,
-        *,
+        self, words: Words, state: StepState, source: Source | None, dropout_seed: tf.Tensor | None = None, *,
         weights: bool = False,
-    ) -> Features:
+    ) -> Features:  # fmt: skip
         """See ``Decoder``."""
         if self.config.input_feeding:
-            return super().run(words, state, source, unpadding, lengths, dropout_seed, weights=weights)
-        layout = TimeMajor.of(unpadding, lengths)
+            return super().run(words, state, source, dropout_seed, weights=weights)
+        layout = TimeMajor.of(words.unpadding)
         steps = words.to_steps(self.cells[0](words.vectors), layout)
         x = layout.to_tokens(run_cell(self.cells[0], steps, state.layers[0])[0])
         for cell, dropout, first in zip(self.cells[1:], self.dropouts[1:], state.layers[1:], strict=True):
@@ -214,12 +198,11 @@ class LuongDecoder(Decoder):
         if self.attention is None or source is None:
             return Features((x,), ())
         ops = StepOps(self.attention.tensors(source))
-        rows = unpadding.restore(x)
+        rows = words.unpadding.restore(x)
         _, length, width = sizes(rows)
         (context,), found = self._attend(ops, tf.reshape(rows, [-1, width]), tf.range(length), source)
-        return Features(
-            (unpadding.flatten(context), x), tuple(tf.gather(part, unpadding.indices) for part in found if weights)
-        )
+        kept = tuple(tf.gather(part, words.unpadding.indices) for part in found if weights)
+        return Features((words.unpadding.flatten(context), x), kept)
 
 
 class BahdanauDecoder(Decoder):

@@ -23,9 +23,9 @@ class TimeMajor(NamedTuple):
     """Flat index into [L * B] of each token: int32 [N]."""
 
     @classmethod
-    def of(cls, unpadding: Unpadding, lengths: tf.Tensor, *, backward: bool = False) -> "TimeMajor":
-        """Return the layout of sentences of real lengths int32 [B], each from its first token or from its last."""
-        batch, longest = sizes(unpadding.tokens)
+    def of(cls, unpadding: Unpadding, *, backward: bool = False) -> "TimeMajor":
+        """Return the layout of sentences that are read each from its first token or from its last."""
+        (batch, longest), lengths = sizes(unpadding.tokens), unpadding.lengths
         steps, starts = tf.range(longest)[:, tf.newaxis], tf.cumsum(lengths, exclusive=True)
         places = lengths - 1 - steps if backward else steps
         tokens = tf.where(steps < lengths, starts + places, tf.reduce_sum(lengths))
@@ -60,7 +60,7 @@ class TimeMajor(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Vectors of the different words of a batch.
+    """Vectors of the different words of a batch, and where the words stand.
 
     A batch of 2,000 subwords of image captions has 600 different ones. What depends on the word alone, its embedding
     and the product of that in the lowest cells, is computed once for each. Dropout falls on the same elements of a word
@@ -71,12 +71,14 @@ class Words(NamedTuple):
     """[U, D]."""
     numbers: tf.Tensor
     """Number of the word of each real token: int32 [N]."""
+    unpadding: Unpadding
+    """Layout of the real tokens."""
 
     @classmethod
-    def of(cls, ids: tf.Tensor, embed: Callable[[tf.Tensor], tf.Tensor]) -> "Words":
-        """Return the words of the real tokens int32 [N], by a function from ids to vectors."""
+    def of(cls, ids: tf.Tensor, unpadding: Unpadding, embed: Callable[[tf.Tensor], tf.Tensor]) -> "Words":
+        """Return the words of the real tokens int32 [N] of a layout, by a function from ids to vectors."""
         different, numbers = tf.unique(ids)
-        return cls(embed(different), numbers)
+        return cls(embed(different), numbers, unpadding)
 
     def to_tokens(self, x: tf.Tensor) -> tf.Tensor:
         """[U, D] -> [N, D]."""
@@ -109,13 +111,13 @@ class Direction(Composite):
         super().__init__(**kwargs)
         self.cell, self.backward = cell, backward
 
-    def call(self, x: Words | tf.Tensor, unpadding: Unpadding, lengths: tf.Tensor) -> tuple[tf.Tensor, State]:
-        """Read words, or the outputs of the layer below [N, D], of sentences with real lengths int32 [B].
+    def call(self, x: Words | tf.Tensor, unpadding: Unpadding) -> tuple[tf.Tensor, State]:
+        """Read words, or the outputs of the layer below [N, D], of sentences with this layout.
 
         Returns:
             The output at each real token [N, n], and the state after the last token that is read: [B, n] each.
         """
-        layout = TimeMajor.of(unpadding, lengths, backward=self.backward)
+        layout, lengths = TimeMajor.of(unpadding, backward=self.backward), unpadding.lengths
         steps = x.to_steps(self.cell(x.vectors), layout) if isinstance(x, Words) else layout.to_steps(self.cell(x))
         state = self.cell.zero_state(lengths.shape[0] or tf.size(lengths))
         outputs = run_cell(self.cell, steps, state)
@@ -141,15 +143,11 @@ class RecurrentEncoder(Composite):
         self.layers = [[direction(number, backward=backward) for backward in directions] for number in numbers]
         self.dropouts = [Dropout(config.dropout, f"encoder_{number}") for number in numbers]
 
-    def call(
-        self, words: Words, unpadding: Unpadding, lengths: tf.Tensor, dropout_seed: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, list[list[State]]]:
+    def call(self, words: Words, dropout_seed: tf.Tensor | None = None) -> tuple[tf.Tensor, list[list[State]]]:
         """Read source sentences.
 
         Args:
             words: embeddings, dropout included.
-            unpadding: layout of the real tokens.
-            lengths: real lengths: int32 [B].
             dropout_seed: int64 [2], see ``Dropout``; None: no dropout.
 
         Returns:
@@ -160,7 +158,7 @@ class RecurrentEncoder(Composite):
         for number, (layer, dropout) in enumerate(zip(self.layers, self.dropouts, strict=True)):
             if number:
                 x = dropout(x, dropout_seed)
-            outputs, states = zip(*(direction(x, unpadding, lengths) for direction in layer), strict=True)
+            outputs, states = zip(*(direction(x, words.unpadding) for direction in layer), strict=True)
             x = tf.concat(outputs, axis=-1)
             finals.append([*states])
         return x, finals

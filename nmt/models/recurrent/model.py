@@ -4,12 +4,12 @@ Shapes: B batch, S source length, T target length, M embedding width, n width of
 V vocabulary, K beams, N real tokens.
 """
 
-import contextlib
+import itertools
 from typing import Any, NamedTuple
 
 from nmt.config.schema import RecurrentConfig
 from nmt.models.base import AttentionWeights, Seq2SeqModel, StepOutput
-from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout
+from nmt.models.layers.basic import Dropout, Linear, TokenEmbedding, WordDropout, make_weights
 from nmt.models.layers.ops import Projection, sizes
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.recurrent.attention import Source
@@ -18,7 +18,6 @@ from nmt.models.recurrent.decoder import DECODERS, Decoder, Features, StepState
 from nmt.models.recurrent.encoder import RecurrentEncoder, Words
 from nmt.models.recurrent.scan import StepOps
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import PAD
 
 UNIFORM_BOUND = 0.1
 
@@ -26,8 +25,8 @@ UNIFORM_BOUND = 0.1
 class RecurrentEncoderOutput(NamedTuple):
     """What the decoder starts from, and what attention reads; all beams of a sentence share it."""
 
-    layers: tuple[State, ...]
-    """First state of each decoder layer: [B, n] each."""
+    first: StepState
+    """State of the decoder before the first token: [B, n] each."""
     source: tuple[Source, ...]
     """Annotations; empty without attention."""
 
@@ -59,64 +58,64 @@ class Recurrent(Seq2SeqModel):
         """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
-        self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
+
+        def embedding(vocabulary: int, name: str) -> TokenEmbedding:
+            return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
+
+        self._make_embeddings(source_vocabulary, target_vocabulary, embedding)
         self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
         self.target_word_dropout = WordDropout(config.word_dropout, "target_words")
         self.output_dropout = Dropout(config.dropout, "output")
         self.encoder = RecurrentEncoder(config, name="encoder")
         self.decoder: Decoder = DECODERS[config.step](config, name="decoder")
-        self.bridges = _bridges(config, len(self.decoder.cells[0].state_types))
-        if config.tie_embeddings in ("none", "shared"):
-            self.output_layer = Linear(target_vocabulary, name="output_layer")
+        numbers = range(1, config.layers + 1) if config.first_state in ("linear", "backward") else ()
+        parts = "hc"[: len(self.decoder.cells[0].state_types)]
+        self.bridges = [[Linear(config.width, name=f"first_state_{n}_{part}") for part in parts] for n in numbers]
+        tied = config.tie_embeddings in ("output", "all")
+        self.output_layer = None if tied else Linear(target_vocabulary, name="output_layer")
 
     def make_weights(self, *, fresh: bool = True) -> None:
         """Make all weights, see ``Seq2SeqModel``."""
         config = self.config
 
-        def make(layer: Any, width: int, *scopes: keras.layers.Layer) -> None:
-            with contextlib.ExitStack() as stack:
-                for scope in (self, *scopes):
-                    stack.enter_context(keras.name_scope(scope.name))
-                    scope.built = True
-                if layer.built:  # a shared embedding
-                    return
-                for name in ("kernel_initializer", "recurrent_initializer"):
-                    if not fresh:
-                        setattr(layer, name, keras.initializers.Zeros())
-                    elif config.initializer == "uniform":
-                        setattr(layer, name, keras.initializers.RandomUniform(-UNIFORM_BOUND, UNIFORM_BOUND))
-                layer.build((None, width))
+        def initialize(layer: Any) -> None:  # draws two seeds for each layer, as in earlier versions
+            for name in ("kernel_initializer", "recurrent_initializer"):
+                if not fresh:
+                    setattr(layer, name, keras.initializers.Zeros())
+                elif config.initializer == "uniform":
+                    setattr(layer, name, keras.initializers.RandomUniform(-UNIFORM_BOUND, UNIFORM_BOUND))
 
-        make(self.source_embedding, config.input_width)
-        make(self.target_embedding, config.input_width)
-        for number, directions in enumerate(self.encoder.layers):
-            for direction in directions:
-                below = config.annotation_width if number else config.input_width
-                make(direction.cell, below, self.encoder, direction)
-        for bridges in self.bridges:
-            for bridge in bridges:
-                make(bridge, config.annotation_width if config.first_state == "linear" else config.direction_width)
-        for number, cell in enumerate(self.decoder.cells):
-            make(cell, config.width if number else config.input_width, self.decoder)
-        self.decoder.built = False
-        make(self.decoder, config.width)
-        if self.decoder.attention:
-            make(self.decoder.attention, config.width, self.decoder)
-        if config.tie_embeddings in ("none", "shared"):
-            make(self.output_layer, config.output_width)
-        self.built = True
+        with keras.name_scope(self.name):
+            for embedding in (self.source_embedding, self.target_embedding):
+                make_weights(embedding, config.input_width, initialize)
+            with keras.name_scope(self.encoder.name):
+                for number, directions in enumerate(self.encoder.layers):
+                    for direction in directions:
+                        make_weights(direction, config.annotation_width if number else config.input_width, initialize)
+            for bridge in itertools.chain(*self.bridges):
+                start = config.annotation_width if config.first_state == "linear" else config.direction_width
+                make_weights(bridge, start, initialize)
+            with keras.name_scope(self.decoder.name):
+                for number, cell in enumerate(self.decoder.cells):
+                    make_weights(cell, config.width if number else config.input_width, initialize)
+            make_weights(self.decoder, config.width, initialize)
+            with keras.name_scope(self.decoder.name):
+                if self.decoder.attention:
+                    make_weights(self.decoder.attention, config.width, initialize)
+            if self.output_layer:
+                make_weights(self.output_layer, config.output_width, initialize)
+        self.built = self.encoder.built = True
 
     def encode(
         self, source: tf.Tensor, *, remove_padding: bool = True, dropout_seed: tf.Tensor | None = None
     ) -> RecurrentEncoderOutput:
         """Read source ids, int32 [B, S]; see ``Seq2SeqModel``. Padding is removed in any case."""
-        unpadding, lengths = Unpadding.of(source), _lengths(source)
+        unpadding, attention = Unpadding.of(source), self.decoder.attention
         ids = self.source_word_dropout(unpadding.flatten(source), dropout_seed)
-        words = Words.of(ids, lambda ids: self.encoder.dropouts[0](self.source_embedding(ids), dropout_seed))
-        outputs, finals = self.encoder(words, unpadding, lengths, dropout_seed)
-        attention = self.decoder.attention
-        annotations = (attention.source(unpadding.restore(outputs), lengths),) if attention else ()
-        return RecurrentEncoderOutput(self._first_states(finals), annotations)
+        words = Words.of(ids, unpadding, lambda ids: self.encoder.dropouts[0](self.source_embedding(ids), dropout_seed))
+        outputs, finals = self.encoder(words, dropout_seed)
+        annotations = (attention.source(unpadding.restore(outputs), unpadding.lengths),) if attention else ()
+        return RecurrentEncoderOutput(self._first_state(finals), annotations)
 
     def decode_states(
         self,
@@ -132,10 +131,8 @@ class Recurrent(Seq2SeqModel):
 
     def initial_state(self, encoded: RecurrentEncoderOutput, beams: int) -> RecurrentState:
         """Return the first state for K beams of each sentence."""
-        start = tf.nest.map_structure(
-            lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), self._start(encoded.layers)
-        )
-        return RecurrentState(start, tf.constant(0, tf.int32))
+        first = tf.nest.map_structure(lambda part: tf.tile(part[:, tf.newaxis], [1, beams, 1]), encoded.first)
+        return RecurrentState(first, tf.constant(0, tf.int32))
 
     def step(
         self, tokens: tf.Tensor, encoded: RecurrentEncoderOutput, state: RecurrentState, *, attention: bool = False
@@ -167,8 +164,7 @@ class Recurrent(Seq2SeqModel):
 
     def output_projection(self) -> Projection:
         """Return the output layer; with tied embeddings it is the target embedding's matrix."""
-        tied = self.config.tie_embeddings in ("output", "all")
-        return (self.target_embedding if tied else self.output_layer).projection()
+        return (self.output_layer or self.target_embedding).projection()
 
     def _decode(
         self,
@@ -181,21 +177,13 @@ class Recurrent(Seq2SeqModel):
     ) -> tuple[tf.Tensor, Features]:
         """Return what the output layer reads of the real tokens of targets [B, T], [N, D], and their features."""
         ids = self.target_word_dropout(unpadding.flatten(target), dropout_seed)
-        words = Words.of(ids, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
-        features = self.decoder.run(
-            words, self._start(encoded.layers), _only(encoded.source), unpadding,
-            tf.reduce_sum(tf.cast(unpadding.tokens < tf.size(unpadding.indices), tf.int32), axis=1),
-            dropout_seed, weights=weights,
-        )  # fmt: skip
+        words = Words.of(ids, unpadding, lambda ids: self.decoder.dropouts[0](self.target_embedding(ids), dropout_seed))
+        features = self.decoder.run(words, encoded.first, _only(encoded.source), dropout_seed, weights=weights)
         states = self.decoder.readout(features.parts, words.to_tokens(words.vectors))
         return self.output_dropout(states, dropout_seed), features
 
-    def _start(self, layers: tuple[State, ...]) -> StepState:
-        fed = (tf.zeros_like(layers[-1][0], self.compute_dtype),) if self.config.input_feeding else ()
-        return StepState(layers, fed)
-
-    def _first_states(self, finals: list[list[State]]) -> tuple[State, ...]:
-        """Return the first state of each decoder layer from the final states of the encoder's directions."""
+    def _first_state(self, finals: list[list[State]]) -> StepState:
+        """Return the first state of the decoder from the final states of the encoder's directions by layer."""
         kind, layers = self.config.first_state, []
         for number, (cell, directions) in enumerate(zip(self.decoder.cells, finals, strict=True)):
             used = directions[-1:] if kind == "backward" else directions
@@ -208,37 +196,15 @@ class Recurrent(Seq2SeqModel):
                 state = [tf.tanh(bridge(tf.cast(part, self.compute_dtype))) for bridge, part in bridges]
             types = zip(state, cell.state_types, strict=True)
             layers.append(tuple(tf.cast(part, type_ or self.compute_dtype) for part, type_ in types))
-        return tuple(layers)
+        fed = (tf.zeros_like(layers[-1][0], self.compute_dtype),) if self.config.input_feeding else ()
+        return StepState(tuple(layers), fed)
 
 
 def _only(source: tuple[Source, ...]) -> Source | None:
     return source[0] if source else None
 
 
-def _lengths(ids: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_sum(tf.cast(tf.not_equal(ids, PAD), tf.int32), axis=1)
-
-
 def _everything(ids: tf.Tensor) -> Unpadding:
     """Return a layout of ids [B, L] that keeps padding."""
     places = tf.range(tf.size(ids))
     return Unpadding(places, tf.reshape(places, sizes(ids)))
-
-
-def _embeddings(config: RecurrentConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
-    def embedding(vocabulary: int, name: str) -> TokenEmbedding:
-        return TokenEmbedding(vocabulary, config.input_width, scaled=False, name=name)
-
-    if config.shares_embeddings:
-        shared = embedding(source_vocabulary, "embedding")
-        return shared, shared
-    return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
-
-
-def _bridges(config: RecurrentConfig, parts: int) -> list[list[Linear]]:
-    if config.first_state not in ("linear", "backward"):
-        return []
-    return [
-        [Linear(config.width, name=f"first_state_{layer}_{'hc'[part]}") for part in range(parts)]
-        for layer in range(1, config.layers + 1)
-    ]

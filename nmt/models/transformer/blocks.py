@@ -8,7 +8,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 from nmt.config.schema import TransformerConfig
-from nmt.models.layers.attention import KeysValues, MultiHeadAttention, RotaryPositions
+from nmt.models.layers.attention import KeysValues, MultiHeadAttention
 from nmt.models.layers.basic import Composite, Dropout, LayerNormalization, Linear
 from nmt.models.layers.ops import dropout_scale, relu_dropout, sizes
 from nmt.models.layers.unpadding import TokenLayout
@@ -133,7 +133,7 @@ class _Layer(Composite):
         config, size = self.config, self.config.size_per_head
         divisor = size if config.attention_scale == "head" else config.heads * size
         dropout = self._dropout(config.attention_dropout, f"{name}/weights")
-        rotary = RotaryPositions(config.position_base) if config.positions == "rotary" else None
+        rotary = config.position_base if config.positions == "rotary" else None
         scale = 1 / math.sqrt(divisor)
         return MultiHeadAttention(config.heads, size, config.d_model, scale, dropout, rotary, name=name)
 

@@ -61,7 +61,14 @@ class Transformer(Seq2SeqModel):
         """Take the model section and the number of ids of each side."""
         super().__init__(**kwargs)
         self.config = config
-        self.source_embedding, self.target_embedding = _embeddings(config, source_vocabulary, target_vocabulary)
+
+        def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
+            scaled, base = config.scale_embeddings, config.position_base
+            if config.word_embedding == "sinusoidal":
+                return SinusoidalTokenEmbedding(config.d_model, scaled=scaled, base=base, name=name)
+            return TokenEmbedding(vocabulary, config.d_model, scaled=scaled, name=name)
+
+        self._make_embeddings(source_vocabulary, target_vocabulary, embedding)
         self.source_positions = _positions(config, "source_positions")
         self.target_positions = _positions(config, "target_positions")
         self.source_word_dropout = WordDropout(config.word_dropout, "source_words")
@@ -79,17 +86,22 @@ class Transformer(Seq2SeqModel):
     def make_weights(self, *, fresh: bool = True) -> None:
         """Make all weights, see ``Seq2SeqModel``."""
         config = self.config
-        initializer = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+        kind = {"small": small_values}.get(config.initializer) if fresh else keras.initializers.Zeros
+
+        def initialize(layer: Any) -> None:
+            if kind is not None:
+                layer.kernel_initializer = kind()
+
         words = [self.source_embedding, self.target_embedding, self.source_positions, self.target_positions]
         with keras.name_scope(self.name):
             for layer in (*words, *self.encoder_layers, *self.decoder_layers):
-                make_weights(layer, config.d_model, initializer)
+                make_weights(layer, config.d_model, initialize)
             if fresh and config.cross_attention_initializer == "copying":
                 for decoder_layer in self.decoder_layers:
                     decoder_layer.cross_attention.add_copying()
             for layer in (self.encoder_norm, self.decoder_norm, self.output_layer):
                 if layer is not None:
-                    make_weights(layer, config.d_model, initializer)
+                    make_weights(layer, config.d_model, initialize)
         self.built = True
 
     def hidden_blocks(self, variable: keras.Variable) -> Blocks | None:
@@ -212,20 +224,6 @@ class Transformer(Seq2SeqModel):
 def _by_layer(weights: Sequence[tf.Tensor]) -> tf.Tensor:
     """Attention weights [B, H, T, S] of each layer -> float32 [layers, H, B, T, S]."""
     return tf.stack([tf.transpose(tf.cast(part, tf.float32), [1, 0, 2, 3]) for part in weights])
-
-
-def _embeddings(config: TransformerConfig, source_vocabulary: int, target_vocabulary: int) -> tuple[Any, Any]:
-    def embedding(vocabulary: int, name: str) -> keras.layers.Layer:
-        if config.word_embedding == "sinusoidal":
-            return SinusoidalTokenEmbedding(
-                config.d_model, scaled=config.scale_embeddings, base=config.position_base, name=name
-            )
-        return TokenEmbedding(vocabulary, config.d_model, scaled=config.scale_embeddings, name=name)
-
-    if config.shares_embeddings:
-        shared = embedding(source_vocabulary, "embedding")
-        return shared, shared
-    return embedding(source_vocabulary, "source_embedding"), embedding(target_vocabulary, "target_embedding")
 
 
 def _positions(config: TransformerConfig, name: str) -> keras.layers.Layer:

@@ -9,15 +9,12 @@ from keras_twins import copy_attention, normal
 
 from nmt.config.schema import TransformerConfig
 from nmt.models.build import build_model
-from nmt.models.layers.attention import RotaryPositions
+from nmt.models.layers.attention import turned
 from nmt.models.layers.basic import (
     Dropout,
     LayerNormalization,
-    SinusoidalTokenEmbedding,
-    TokenEmbedding,
     WordDropout,
 )
-from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.transformer.blocks import DecoderLayer, EncoderLayer, FeedForward, SublayerConnection
 from nmt.runtime import keras, tf
 
@@ -38,32 +35,13 @@ def randomise(part: keras.Layer, seed: int = 1) -> None:
 # --- embeddings
 
 
-@pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])
-def test_token_embedding_looks_up_rows_and_scales_them_by_the_root_of_the_width(scaled: bool, factor: float) -> None:
-    layer = TokenEmbedding(9, 16, scaled=scaled)
-    ids = np.array([[0, 8, 3], [3, 1, 1]])
-    result = layer(tf.constant(ids))
-    assert [tuple(weight.shape) for weight in layer.trainable_weights] == [(9, 16)]
-    np.testing.assert_allclose(result, factor * layer.matrix.numpy()[ids], **CLOSE)
-
-
-@pytest.mark.parametrize(("scaled", "factor"), [(True, 4.0), (False, 1.0)])
-def test_sinusoidal_embedding_of_id_i_is_the_encoding_of_position_i_without_weights(
-    scaled: bool, factor: float
-) -> None:
-    layer = SinusoidalTokenEmbedding(16, scaled=scaled)
-    ids = np.array([[0, 1, 2], [19, 7, 7]])
-    np.testing.assert_allclose(layer(tf.constant(ids)), factor * sinusoidal_encoding(20, 16)[ids], **CLOSE)
-    assert layer.weights == []
-
-
 @settings(deadline=None, max_examples=20)
 @given(st.integers(1, 5), st.integers(1, 6), st.floats(10, 1e5), st.integers(0, 50))
 def test_rotary_positions_equal_keras_hub(length: int, pairs: int, base: float, start: int) -> None:
     heads = normal(2, 3, 2, length, 2 * pairs)  # [B, H, L, d]
     hub = keras_hub.layers.RotaryEmbedding(base, sequence_axis=2, feature_axis=3)
-    turned = RotaryPositions(base)(heads, start + tf.range(length))
-    np.testing.assert_allclose(turned, hub(heads, start_index=start), rtol=1e-4, atol=1e-4)
+    ours = turned(heads, start + tf.range(length), base)
+    np.testing.assert_allclose(ours, hub(heads, start_index=start), rtol=1e-4, atol=1e-4)
 
 
 # --- the blocks of a layer

@@ -49,7 +49,7 @@ def test_a_direction_is_the_keras_layer_over_the_real_tokens(kind: str, reset_af
     mask = np.arange(T) < np.array(LENGTHS)[:, None]
     x = tf.random.stateless_normal([B, T, M], [1, 2]) * mask[..., None].astype(np.float32)
     unpadding = Unpadding.of(tf.constant(mask.astype(np.int32)))
-    outputs, state = Direction(cell, backward=backward)(unpadding.flatten(x), unpadding, tf.constant(LENGTHS))
+    outputs, state = Direction(cell, backward=backward)(unpadding.flatten(x), unpadding)
     theirs, *final = twin(cell, kind, reset_after, go_backwards=backward)(x, mask=tf.constant(mask))
     if backward:  # Keras gives the outputs in the order of its steps, those of padding first
         theirs = theirs[:, ::-1]

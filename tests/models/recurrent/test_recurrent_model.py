@@ -4,56 +4,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from model_variants import RECURRENT
 from pydantic import ValidationError
 from test_scan import unrolled
 
 from nmt.config.schema import ModelConfig, RecurrentConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
-from nmt.models.layers.unpadding import BeamLayout, Unpadding
+from nmt.models.layers.unpadding import Unpadding
 from nmt.models.recurrent import cells, decoder
 from nmt.models.recurrent.decoder import BahdanauDecoder
 from nmt.models.recurrent.model import Recurrent
 from nmt.models.weights import weight_name
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import PAD
 from nmt.training.optimization.losses import cross_entropy
 
 SOURCE = tf.constant([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0], [5, 3, 0, 0, 0]])
 TARGET = tf.constant([[2, 5, 6, 7, 8, 9, 3], [2, 9, 4, 3, 0, 0, 0], [2, 3, 4, 5, 3, 0, 0]])
-BIDIRECTIONAL: dict[str, Any] = {"bidirectional": True, "encoder_width": 4}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {"attention": "none"},
-    "plain of bahdanau": {"attention": "none", "step": "bahdanau", "cell": "gru"},
-    "bidirectional": {"attention": "none", **BIDIRECTIONAL, "layers": 2},
-    "reversed": {"attention": "none", "reverse_source": True, "cell": "gru", "layers": 2},
-    "bahdanau": {
-        "cell": "gru", "step": "bahdanau", "attention": "additive", "bidirectional": True, "first_state": "backward",
-        "maxout_width": 5, "embedding_width": 6,
-    },
-    "bahdanau, reset after": {
-        "cell": "gru", "step": "bahdanau", "attention": "additive", "reset_after": True, "first_state": "linear",
-    },
-    "bahdanau, two layers of lstm": {"step": "bahdanau", "attention": "general", "layers": 2, **BIDIRECTIONAL},
-    "bahdanau, local-p": {"step": "bahdanau", "attention": "concat", "window": "local-p", "window_half_width": 2},
-    "luong, dot": {"attention": "dot", "layers": 2},
-    "luong, general": {"attention": "general", **BIDIRECTIONAL, "first_state": "linear"},
-    "luong, concat": {"attention": "concat", "attention_width": 5, "cell": "simple"},
-    "luong, scaled": {"attention": "scaled-dot", "first_state": "zero", "cell": "gru", "reset_after": True},
-    "luong, local-m": {"attention": "dot", "window": "local-m", "window_half_width": 1},
-    "luong, local-p": {"attention": "general", "window": "local-p", "window_half_width": 2},
-    "feeding": {"attention": "general", "input_feeding": True, "layers": 2},
-    "feeding, concat": {"attention": "concat", "input_feeding": True, "cell": "gru"},
-    "feeding, local-m": {"attention": "dot", "input_feeding": True, "window": "local-m", "window_half_width": 1},
-    "feeding, local-p": {"attention": "general", "input_feeding": True, "window": "local-p", "window_half_width": 2},
-    "tied": {"attention": "dot", "tie_embeddings": "all"},
-    "shared": {"attention": "dot", "tie_embeddings": "shared", "embedding_width": 3},
-}  # fmt: skip
 
 
 def build(variant: str = "bahdanau", precision: Any = "float32", **settings: Any) -> Recurrent:
     keras.utils.set_random_seed(7)
-    config = RecurrentConfig(**{"width": 8, "dropout": 0.3, **VARIANTS[variant], **settings})
+    config = RecurrentConfig(**{"width": 8, "dropout": 0.3, **RECURRENT[variant], **settings})
     model = build_model(config, 20, 20, precision)
     assert isinstance(model, Recurrent)
     return model
@@ -63,43 +35,7 @@ def logits(model: Seq2SeqModel, source: tf.Tensor, target: tf.Tensor) -> np.ndar
     return model(source, target).numpy()
 
 
-@pytest.fixture(params=VARIANTS, scope="module")
-def model(request: pytest.FixtureRequest) -> Recurrent:
-    return build(request.param)
-
-
-def test_steps_with_state_give_the_logits_of_teacher_forcing(model: Recurrent) -> None:
-    whole, encoded = logits(model, SOURCE, TARGET), model.encode(SOURCE)
-    state = model.initial_state(encoded, 1)
-    weights = model.cross_attention(SOURCE, TARGET)
-    for t in range(TARGET.shape[1]):
-        output = model.step(TARGET[:, t : t + 1], encoded, state, attention=True)
-        state = output.state
-        real, found = TARGET[:, t].numpy() != PAD, BeamLayout.of(TARGET[:, t : t + 1]).restore(output.logits)
-        np.testing.assert_allclose(found[:, 0][real], whole[:, t][real], atol=1e-5)
-        if weights is None:
-            assert output.attention is None
-        else:
-            np.testing.assert_allclose(output.attention[:, 0][real], weights[0, 0, :, t][real], atol=1e-5)
-    assert (weights is None) == (model.config.attention == "none")
-
-
-def test_padding_and_batch_mates_change_nothing(model: Recurrent) -> None:
-    whole = logits(model, SOURCE, TARGET)
-    for row, (source, target) in enumerate([(5, 7), (3, 4), (2, 5)]):
-        alone = logits(model, SOURCE[row : row + 1, :source], TARGET[row : row + 1, :target])
-        np.testing.assert_allclose(alone[0], whole[row, :target], atol=1e-5)
-
-
-def test_the_states_of_real_tokens_are_those_of_rows(model: Recurrent) -> None:
-    rows = model.teacher_forcing(SOURCE, TARGET, remove_padding=False)
-    flat = model.teacher_forcing(SOURCE, TARGET)
-    unpadding = Unpadding.of(TARGET[:, 1:])
-    np.testing.assert_array_equal(flat.targets, unpadding.flatten(rows.targets))
-    np.testing.assert_allclose(flat.states, unpadding.flatten(rows.states), atol=1e-5)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", RECURRENT)
 def test_gradients_are_those_of_a_loop_that_tensorflow_differentiates(
     variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +66,7 @@ def test_a_step_of_bahdanau_is_the_papers_equations() -> None:
     part = model.decoder
     assert isinstance(part, BahdanauDecoder)
     encoded = model.encode(SOURCE[:1])
-    (source,), ((s,),) = encoded.source, encoded.layers
+    (source,), ((s,),) = encoded.source, encoded.first.layers
     s, h = s.numpy()[0], source.annotations.numpy()[0]
     scores = np.tanh(s @ part.attention.query_kernel.numpy() + h @ part.attention.key_kernel.numpy())
     scores = (scores @ part.attention.score_kernel.numpy())[:, 0]
@@ -171,40 +107,17 @@ def test_an_attentional_state_is_tanh_of_context_and_state_and_is_fed() -> None:
 def test_the_decoder_starts_from_what_first_state_names(first_state: str) -> None:
     model = build("luong, general", first_state=first_state)
     encoded = model.encode(SOURCE)
-    unpadding, lengths = Unpadding.of(SOURCE), tf.constant([5, 3, 2])
+    unpadding = Unpadding.of(SOURCE)
     embedded = model.source_embedding(unpadding.flatten(SOURCE))
-    forward, backward = (direction(embedded, unpadding, lengths)[1] for direction in model.encoder.layers[0])
+    forward, backward = (direction(embedded, unpadding)[1] for direction in model.encoder.layers[0])
     state = [tf.concat(parts, axis=-1) for parts in zip(forward, backward, strict=True)]
     if first_state == "zero":
         state = [tf.zeros_like(part) for part in state]
     elif first_state != "final":
         given = state if first_state == "linear" else backward
         state = [tf.tanh(bridge(part)) for bridge, part in zip(model.bridges[0], given, strict=True)]
-    for ours, expected in zip(encoded.layers[0], state, strict=True):
+    for ours, expected in zip(encoded.first.layers[0], state, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-6)
-
-
-def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Recurrent) -> None:
-    def states(*seed: int) -> np.ndarray:
-        return model.teacher_forcing(
-            SOURCE, TARGET, dropout_seed=tf.constant(seed, tf.int64) if seed else None
-        ).states.numpy()  # fmt: skip
-
-    np.testing.assert_array_equal(states(1, 2), states(1, 2))
-    assert not np.allclose(states(1, 2), states(1, 3)) and not np.allclose(states(1, 2), states(2, 2))
-    np.testing.assert_array_equal(states(), states())
-    assert not np.allclose(states(), states(1, 2))
-
-
-def test_half_the_precision_keeps_float32_weights_unless_they_are_trained(model: Recurrent) -> None:
-    trained = build_model(model.config, 20, 20, "float16", trained=True)
-    kernels = [weight for weight in trained.weights if weight.name in ("kernel", "recurrent_kernel", "matrix")]
-    assert kernels and not any(weight.dtype != "float16" or np.any(weight.numpy()) for weight in kernels)
-    half = build_model(model.config, 20, 20, "bfloat16")
-    for ours, other in zip(half.weights, model.weights, strict=True):
-        ours.assign(other)
-    assert {weight.dtype for weight in half.weights} == {"float32"}
-    np.testing.assert_allclose(tf.cast(half(SOURCE, TARGET), tf.float32), logits(model, SOURCE, TARGET), atol=0.05)
 
 
 def test_initial_values_can_be_uniform() -> None:
@@ -217,9 +130,9 @@ def test_initial_values_can_be_uniform() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"attention": "dot", "encoder_width": 9, "first_state": "linear"}, "A dot product needs equal widths"),
-        ({"attention": "none", "input_feeding": True}, "input_feeding is true and attention is 'none'"),
-        ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is 'bahdanau'"),
+        ({"attention": "dot", "encoder_width": 9, "first_state": "linear"}, "a dot product needs the width"),
+        ({"attention": "none", "input_feeding": True}, "input_feeding is true and attention is none"),
+        ({"step": "bahdanau", "input_feeding": True}, "input_feeding is true and step is bahdanau"),
         ({"first_state": "backward"}, "There is no backward direction"),
         (
             {"bidirectional": True, "first_state": "backward", "attention": "none"},

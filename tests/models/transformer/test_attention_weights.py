@@ -1,5 +1,7 @@
 """Attention weights of the whole Transformer against its equations in NumPy, for pre-norm and post-norm."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,11 +67,11 @@ class Reference:
     def feed_forward(self, layer: FeedForward, x: np.ndarray) -> np.ndarray:
         return linear(layer.outer, np.maximum(0, linear(layer.inner, x)))
 
-    def before(self, connection: Any, x: np.ndarray) -> np.ndarray:
-        return norm(connection.norm, x) if self.config.norm_placement == "pre" else x
-
-    def after(self, connection: Any, x: np.ndarray, output: np.ndarray) -> np.ndarray:
-        return x + output if self.config.norm_placement == "pre" else norm(connection.norm, x + output)
+    def sublayer(self, connection: Any, x: np.ndarray, block: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the sum of x and a block's output, with the norm before the block or after the sum."""
+        if self.config.norm_placement == "pre":
+            return x + block(norm(connection.norm, x))
+        return norm(connection.norm, x + block(x))
 
     def embed(self, embedding: Any, ids: np.ndarray) -> np.ndarray:
         encoding = sinusoidal_encoding(ids.shape[1], self.config.d_model)
@@ -79,27 +81,25 @@ class Reference:
         """Return the weights of each kind, [layers, H, B, T, S]."""
         found: dict[str, list[np.ndarray]] = {"encoder": [], "decoder": [], "cross": []}
         real, past = (source != 0)[:, None, None, :], np.tri(target.shape[1], dtype=bool)
+
+        def attend(kind: str, layer: MultiHeadAttention, allowed: np.ndarray, keys: np.ndarray | None = None) -> Any:
+            def block(x: np.ndarray) -> np.ndarray:
+                output, weights = self.attention(layer, x, x if keys is None else keys, allowed)
+                found[kind].append(weights)
+                return output
+
+            return block
+
         x = self.embed(self.model.source_embedding, source)
         for layer in self.model.encoder_layers:
-            normed = self.before(layer.attention_connection, x)
-            output, weights = self.attention(layer.attention, normed, normed, real)
-            found["encoder"].append(weights)
-            x = self.after(layer.attention_connection, x, output)
-            inner = self.feed_forward(layer.feed_forward, self.before(layer.feed_forward_connection, x))
-            x = self.after(layer.feed_forward_connection, x, inner)
+            x = self.sublayer(layer.attention_connection, x, attend("encoder", layer.attention, real))
+            x = self.sublayer(layer.feed_forward_connection, x, partial(self.feed_forward, layer.feed_forward))
         memory = norm(self.model.encoder_norm, x) if self.config.norm_placement == "pre" else x
         x = self.embed(self.model.target_embedding, target)
         for layer in self.model.decoder_layers:
-            normed = self.before(layer.self_attention_connection, x)
-            output, weights = self.attention(layer.self_attention, normed, normed, past)
-            found["decoder"].append(weights)
-            x = self.after(layer.self_attention_connection, x, output)
-            normed = self.before(layer.cross_attention_connection, x)
-            output, weights = self.attention(layer.cross_attention, normed, memory, real)
-            found["cross"].append(weights)
-            x = self.after(layer.cross_attention_connection, x, output)
-            inner = self.feed_forward(layer.feed_forward, self.before(layer.feed_forward_connection, x))
-            x = self.after(layer.feed_forward_connection, x, inner)
+            x = self.sublayer(layer.self_attention_connection, x, attend("decoder", layer.self_attention, past))
+            x = self.sublayer(layer.cross_attention_connection, x, attend("cross", layer.cross_attention, real, memory))
+            x = self.sublayer(layer.feed_forward_connection, x, partial(self.feed_forward, layer.feed_forward))
         return {kind: np.stack(layers).transpose(0, 2, 1, 3, 4) for kind, layers in found.items()}
 
 

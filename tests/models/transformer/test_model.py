@@ -4,13 +4,13 @@ import contextlib
 import functools
 import math
 import re
-import warnings
 from collections import Counter
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from model_variants import BOOK, SMALL, TRANSFORMERS
 from pytest import MonkeyPatch
 
 from nmt import runtime
@@ -22,31 +22,13 @@ from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
 from nmt.models.transformer.blocks import TransformerState
 from nmt.models.transformer.model import Transformer, TransformerEncoderOutput
-from nmt.models.weights import weight_name, weights_of
+from nmt.models.weights import weights_of
 from nmt.runtime import keras, tf
 from nmt.tokenizers.base import PAD
 from nmt.training.optimization.losses import cross_entropy
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-SMALL: dict[str, Any] = {
-    "encoder_layers": 1, "decoder_layers": 2, "d_model": 8, "d_ff": 12, "heads": 2, "dropout": 0.3, "max_positions": 12,
-}  # fmt: skip
-BOOK: dict[str, Any] = {  # the variants of book.yaml, all at once
-    "head_size": 3, "attention_scale": "projection", "word_embedding": "sinusoidal", "scale_embeddings": False,
-    "tie_embeddings": "none", "share_decoder_norm": True, "layer_norm_epsilon": 1e-3, "source_bos": False,
-}  # fmt: skip
 SHALLOW = {"decoder_layers": 1}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "post-norm": {},
-    "pre-norm": {"norm_placement": "pre", "tie_embeddings": "none"},
-    "learned": {"positions": "learned", "tie_embeddings": "all"},
-    "rotary": {"positions": "rotary", "position_base": 100.0},
-    "book": BOOK,
-    "ablated": {
-        "norm_placement": "pre",
-        **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False),
-    },
-}
 VOCABULARY = 9
 SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
 TARGET = tf.constant([[2, 5, 6, 7, 3], [2, 4, 0, 0, 0], [2, 8, 8, 5, 0]])
@@ -71,10 +53,10 @@ def randomise(model: Transformer) -> Transformer:
 
 @functools.cache
 def variant(name: str) -> Transformer:
-    return randomise(built(small(**VARIANTS[name])))
+    return randomise(built(small(**TRANSFORMERS[name])))
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=TRANSFORMERS)
 def model(request: pytest.FixtureRequest) -> Transformer:
     """A model of each variant with random weights, which tests leave as they are."""
     return variant(request.param)
@@ -103,16 +85,6 @@ def take_step(
 # --- shapes
 
 
-def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Transformer) -> None:
-    memory = model.encode(SOURCE)
-    seeds = [tf.constant(seed, tf.int64) for seed in ([1, 1], [1, 2], [2, 1], [2**32 - 1, 10**9])]
-    encoded = [memory.layers[0].keys, *(model.encode(SOURCE, dropout_seed=seed).layers[0].keys for seed in seeds)]
-    decoded = [decode(model, TARGET, memory, dropout_seed=seed) for seed in (None, *seeds)]
-    for results in (encoded, decoded):
-        assert not any(np.allclose(*pair, atol=1e-2) for pair in combinations(results, 2))
-    np.testing.assert_array_equal(model.encode(SOURCE, dropout_seed=seeds[-1]).layers[0].keys, encoded[-1])
-
-
 def test_each_kind_of_dropout_acts_on_its_sides_in_training_alone() -> None:
     model = built(small(**SHALLOW, dropout=0.5, attention_dropout=0.25, feed_forward_dropout=0.125))
     dropouts = {part: part.rate for part in model._flatten_layers() if isinstance(part, Dropout)}
@@ -130,16 +102,6 @@ def test_each_kind_of_dropout_acts_on_its_sides_in_training_alone() -> None:
 
 
 # --- the cache
-
-
-def test_decoding_token_by_token_with_a_cache_gives_the_logits_of_decoding_at_once(model: Transformer) -> None:
-    memory = model.encode(SOURCE)
-    at_once, cache = decode(model, TARGET, memory), model.initial_state(memory, 1)
-    for place in range(T):
-        logits, cache = take_step(model, TARGET[:, place : place + 1], memory, cache)
-        real = TARGET[:, place].numpy() != PAD
-        np.testing.assert_allclose(logits[:, 0][real], at_once[:, place][real], **CLOSE)
-        assert cache.length.numpy() == place + 1
 
 
 def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_past(model: Transformer) -> None:
@@ -183,39 +145,7 @@ def test_beams_that_have_ended_change_no_logits_of_the_live(model: Transformer) 
         np.testing.assert_array_equal(cache_of_live.visible, after.visible)
 
 
-def test_attention_of_a_step_is_that_of_the_whole_target(model: Transformer) -> None:
-    memory = model.encode(SOURCE)
-    cache, whole = model.initial_state(memory, 1), model.cross_attention(SOURCE, TARGET)
-    assert whole.shape == (model.config.decoder_layers, model.config.heads, B, T, S)
-    np.testing.assert_allclose(tf.reduce_sum(whole, axis=-1), tf.ones(whole.shape[:-1]), **CLOSE)
-    expected = tf.reduce_mean(whole[-1], axis=0)
-    for place in range(T):
-        assert model.step(TARGET[:, place : place + 1], memory, cache).attention is None
-        output = model.step(TARGET[:, place : place + 1], memory, cache, attention=True)
-        cache = output.state
-        assert output.attention is not None
-        assert output.attention.shape == (B, 1, S)
-        real = TARGET[:, place].numpy() != PAD
-        np.testing.assert_allclose(output.attention[:, 0][real], expected[:, place][real], **CLOSE)
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_weights_are_made_without_a_call_that_would_make_more(name: str) -> None:
-    model = built(small(**VARIANTS[name]))
-    made = [weight.path for weight in model.weights]
-    assert len({*made}) == len(made), "every weight has a name of its own"
-    model(SOURCE, TARGET)
-    assert [weight.path for weight in model.weights] == made
-
-
 # --- who sees what
-
-
-def test_padding_a_batch_changes_no_sentence(model: Transformer) -> None:
-    together = model(SOURCE, TARGET)
-    for row in range(B):
-        source, target = (ids[row : row + 1, : np.count_nonzero(ids[row])] for ids in (SOURCE, TARGET))
-        np.testing.assert_allclose(model(source, target)[0], together[row, : target.shape[1]], **CLOSE)
 
 
 def test_a_target_token_changes_no_logits_before_it_and_those_from_it_on(model: Transformer) -> None:
@@ -241,27 +171,6 @@ def test_every_source_token_changes_all_logits_of_its_sentence_alone(model: Tran
 # --- computing nothing for padding
 
 EXPECTED = tf.constant([[5, 6, 7, 3, 0], [4, 3, 0, 0, 0], [8, 8, 5, 3, 0]])
-
-
-def test_packed_encoding_gives_what_rows_give_to_all_but_padding(model: Transformer) -> None:
-    packed, rows = model.encode(SOURCE), model.encode(SOURCE, remove_padding=False)
-    np.testing.assert_array_equal(packed.mask, rows.mask)
-    for one, other in zip(tf.nest.flatten(packed.layers), tf.nest.flatten(rows.layers), strict=True):
-        count = tf.cast(tf.transpose(rows.mask, [0, 1, 3, 2]), tf.float32)  # [B, 1, S, 1]
-        np.testing.assert_allclose(one * count, other * count, **CLOSE)
-        assert np.any(other * (1 - count))
-        assert not np.any(one * (1 - count))  # nothing was computed there
-    np.testing.assert_allclose(decode(model, TARGET, packed), decode(model, TARGET, rows), **CLOSE)
-
-
-@pytest.mark.parametrize("counting", [TARGET, EXPECTED], ids=["tokens", "tokens with a next one"])
-def test_packed_decoding_gives_the_logits_of_rows_at_the_tokens_that_count(
-    model: Transformer, counting: tf.Tensor
-) -> None:
-    memory, unpadding = model.encode(SOURCE), Unpadding.of(counting)
-    logits = decode(model, TARGET, memory, unpadding=unpadding)
-    assert logits.shape == (np.count_nonzero(counting), VOCABULARY)
-    np.testing.assert_allclose(logits, unpadding.flatten(decode(model, TARGET, memory)), **CLOSE)
 
 
 def test_packing_changes_no_gradient(model: Transformer) -> None:
@@ -301,12 +210,12 @@ def test_dropout_of_nothing_costs_no_operation() -> None:
 
 
 def test_sinusoidal_words_have_no_weights_and_the_base_of_positions() -> None:
-    model, ids = built(small(**BOOK, position_base=100.0)), tf.constant([4, 0, 8])
-    encoding = sinusoidal_encoding(9, 8, base=100)
-    for side in ("source", "target"):
+    ids, encoding = tf.constant([4, 0, 8]), sinusoidal_encoding(9, 8, base=100)
+    for scaled, side in product([False, True], ["source", "target"]):
+        model = built(small(**{**BOOK, "scale_embeddings": scaled}, position_base=100.0))
         embedding, positions = getattr(model, f"{side}_embedding"), getattr(model, f"{side}_positions")
         assert embedding.weights == []
-        np.testing.assert_allclose(embedding(ids), encoding[ids.numpy()], **CLOSE)
+        np.testing.assert_allclose(embedding(ids), encoding[ids.numpy()] * (8**0.5 if scaled else 1), **CLOSE)
         np.testing.assert_allclose(positions(tf.zeros([3, 8]), ids), encoding[ids.numpy()], **CLOSE)
 
 
@@ -392,30 +301,6 @@ def test_an_ablated_encoder_layer_lacks_the_named_parts_alone() -> None:
 # --- building
 
 
-UNTIED = {"tie_embeddings": "none"}
-CONFIGS: list[dict[str, Any]] = [
-    {"norm_placement": "post", "positions": "sinusoidal", "tie_embeddings": "output"},
-    {"norm_placement": "post", "positions": "learned", **UNTIED},
-    {"norm_placement": "pre", "positions": "learned", "tie_embeddings": "all", "decoder_layers": 1},
-    {"norm_placement": "pre", **UNTIED, "word_embedding": "sinusoidal", "head_size": 3},
-    {"norm_placement": "pre", "encoder_norm": False, "encoder_layers": 3},
-    {"share_decoder_norm": True, "encoder_layers": 2},
-    {"encoder_residual": False, "encoder_feed_forward": False},
-    {"positions": "rotary", "head_size": 6},
-]
-
-
-@pytest.mark.parametrize("changes", CONFIGS, ids=str)
-def test_shapes_without_values_are_those_of_the_model(changes: dict[str, Any]) -> None:
-    config, target = small(**changes), 1234
-    source = target if config.tie_embeddings == "all" else 57
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = build_model(config, source, target)
-    shapes = weight_shapes(config, source, target)
-    assert shapes == {weight_name(weight): list(weight.shape) for weight in model.weights}
-
-
 def test_layers_of_the_lesson_have_the_weights_that_it_prints() -> None:
     lesson = load_config(find_config("book.yaml")).model
     assert (lesson.d_model, lesson.d_ff, lesson.heads * lesson.head_size) == (512, 2048, 64)
@@ -470,23 +355,6 @@ def test_no_two_parts_and_no_two_seeds_start_alike() -> None:
     assert len({*values}) == len(values) == 2 * (len(FIRST_VALUES) + 3)
 
 
-@pytest.mark.parametrize("name", ["learned", "pre-norm", "book"])
-def test_bfloat16_keeps_float32_weights_and_nearly_the_logits(name: str) -> None:
-    exact, model = variant(name), build_model(variant(name).config, VOCABULARY, VOCABULARY, "bfloat16")
-    assert {weight.dtype for weight in model.weights} == {"float32"}
-    model.set_weights(exact.get_weights())
-    near = {"rtol": 0, "atol": 0.15}  # logits with a spread of about 1.5, computed with 8 bits
-    expected, memory = exact(SOURCE, TARGET), model.encode(SOURCE)
-    logits = decode(model, TARGET, memory)
-    assert logits.dtype == tf.bfloat16
-    np.testing.assert_allclose(tf.cast(logits, tf.float32), expected, **near)
-    cache = model.initial_state(memory, 1)
-    for place in range(T):
-        logits, cache = take_step(model, TARGET[:, place : place + 1], memory, cache)
-        real = TARGET[:, place].numpy() != PAD
-        np.testing.assert_allclose(tf.cast(logits[:, 0], tf.float32)[real], expected[:, place][real], **near)
-
-
 @pytest.mark.parametrize("fails", [False, True])
 def test_building_leaves_the_precision_of_other_layers_alone(monkeypatch: MonkeyPatch, fails: bool) -> None:
     def failing(*arguments: Any) -> Transformer:
@@ -508,17 +376,3 @@ def test_every_weight_has_a_gradient(model: Transformer) -> None:
         assert gradient is not None, weight.path
         if not re.search(r"key/bias", weight.path):  # which softmax takes out again
             assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, weight.path
-
-
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_a_trained_model_computes_in_half_the_precision_what_it_does_in_float32(precision: str) -> None:
-    config = small()
-    exact = randomise(build_model(config, 29, 11))
-    rounded = build_model(config, 29, 11, precision, trained=True)
-    assert not any(np.any(weight.numpy()) for weight in rounded.weights if weight.name != "gamma")
-    rounded.set_weights(exact.get_weights())
-    assert {weight.dtype for weight in rounded.weights} == {precision}
-    logits = rounded(SOURCE, TARGET)
-    assert logits.dtype == precision
-    both = np.ravel(tf.cast(logits, tf.float32)), np.ravel(exact(SOURCE, TARGET))
-    assert np.corrcoef(*both)[0, 1] > 0.99  # weights are rounded to 8 or 11 bits, and so is each layer's output

@@ -1,0 +1,106 @@
+"""What every variant of every architecture keeps of the contract of ``Seq2SeqModel``."""
+
+import warnings
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from model_variants import RECURRENT, SMALL, TRANSFORMERS
+
+from nmt.config.schema import ModelConfig
+from nmt.models.base import Seq2SeqModel
+from nmt.models.build import build_model, weight_shapes
+from nmt.models.layers.unpadding import BeamLayout, Unpadding
+from nmt.models.weights import weight_name
+from nmt.runtime import keras, tf
+from nmt.tokenizers.base import PAD
+
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
+TARGET = tf.constant([[2, 5, 6, 7, 8, 3], [2, 4, 3, 0, 0, 0], [2, 8, 8, 5, 3, 0]])
+SECTIONS: dict[str, dict[str, Any]] = {
+    **{f"Transformer, {name}": {**SMALL, **keys} for name, keys in TRANSFORMERS.items()},
+    **{f"recurrent, {name}": {"architecture": "recurrent", "width": 8, "dropout": 0.3, **keys}
+       for name, keys in RECURRENT.items()},
+}  # fmt: skip
+
+
+def build(config: ModelConfig, precision: Any = "float32", *, trained: bool = False) -> Seq2SeqModel:
+    return build_model(config, 10, 10, precision, trained=trained)
+
+
+@pytest.fixture(params=SECTIONS, scope="module")
+def model(request: pytest.FixtureRequest) -> Seq2SeqModel:
+    """A model of each variant, which tests leave as it is. No bias is zero, which would hide mistakes."""
+    keras.utils.set_random_seed(7)
+    model, random = build(ModelConfig.model_validate(SECTIONS[request.param])), np.random.default_rng(1)
+    for weight in model.weights:
+        weight.assign_add(random.normal(0, 0.1, weight.shape))
+    return model
+
+
+def test_all_weights_are_made_at_once_with_the_shapes_that_are_told_without_values(model: Seq2SeqModel) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh = build(model.config)
+    made = {weight_name(weight): list(weight.shape) for weight in fresh.weights}
+    assert weight_shapes(model.config, 10, 10) == made and len(made) == len(fresh.weights)
+    fresh(SOURCE, TARGET)
+    assert [weight_name(weight) for weight in fresh.weights] == list(made)
+
+
+def test_steps_with_state_give_the_logits_and_attention_of_teacher_forcing(model: Seq2SeqModel) -> None:
+    whole, encoded = model(SOURCE, TARGET), model.encode(SOURCE)
+    state, weights = model.initial_state(encoded, 1), model.cross_attention(SOURCE, TARGET)
+    assert (weights is None) == (getattr(model.config, "attention", "") == "none")
+    assert model.step(TARGET[:, :1], encoded, state).attention is None
+    for t in range(TARGET.shape[1]):
+        tokens, real = TARGET[:, t : t + 1], TARGET[:, t].numpy() != PAD
+        output = model.step(tokens, encoded, state, attention=True)
+        state = output.state
+        logits = BeamLayout.of(tokens).restore(output.logits)
+        np.testing.assert_allclose(logits[:, 0][real], whole[:, t][real], **CLOSE)
+        if weights is None:
+            assert output.attention is None
+        else:
+            expected = tf.reduce_mean(weights[-1], axis=0)[:, t]
+            np.testing.assert_allclose(output.attention[:, 0][real], expected[real], **CLOSE)
+
+
+def test_padding_and_batch_mates_change_nothing(model: Seq2SeqModel) -> None:
+    together = model(SOURCE, TARGET)
+    for row in range(len(SOURCE)):
+        source, target = (ids[row : row + 1, : np.count_nonzero(ids[row])] for ids in (SOURCE, TARGET))
+        np.testing.assert_allclose(model(source, target)[0], together[row, : target.shape[1]], **CLOSE)
+
+
+def test_the_states_of_real_tokens_are_those_of_rows(model: Seq2SeqModel) -> None:
+    rows, flat = (model.teacher_forcing(SOURCE, TARGET, remove_padding=removed) for removed in (False, True))
+    unpadding = Unpadding.of(TARGET[:, 1:])
+    np.testing.assert_array_equal(flat.targets, unpadding.flatten(rows.targets))
+    np.testing.assert_allclose(flat.states, unpadding.flatten(rows.states), **CLOSE)
+
+
+def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Seq2SeqModel) -> None:
+    def states(*seed: int) -> np.ndarray:
+        given = tf.constant(seed, tf.int64) if seed else None
+        return model.teacher_forcing(SOURCE, TARGET, dropout_seed=given).states.numpy()
+
+    seeds = [(1, 1), (1, 2), (2, 1), (2**32 - 1, 10**9), ()]
+    found = [states(*seed) for seed in seeds]
+    assert not any(np.allclose(*pair, atol=1e-3) for pair in combinations(found, 2))
+    for seed, first in zip(seeds[-2:], found[-2:], strict=True):
+        np.testing.assert_array_equal(states(*seed), first)
+
+
+def test_half_the_precision_gives_nearly_the_logits_with_float32_weights_in_training(model: Seq2SeqModel) -> None:
+    exact = model(SOURCE, TARGET).numpy()
+    for precision, trained in (("bfloat16", False), ("float16", True)):
+        half = build(model.config, precision, trained=trained)
+        assert {weight.dtype for weight in half.weights} == {precision if trained else "float32"}
+        assert not trained or not any(np.any(weight) for weight in half.weights if weight.name.endswith("kernel"))
+        half.set_weights(model.get_weights())
+        logits = half(SOURCE, TARGET)
+        assert logits.dtype == precision
+        np.testing.assert_allclose(tf.cast(logits, tf.float32), exact, rtol=0, atol=0.1)
