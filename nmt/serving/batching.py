@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
+from nmt.decoding.translation import SearchOptions
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import Found, Search, ServedModel
+from nmt.serving.models import Found, ServedModel
 from nmt.serving.segmentation import Segment
 
 WINDOW = 4
@@ -24,7 +25,7 @@ class _Job:
     """Sentences of a request."""
 
     segments: Sequence[Segment]
-    search: Search
+    search: SearchOptions
     attention: bool
     waiting: list[int]
     """Indices of the sentences that are in no batch yet."""
@@ -62,7 +63,7 @@ class Batcher:
         await asyncio.gather(self._task, return_exceptions=True)
         self._thread.shutdown()
 
-    async def find(self, segments: Sequence[Segment], search: Search, *, attention: bool = False) -> list[Found]:
+    async def find(self, segments: Sequence[Segment], search: SearchOptions, *, attention: bool = False) -> list[Found]:
         """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
         futures = [asyncio.get_running_loop().create_future() for _ in segments]
         job = _Job(segments, search, attention, list(range(len(segments))), futures)
@@ -106,9 +107,9 @@ class Batcher:
         self._jobs = deque(job for job in self._jobs if job.waiting)
         return batch
 
-    def _in_turns(self, search: Search) -> list[_Place]:
+    def _in_turns(self, search: SearchOptions) -> list[_Place]:
         """Return waiting sentences for a kind of search, of each job in turn; at most a window of them."""
-        jobs = [job for job in self._jobs if job.search is search]
+        jobs = [job for job in self._jobs if job.search == search]
         places: list[_Place] = []
         turn = 0
         while jobs and len(places) < WINDOW * self._batch_size:
@@ -120,12 +121,9 @@ class Batcher:
     def _compute(self, batch: list[_Place]) -> list[Found | Exception]:
         """Return the results of a batch. Where it fails, each sentence is tried by itself, so that others succeed."""
         try:
-            return list(self._find(batch))
+            texts = [job.segments[index].text for job, index in batch]
+            return [*self.model.find(texts, batch[0][0].search, [job.attention for job, _ in batch])]
         except Exception as error:  # whatever a sentence does, the service goes on
             if len(batch) == 1:
                 return [error]
             return [result for place in batch for result in self._compute([place])]
-
-    def _find(self, batch: list[_Place]) -> list[Found]:
-        texts = [job.segments[index].text for job, index in batch]
-        return self.model.find(texts, batch[0][0].search, [job.attention for job, _ in batch])

@@ -9,7 +9,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from nmt.errors import ConflictError, NmtError
-from nmt.serving.settings import GRACE_SECONDS, IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEAD
+
+MAX_CONNECTIONS = 512
+"""Open connections; below the usual limit of 1,024 open files."""
+MAX_HEAD = 16 * 1024
+"""Bytes of a request line with its headers."""
+IDLE_SECONDS = 5
+"""Time that a connection stays open between two requests."""
+GRACE_SECONDS = 25
+"""Time for requests under way when the service ends; Kubernetes kills after 30 s."""
 
 
 def bind(host: str, port: int) -> socket.socket:
