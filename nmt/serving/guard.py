@@ -44,13 +44,11 @@ def read_api_keys(path: Path) -> frozenset[bytes]:
     Raises:
         DataError: if the file has no key, or a key with white space.
     """
-    keys = [line.strip() for line in read_lines(path)]
-    keys = [key for key in keys if key and not key.startswith("#")]
+    keys = [key for line in read_lines(path) if (key := line.strip()) and not key.startswith("#")]
     if not keys:
         raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
-    for number, key in enumerate(keys, start=1):
-        if len(key.split()) > 1:
-            raise DataError(f"{path} has white space in key {number}. It holds one key a line. Correct the line.")
+    if spaced := [number for number, key in enumerate(keys, start=1) if len(key.split()) > 1]:
+        raise DataError(f"{path} has white space in key {spaced[0]}. It holds one key a line. Correct the line.")
     return frozenset(map(digest, keys))
 
 
@@ -94,6 +92,20 @@ class Access:
     """Host names, besides those of this machine, that requests may be addressed to, in lower case."""
     origins: frozenset[str] = frozenset()
     """Origins of foreign web pages that may use the service; "*": all."""
+
+    def check(self, headers: Headers, method: str) -> None:
+        """Refuse a request by its head.
+
+        Raises:
+            RequestError: for a host name that is not the service's, and for a page of another site.
+        """
+        host = headers.get("host") or ""
+        if not self.allows_host(host):
+            names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
+            raise RequestError(403, f"The service has no name {host[:100]!r}", names)
+        if method not in ("GET", "HEAD") and not self.allows_origin(headers.get("origin"), host):
+            problem = "Pages of other sites may not use this service"
+            raise RequestError(403, problem, "Whoever runs it can allow a site.")
 
     def allows_host(self, header: str) -> bool:
         """Return whether a request may have this Host header.
@@ -181,7 +193,7 @@ class Guard:
             await send(message)
 
         try:
-            self._check(headers, scope["method"])
+            self._access.check(headers, scope["method"])
             # The server leaves out the body of an answer to HEAD.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             await self._application({**scope, "method": method}, body.receive, answer)
@@ -191,14 +203,3 @@ class Guard:
             path = scope["path"] if scope["path"] in self._endpoints else "other"
             self._metrics.requests.labels(path, str(status)).inc()
             self._metrics.seconds.labels(path).observe(time.perf_counter() - begun)
-
-    def _check(self, headers: Headers, method: str) -> None:
-        """Refuse a request by its head."""
-        host = headers.get("host") or ""
-        if not self._access.allows_host(host):
-            names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
-            raise RequestError(403, f"The service has no name {host[:100]!r}", names)
-        if method not in ("GET", "HEAD") and not self._access.allows_origin(headers.get("origin"), host):
-            raise RequestError(
-                403, "Pages of other sites may not use this service", "Whoever runs it can allow a site."
-            )

@@ -155,7 +155,7 @@ class Service:
 
     async def detect(self, request: DetectRequest) -> list[DetectedLanguage]:
         """Return the source languages of the models, the likeliest for a text first."""
-        texts = [request.q] if isinstance(request.q, str) else request.q
+        texts = _texts(request.q)
         self._check(texts)
         sources = list(dict.fromkeys(pair.source for pair in self._models))
         return await self._prepare(self._detector.detect, "\n".join(texts), sources)
@@ -166,8 +166,7 @@ class Service:
         Raises:
             RequestError: for a language, a length or a number of alternatives that the service has not.
         """
-        is_list = not isinstance(request.q, str)
-        texts = [request.q] if isinstance(request.q, str) else request.q
+        texts, is_list = _texts(request.q), isinstance(request.q, list)
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
         markup = request.format == "html"
@@ -261,6 +260,10 @@ class Service:
         return max(0, alternatives)
 
 
+def _texts(q: str | list[str]) -> list[str]:
+    return [q] if isinstance(q, str) else q
+
+
 def _render(
     documents: Sequence[_Document], found: Sequence[Sequence[Found | None]], alternatives: int
 ) -> list[tuple[str, list[str]]]:
@@ -278,10 +281,7 @@ def _details(model: ServedModel, segment: Segment, found: Found | None, most: in
     source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if found else ([], [])
     return SentenceDetails(
         source=segment.text, separator=segment.separator,
-        translations=[
-            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
-            for each in translations
-        ],
+        translations=[TranslationDetails.model_validate(each._asdict()) for each in translations],
         source_tokens=source_tokens, target_tokens=target_tokens,
         attention=_weights(found.attention) if found else None,
     )  # fmt: skip

@@ -5,10 +5,8 @@ import contextlib
 import gzip
 import http.client
 import json
-import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -277,12 +275,6 @@ def by_http_client(url: str, body: Any, **headers: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
 
 
-def by_curl(url: str, body: bytes) -> tuple[int, bytes]:
-    command = ["curl", "-sS", "-w", "%{stderr}%{http_code}", "-H", "content-type: application/json", "-H", "Expect:"]
-    done = subprocess.run([*command, "--data-binary", "@-", f"{url}/translate"], input=body, capture_output=True)  # noqa: PLW1510
-    return int(done.stderr), done.stdout
-
-
 def by_httpx(url: str, body: bytes) -> tuple[int, bytes]:
     headers = {"content-type": "application/json"}
     answer = httpx.post(f"{url}/translate", content=body, headers=headers, trust_env=False)
@@ -295,7 +287,6 @@ def by_httpx(url: str, body: bytes) -> tuple[int, bytes]:
         by_http_client, by_httpx,
         lambda url, body: by_http_client(url, body, connection="close"),  # as urllib, of LibreTranslate's client
         lambda url, body: by_http_client(url, iter([body[:9_999_999], body[9_999_999:]])),  # in chunks
-        pytest.param(by_curl, marks=pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")),
     ],
 )  # fmt: skip
 def test_a_client_whose_body_is_too_long_reads_why(
@@ -448,8 +439,3 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
 )  # fmt: skip
 def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
     assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
-
-
-def test_upgrades_are_ignored(service: RunningService) -> None:
-    headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-    assert service.client.get("/health", headers=headers).json() == {"status": "ok"}
