@@ -92,7 +92,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
             words = {404: f"There is no {path} here", 405: f"{path} takes another method"}
             status, problem = error.status_code, words.get(error.status_code, error.detail)
             if status == HTTPStatus.NOT_FOUND:
-                status, problem = ABSENT.get(path.split("/")[1], (status, problem))
+                status, problem = ABSENT.get(path[1:].partition("/")[0], (status, problem))
             return refusal(RequestError(status, problem, "/spec describes the service."), error.headers)
     return refusal(RequestError(500, "The service failed at this request", "Its log has the reason."))
 

@@ -18,7 +18,6 @@ MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
 """Most tokens of a sentence. Longer ones are cut: their translation would be slow and poor."""
 MOST_ATTENTION = 128 * 128
 """Largest matrix of attention in an answer."""
-WARM_UP = "One two three."
 SPECIAL = frozenset({PAD, BOS, EOS})
 SCORED = SearchOptions(scored=True)
 
@@ -56,10 +55,11 @@ class ServedModel:
 
     def warm_up(self) -> None:
         """Compile all searches, and find out whether the model has attention."""
+        text = ["One two three."]
         for search in (BEST, SCORED, self.alternatives):
-            found = self.find([WARM_UP], search)
+            found = self.find(text, search)
         try:
-            self._translator.attention([WARM_UP], [found[0].translations[0]])
+            self._translator.attention(text, [found[0].translations[0]])
         except DataError:
             self._has_attention = False
 

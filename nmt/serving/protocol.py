@@ -36,16 +36,13 @@ def refusal(error: RequestError, headers: Mapping[str, str] | None = None) -> JS
 Texts = Annotated[list[str], Field(min_length=1)]
 
 
-class _Request(BaseModel):
+class DetectRequest(BaseModel):
+    """Parameters of ``POST /detect``."""
+
     # Clients of other services send further parameters, which are of no concern here.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     api_key: str | None = Field(None, description="API key, if the service asks for one.")
-
-
-class DetectRequest(_Request):
-    """Parameters of ``POST /detect``."""
-
     q: str | Texts = Field(description="Text, or texts of one language.", examples=["Hello world!"])
 
 
@@ -123,7 +120,7 @@ class DetailsAnswer(BaseModel):
     detectedLanguage: DetectedLanguage | None = None  # noqa: N815 - a name of the protocol
 
 
-Parameters = TypeVar("Parameters", bound=_Request)
+Parameters = TypeVar("Parameters", bound=DetectRequest)
 
 
 async def read_parameters(request: Request, kind: type[Parameters]) -> Parameters:

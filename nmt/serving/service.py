@@ -31,10 +31,6 @@ from nmt.serving.protocol import (
 from nmt.serving.segmentation import Segment, segment
 
 PREPARING_THREADS = 2
-BYTES_PER_CHARACTER = 12
-"""Longest form of a character in a body: an escaped surrogate pair in JSON, or four percent-encoded bytes in a form."""
-BODY_EXTRA = 16 * 1024
-"""Bytes of a body for all that is not text."""
 Result = TypeVar("Result")
 
 
@@ -55,8 +51,11 @@ class ServiceSettings:
 
     @property
     def max_body(self) -> int:
-        """Most bytes of a body."""
-        return BYTES_PER_CHARACTER * self.max_characters + BODY_EXTRA
+        """Most bytes of a body: 12 for a character, and 16 KiB for all that is not text.
+
+        12 bytes has an escaped surrogate pair in JSON, and so have four percent-encoded bytes in a form.
+        """
+        return 12 * self.max_characters + 16 * 1024
 
 
 class _Document:

@@ -430,6 +430,7 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
     "request_",
     [
         b"\r\n\r\nx\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /\xff HTTP/1.1\r\n\r\n",
+        b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000,
         b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
@@ -438,4 +439,4 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
     ],
 )  # fmt: skip
 def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
-    assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
+    assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 ", b"HTTP/1.1 404 "))
