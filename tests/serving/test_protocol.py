@@ -223,7 +223,8 @@ def test_wrong_parameters(service: RunningService, values: dict[str, Any], statu
         ("application/json", b'{"a":' * 3_000), ("text/plain", b"{}"), ("", b"q=a"), ("\xff", b"q=a"),
         ("multipart/form-data", b"x"), ("multipart/form-data; boundary=x", b"--x\r\n\r\n"),
         ("multipart/form-data; charset=utf-7; boundary=x",
-         b'--x\r\ncontent-disposition: form-data; name="q"\r\n\r\n+2AA-\r\n--x--\r\n'),
+         b'--x\r\ncontent-disposition: form-data; name="q"\r\n\r\n+2AA-'
+         b"\r\n--x--\r\n"),
         ("multipart/form-data; boundary=x", b'--x\r\ncontent-disposition: form-data; name="q"; filename="/etc/passwd"'
          b"\r\n\r\na\r\n--x--\r\n"),
         ("application/x-www-form-urlencoded", b"&" * 20_000), ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
@@ -234,6 +235,7 @@ def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -
     headers = {"content-type": content_type.encode("latin-1")}
     told = error(service.client.post("/translate", content=body, headers=headers), 400)
     assert told.startswith("Invalid JSON format. ") or content_type != "application/json"
+    assert "surrogates not allowed" in told or "utf-7" not in content_type
 
 
 @pytest.mark.parametrize(
@@ -430,7 +432,6 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
     "request_",
     [
         b"\r\n\r\nx\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET /\xff HTTP/1.1\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000,
         b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
@@ -439,4 +440,4 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
     ],
 )  # fmt: skip
 def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
-    assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 ", b"HTTP/1.1 404 "))
+    assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
