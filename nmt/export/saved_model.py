@@ -40,7 +40,8 @@ import tensorflow as tf
 
 folder, signature, batches = json.load(sys.stdin)
 translate = tf.saved_model.load(folder).signatures[signature]
-results = [translate(source_ids=tf.constant(batch, tf.int32))["target_ids"].numpy().tolist() for batch in batches]
+padded = [tf.ragged.constant(batch, tf.int32, ragged_rank=1).to_tensor() for batch in batches]
+results = [translate(source_ids=ids)["target_ids"].numpy().tolist() for ids in padded]
 if "nmt" in sys.modules:
     sys.exit("nmt was imported.")
 json.dump(results, sys.stdout)
@@ -224,10 +225,9 @@ def _translations(model: TrainedModel, folder: Path, texts: list[str], signature
     encoded = encode_sources(model.source, model.config, texts)
     batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
     rows = [[encoded[index] for index in batch] for batch in batches]
-    padded = [[ids + [PAD] * (max(map(len, batch)) - len(ids)) for ids in batch] for batch in rows]
     done = subprocess.run(
         [sys.executable, "-I", "-c", _TRANSLATE],
-        input=json.dumps([str((folder / VERSION).resolve()), signature, padded]),
+        input=json.dumps([str((folder / VERSION).resolve()), signature, rows]),
         capture_output=True, text=True, encoding="utf-8", check=False,
     )  # fmt: skip
     if done.returncode != 0:

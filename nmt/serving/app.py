@@ -18,10 +18,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from nmt.data.languages import language_name
-from nmt.serving.access import Access, digest
-from nmt.serving.guard import Guard
+from nmt.serving.guard import Access, Guard, digest
 from nmt.serving.protocol import (
     AUTO,
+    FORMS,
+    JSON,
     DetailsAnswer,
     DetailsRequest,
     DetectedLanguage,
@@ -41,6 +42,12 @@ from nmt.version import version
 PAGE = Path(__file__).parent / "page"
 CLIENT_LEFT = 499
 """Status in the metrics for a client that left before its answer."""
+NO_FILES = "Files translation are disabled on this server."
+ABSENT = {
+    "suggest": (403, "Suggestions are disabled on this server."), "translate_file": (403, NO_FILES),
+    "download_file": (400, NO_FILES),
+}  # fmt: skip
+"""Endpoints of LibreTranslate alone: status and words of a server of LibreTranslate where they are switched off."""
 Answer = TypeVar("Answer")
 
 
@@ -62,9 +69,9 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
     app = FastAPI(
         title="nmt", description="Translation service. It speaks the LibreTranslate protocol.", version=version(),
         openapi_url="/spec", docs_url=None, redoc_url=None,  # FastAPI's pages load scripts from elsewhere
+        exception_handlers=dict.fromkeys((RequestError, ClientDisconnect, HTTPException, Exception), _refuse),
         lifespan=lifespan,
     )  # fmt: skip
-    _add_errors(app)
     _add_protocol(app, service, access)
     _add_state(app, service, access)
     app.mount("/static", StaticFiles(directory=PAGE))
@@ -73,25 +80,21 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
     return Guard(shared, access, service.settings.max_body, service.metrics, endpoints)
 
 
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(RequestError)
-    async def refused(_: Request, error: RequestError) -> Response:
-        return refusal(error, {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None)
-
-    @app.exception_handler(ClientDisconnect)
-    async def left(_: Request, __: Exception) -> Response:
-        return Response(status_code=CLIENT_LEFT)
-
-    @app.exception_handler(Exception)
-    async def failed(_: Request, __: Exception) -> Response:
-        return refusal(RequestError(500, "The service failed at this request", "Its log has the reason."))
-
-    @app.exception_handler(HTTPException)
-    async def not_served(request: Request, error: HTTPException) -> Response:
-        path = request.url.path[:200]
-        words = {404: f"There is no {path} here", 405: f"{path} takes another method"}
-        problem = words.get(error.status_code, error.detail)
-        return refusal(RequestError(error.status_code, problem, "/spec describes the service."), error.headers)
+async def _refuse(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that is refused or fails."""
+    match error:
+        case RequestError():
+            return refusal(error, {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None)
+        case ClientDisconnect():
+            return Response(status_code=CLIENT_LEFT)
+        case HTTPException():
+            path = request.url.path[:200]
+            words = {404: f"There is no {path} here", 405: f"{path} takes another method"}
+            status, problem = error.status_code, words.get(error.status_code, error.detail)
+            if status == HTTPStatus.NOT_FOUND:
+                status, problem = ABSENT.get(path[1:].partition("/")[0], (status, problem))
+            return refusal(RequestError(status, problem, "/spec describes the service."), error.headers)
+    return refusal(RequestError(500, "The service failed at this request", "Its log has the reason."))
 
 
 def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
@@ -100,9 +103,9 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
     ) -> Answer:
         parameters = await read_parameters(request, kind)
         key = parameters.api_key
-        if access.api_keys is not None and (key is None or digest(key) not in access.api_keys):
-            problem = "Missing API key" if key is None else "Invalid API key"
-            raise RequestError(403, problem, "Send a key of this service as api_key.")
+        if access.api_keys is not None and (not key or digest(key) not in access.api_keys):
+            refused = (403, "Invalid API key") if key else (400, "Please contact the server operator to get an API key")
+            raise RequestError(*refused, "Send a key of this service as api_key.")
         with service.place():
             return await _finish(request, work(parameters), service.settings.timeout)
 
@@ -186,10 +189,9 @@ async def _client_leaves(request: Request) -> None:
 def _documented(kind: type[BaseModel]) -> dict[str, Any]:
     """Return the description of a body and of refusals for the OpenAPI document."""
     content = {"schema": kind.model_json_schema()}
-    types = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
     errors = {
         status: {"model": ErrorAnswer, "description": HTTPStatus(status).phrase}
         for status in (400, 403, 413, 500, 503, 504)
     }
-    body = {"required": True, "content": dict.fromkeys(types, content)}
+    body = {"required": True, "content": dict.fromkeys((JSON, *FORMS), content)}
     return {"responses": errors, "openapi_extra": {"requestBody": body}}

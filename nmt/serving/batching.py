@@ -5,14 +5,16 @@ turns, so that a long text does not hold up short ones. Sentences of like length
 """
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
+from nmt.decoding.translation import SearchOptions
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import Found, Search, ServedModel
+from nmt.serving.models import Found, ServedModel
 from nmt.serving.segmentation import Segment
 
 WINDOW = 4
@@ -20,20 +22,16 @@ WINDOW = 4
 
 
 @dataclass(eq=False)
-class _Job:
-    """Sentences of a request."""
+class _Sentence:
+    """Sentence of a request."""
 
-    segments: Sequence[Segment]
-    search: Search
+    segment: Segment
+    search: SearchOptions
     attention: bool
-    waiting: list[int]
-    """Indices of the sentences that are in no batch yet."""
-    found: list[asyncio.Future[Found]]
-    """What the model finds, by index."""
-
-
-_Place = tuple[_Job, int]
-"""Sentence of a job, by its index."""
+    waiting: list["_Sentence"]
+    """Sentences of its request that are in no batch yet."""
+    found: asyncio.Future[Found]
+    """What the model finds."""
 
 
 class Batcher:
@@ -42,13 +40,13 @@ class Batcher:
     def __init__(self, model: ServedModel, batch_size: int, metrics: Metrics) -> None:
         """Take the model, and the most sentences of a batch."""
         self.model, self._batch_size, self._metrics = model, batch_size, metrics
-        self._jobs: deque[_Job] = deque()
+        self._requests: deque[list[_Sentence]] = deque()
         self._arrived = asyncio.Event()
 
     @property
     def waiting(self) -> int:
         """Number of sentences that are in no batch yet."""
-        return sum(len(job.waiting) for job in self._jobs)
+        return sum(map(len, self._requests))
 
     async def __aenter__(self) -> Self:
         """Begin to form batches, in the running event loop."""
@@ -62,70 +60,58 @@ class Batcher:
         await asyncio.gather(self._task, return_exceptions=True)
         self._thread.shutdown()
 
-    async def find(self, segments: Sequence[Segment], search: Search, *, attention: bool = False) -> list[Found]:
+    async def find(self, segments: Sequence[Segment], search: SearchOptions, *, attention: bool = False) -> list[Found]:
         """Return what the model finds for sentences with text. A caller that is cancelled leaves the queue."""
-        futures = [asyncio.get_running_loop().create_future() for _ in segments]
-        job = _Job(segments, search, attention, list(range(len(segments))), futures)
-        self._jobs.append(job)
+        loop, waiting = asyncio.get_running_loop(), list[_Sentence]()
+        waiting += (_Sentence(each, search, attention, waiting, loop.create_future()) for each in segments)
+        self._requests.append(waiting)
         self._arrived.set()
         try:
-            return await asyncio.gather(*futures)
+            return await asyncio.gather(*[each.found for each in waiting])
         finally:
-            if job in self._jobs:
-                self._jobs.remove(job)
+            waiting.clear()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
-            if not self._jobs:
+            self._requests = deque(filter(None, self._requests))
+            if not self._requests:
                 self._arrived.clear()
                 continue
             batch = self._next_batch()
             self._metrics.batch_sentences.observe(len(batch))
             results = await loop.run_in_executor(self._thread, self._compute, batch)
-            for (job, index), found in zip(batch, results, strict=True):
-                future = job.found[index]
-                if future.done():
+            for sentence, found in zip(batch, results, strict=True):
+                if sentence.found.done():
                     continue  # given up
                 if isinstance(found, Exception):
-                    future.set_exception(found)
+                    sentence.found.set_exception(found)
                 else:
-                    future.set_result(found)
+                    sentence.found.set_result(found)
 
-    def _next_batch(self) -> list[_Place]:
-        """Take the next batch out of the queue: the first sentence of the job whose turn it is, and others like it."""
-        first = self._jobs[0]
-        candidates = sorted(self._in_turns(first.search), key=lambda place: place[0].segments[place[1]].tokens)
-        middle = candidates.index((first, first.waiting[0]))
-        start = max(0, min(middle - self._batch_size // 2, len(candidates) - self._batch_size))
+    def _next_batch(self) -> list[_Sentence]:
+        """Take the next batch out of the queue: the first sentence of the request whose turn it is, and others like it.
+
+        These are looked for in a window, which each request with the same kind of search fills in turn.
+        """
+        first = self._requests[0][0]
+        turns = itertools.zip_longest(*(each for each in self._requests if each[0].search == first.search))
+        window = itertools.islice(filter(None, itertools.chain.from_iterable(turns)), WINDOW * self._batch_size)
+        candidates = sorted(window, key=lambda sentence: sentence.segment.tokens)
+        start = max(0, min(candidates.index(first) - self._batch_size // 2, len(candidates) - self._batch_size))
         batch = candidates[start : start + self._batch_size]
-        for job, index in batch:
-            job.waiting.remove(index)
-        self._jobs.rotate(-1)
-        self._jobs = deque(job for job in self._jobs if job.waiting)
+        for sentence in batch:
+            sentence.waiting.remove(sentence)
+        self._requests.rotate(-1)
         return batch
 
-    def _in_turns(self, search: Search) -> list[_Place]:
-        """Return waiting sentences for a kind of search, of each job in turn; at most a window of them."""
-        jobs = [job for job in self._jobs if job.search is search]
-        places: list[_Place] = []
-        turn = 0
-        while jobs and len(places) < WINDOW * self._batch_size:
-            jobs = [job for job in jobs if turn < len(job.waiting)]
-            places += [(job, job.waiting[turn]) for job in jobs]
-            turn += 1
-        return places
-
-    def _compute(self, batch: list[_Place]) -> list[Found | Exception]:
+    def _compute(self, batch: list[_Sentence]) -> list[Found | Exception]:
         """Return the results of a batch. Where it fails, each sentence is tried by itself, so that others succeed."""
         try:
-            return list(self._find(batch))
+            texts = [sentence.segment.text for sentence in batch]
+            return [*self.model.find(texts, batch[0].search, [sentence.attention for sentence in batch])]
         except Exception as error:  # whatever a sentence does, the service goes on
             if len(batch) == 1:
                 return [error]
-            return [result for place in batch for result in self._compute([place])]
-
-    def _find(self, batch: list[_Place]) -> list[Found]:
-        texts = [job.segments[index].text for job, index in batch]
-        return self.model.find(texts, batch[0][0].search, [job.attention for job, _ in batch])
+            return [result for sentence in batch for result in self._compute([sentence])]

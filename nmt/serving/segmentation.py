@@ -16,8 +16,6 @@ SPACES = re.compile(r"\s+")
 PUNCTUATION = re.compile(
     r"[.!?;:,)\]}\xbb\u2013-\u2014\u2019\u201d\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]+\s*"
 )
-PARTS_OF_MIDDLE = 4
-"""A long sentence is cut in its middle half, if that has a place to cut."""
 
 Count = Callable[[str], int]
 """Number of tokens of a sentence."""
@@ -100,7 +98,7 @@ def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:
 
 def _cut(text: str) -> int:
     """Return where to cut a text without white space around it: a place from 1 to its length - 1."""
-    middle, quarter = len(text) // 2, len(text) // PARTS_OF_MIDDLE
+    middle, quarter = len(text) // 2, len(text) // 4  # a place in its middle half, if there is any
     for pattern in (PUNCTUATION, SPACES):
         places = [match.end() for match in pattern.finditer(text, quarter, len(text) - quarter)]
         if places:

@@ -9,7 +9,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from nmt.errors import ConflictError, NmtError
-from nmt.serving.settings import GRACE_SECONDS, IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEAD
+
+MAX_CONNECTIONS = 512
+"""Open connections; below the usual limit of 1,024 open files."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -52,12 +54,12 @@ def address(bound: socket.socket) -> str:
 
 
 def run(application: ASGIApp, bound: socket.socket) -> None:
-    """Serve until SIGTERM or Ctrl-C; then finish the requests under way, within ``GRACE_SECONDS``."""
+    """Serve until SIGTERM or Ctrl-C; then finish the requests under way, within 25 seconds."""
     config = uvicorn.Config(
         application, http="h11", ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
         access_log=False, proxy_headers=False, server_header=False, limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=MAX_HEAD,
+        timeout_keep_alive=5, timeout_graceful_shutdown=25,  # Kubernetes kills after 30 s
+        h11_max_incomplete_event_size=16 * 1024,
     )  # fmt: skip
     # uvicorn handles both, and raises them again at its end, for another exit code than 0.
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
-from nmt.decoding.translation import CrossAttention, Translation
+from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import ConflictError
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
 from nmt.serving.markup import Markup
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import MOST_ATTENTION, SPECIAL, Found, Pair, Search, ServedModel
+from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Found, Pair, ServedModel
 from nmt.serving.protocol import (
     AUTO,
     DetailsAnswer,
@@ -28,21 +29,44 @@ from nmt.serving.protocol import (
     TranslationDetails,
 )
 from nmt.serving.segmentation import Segment, segment
-from nmt.serving.settings import ServiceSettings
 
 PREPARING_THREADS = 2
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Settings that a user chooses."""
+
+    batch_size: int = 32
+    """Most sentences in a batch."""
+    max_characters: int = 20_000
+    """Most characters of text in a request."""
+    max_alternatives: int = 3
+    """Most alternatives that a request may ask for."""
+    max_queue: int = 128
+    """Most requests at a time, waiting or in work."""
+    timeout: float = 60.0
+    """Seconds until a request without a result is given up."""
+
+    @property
+    def max_body(self) -> int:
+        """Most bytes of a body: 12 for a character, and 16 KiB for all that is not text.
+
+        12 bytes has an escaped surrogate pair in JSON, and so have four percent-encoded bytes in a form.
+        """
+        return 12 * self.max_characters + 16 * 1024
+
+
 class _Document:
     """Text to translate: sentences, and what becomes of their translations."""
 
-    def __init__(self, text: str, markup: bool, pair: Pair, model: ServedModel) -> None:
+    def __init__(self, text: str, model: ServedModel, markup: bool) -> None:
         """Split a text, or the texts of HTML, into sentences."""
-        self.pair = pair
+        self.pair = model.pair
         self._markup = Markup(text) if markup else None
         texts = self._markup.texts if self._markup else [text]
-        self._texts = [segment(each, pair.source, model.count_tokens, model.most_tokens) for each in texts]
+        self._texts = [segment(each, self.pair.source, model.count_tokens, model.most_tokens) for each in texts]
 
     @property
     def segments(self) -> list[Segment]:
@@ -130,9 +154,10 @@ class Service:
 
     async def detect(self, request: DetectRequest) -> list[DetectedLanguage]:
         """Return the source languages of the models, the likeliest for a text first."""
-        self._check([request.q])
+        texts = _texts(request.q)
+        self._check(texts)
         sources = list(dict.fromkeys(pair.source for pair in self._models))
-        return await self._prepare(self._detector.detect, request.q, sources)
+        return await self._prepare(self._detector.detect, "\n".join(texts), sources)
 
     async def translate(self, request: TranslateRequest) -> TranslateAnswer:
         """Return the translations of texts.
@@ -140,16 +165,14 @@ class Service:
         Raises:
             RequestError: for a language, a length or a number of alternatives that the service has not.
         """
-        is_list = isinstance(request.q, list)
-        texts = request.q if isinstance(request.q, list) else [request.q]
+        texts, is_list = _texts(request.q), isinstance(request.q, list)
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
         markup = request.format == "html"
         documents = await self._prepare(
-            lambda: [self._document(text, pair, markup) for text, pair in zip(texts, pairs, strict=True)]
+            lambda: [_Document(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)]
         )
-        search = Search.ALTERNATIVES if alternatives else Search.BEST
-        found = await self._find(documents, search)
+        found = await self._find(documents, BEST, alternatives)
         results = await self._prepare(_render, documents, found, alternatives)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
         if alternatives:
@@ -166,18 +189,15 @@ class Service:
         """
         alternatives = self._check([request.q], request.alternatives)
         pairs, detected = await self._pairs([request.q], request.source, request.target)
-        document = await self._prepare(self._document, request.q, pairs[0], False)
-        search = Search.ALTERNATIVES if alternatives else Search.SCORED
-        found = await self._find([document], search, attention=True)
-        model, sentences = self._models[pairs[0]], zip(document.segments, found[0], strict=True)
+        model = self._models[pairs[0]]
+        document = await self._prepare(_Document, request.q, model, False)
+        found = await self._find([document], SCORED, alternatives, attention=True)
+        sentences = zip(document.segments, found[0], strict=True)
         parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1) for each in sentences])
         return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
 
     async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
-
-    def _document(self, text: str, pair: Pair, markup: bool) -> _Document:
-        return _Document(text, markup, pair, self._models[pair])
 
     async def _pairs(
         self, texts: Sequence[str], source: str, target: str
@@ -199,15 +219,22 @@ class Service:
         return [Pair(source, target)] * len(texts), None
 
     async def _find(
-        self, documents: Sequence[_Document], search: Search, *, attention: bool = False
+        self, documents: Sequence[_Document], search: SearchOptions, alternatives: int, *, attention: bool = False
     ) -> list[list[Found | None]]:
-        """Return what the models find for the sentences of each document; None for a sentence without words."""
+        """Return what the models find for the sentences of each document; None for a sentence without words.
+
+        The search is this one without alternatives, else that of each model for them.
+        """
         by_pair: dict[Pair, list[Segment]] = {}
         for document in documents:
             by_pair.setdefault(document.pair, []).extend(each for each in document.segments if each.has_words)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                pair: group.create_task(self._batchers[pair].find(segments, search, attention=attention))
+                pair: group.create_task(
+                    self._batchers[pair].find(
+                        segments, self._models[pair].alternatives if alternatives else search, attention=attention
+                    )
+                )
                 for pair, segments in by_pair.items()
             }
         for pair, segments in by_pair.items():
@@ -223,13 +250,17 @@ class Service:
         # An empty text counts too: a list of millions of them is work.
         characters, settings = sum(max(1, len(text)) for text in texts), self.settings
         if characters > settings.max_characters:
-            most = f"A request has at most {settings.max_characters}. Send it in parts."
-            raise RequestError(413, f"The text has {characters} characters", most)
+            problem = f"request ({characters}) exceeds text limit ({settings.max_characters})"
+            raise RequestError(400, f"Invalid request: {problem}", "The limit counts characters. Send it in parts.")
         if alternatives > settings.max_alternatives:
-            most = f"The service gives at most {settings.max_alternatives}."
-            raise RequestError(400, f"The parameter alternatives is {alternatives}", most)
+            problem = f"alternatives parameter must be <= {settings.max_alternatives}"
+            raise RequestError(400, f"Invalid request: {problem}", f"Received {alternatives}.")
         self.metrics.characters.inc(sum(map(len, texts)))
         return max(0, alternatives)
+
+
+def _texts(q: str | list[str]) -> list[str]:
+    return [q] if isinstance(q, str) else q
 
 
 def _render(
@@ -249,10 +280,7 @@ def _details(model: ServedModel, segment: Segment, found: Found | None, most: in
     source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if found else ([], [])
     return SentenceDetails(
         source=segment.text, separator=segment.separator,
-        translations=[
-            TranslationDetails(text=each.text, score=each.score, unknown=each.unknown, finished=each.finished)
-            for each in translations
-        ],
+        translations=[TranslationDetails.model_validate(each._asdict()) for each in translations],
         source_tokens=source_tokens, target_tokens=target_tokens,
         attention=_weights(found.attention) if found else None,
     )  # fmt: skip

@@ -8,20 +8,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.errors import NmtError
-from nmt.export.vocabulary import check_normalization, unique_pieces, with_normalization
+from nmt.export.vocabulary import unique_pieces, with_normalization
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 TEXTS = ["Ein Mädchen läuft.", "zwei Hunde", "drei schöne Straßen", "im thirsty, you too"] * 5
 
 
-def fitted(normalization: str) -> SubwordTokenizer:
-    config = DataConfig(tokenizer="subword", normalization=normalization, vocabulary_size=330)
-    return SubwordTokenizer.fit(TEXTS, config)
-
-
-TOKENIZERS = {normalization: fitted(normalization) for normalization in ("none", "nfkc")}
+TOKENIZERS = {
+    name: SubwordTokenizer.fit(TEXTS, DataConfig(tokenizer="subword", normalization=name, vocabulary_size=330))
+    for name in ("none", "nfkc")
+}
 PROCESSORS = {
     name: sentencepiece.SentencePieceProcessor(model_proto=with_normalization(tokenizer))
     for name, tokenizer in TOKENIZERS.items()
@@ -63,14 +60,6 @@ def test_spaces_ligatures_and_composed_letters(text: str) -> None:
 def test_what_the_model_decodes_stays_the_same() -> None:
     ids = TOKENIZERS["nfkc"].encode("zwei schöne Mädchen")
     assert PROCESSORS["nfkc"].decode(ids) == "zwei schöne Mädchen"
-
-
-def test_words_and_normalization_by_words_are_refused() -> None:
-    words = WordTokenizer.fit(TEXTS, DataConfig(tokenizer="word", normalization="none"))
-    with pytest.raises(NmtError, match=r"The model has words as tokens\. Argos"):
-        check_normalization(words, "Argos")
-    with pytest.raises(NmtError, match="drops whole words with digits"):
-        check_normalization(fitted("ascii-words"), "Argos")
 
 
 def test_pieces_of_a_side_are_different() -> None:

@@ -16,12 +16,11 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.serving import server
-from nmt.serving.access import Access, digest
 from nmt.serving.app import make_application
+from nmt.serving.guard import Access, digest
 from nmt.serving.models import Pair, ServedModel
 from nmt.serving.server import address, bind, run
-from nmt.serving.service import Service
-from nmt.serving.settings import ServiceSettings
+from nmt.serving.service import Service, ServiceSettings
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.word import WordTokenizer
 

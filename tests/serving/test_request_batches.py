@@ -9,12 +9,14 @@ from fake_service import FakeTranslator, fake_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.decoding.translation import BEST, SearchOptions
 from nmt.serving.batching import Batcher
 from nmt.serving.metrics import Metrics
-from nmt.serving.models import Pair, Search, ServedModel
+from nmt.serving.models import SCORED, Pair, ServedModel
 from nmt.serving.segmentation import Segment
 
 BATCH = 4
+ALTERNATIVES = SearchOptions(n_best=2, scored=True)
 
 
 def segments(texts: list[str]) -> list[Segment]:
@@ -36,11 +38,11 @@ def run(work: Callable[[Batcher], Coroutine[Any, Any, Any]]) -> tuple[Any, list[
     return asyncio.run(main()), batches
 
 
-def ask(requests: list[list[str]], searches: list[Search] | None = None) -> tuple[list[Any], list[list[str]]]:
+def ask(requests: list[list[str]], searches: list[SearchOptions] | None = None) -> tuple[list[Any], list[list[str]]]:
     """Return what each of many requests at a time gets, or why it fails, and the batches."""
 
     async def work(batcher: Batcher) -> list[Any]:
-        searches_of = searches or [Search.BEST] * len(requests)
+        searches_of = searches or [BEST] * len(requests)
         asked = (batcher.find(segments(texts), search) for texts, search in zip(requests, searches_of, strict=True))
         return await asyncio.gather(*asked, return_exceptions=True)
 
@@ -63,9 +65,9 @@ def test_each_request_gets_its_own_translations_in_order(requests: list[list[str
     assert all(0 < len(batch) <= BATCH for batch in batches)
 
 
-@pytest.mark.parametrize("search", [Search.BEST, Search.ALTERNATIVES])
-def test_a_long_request_does_not_hold_up_short_ones(search: Search) -> None:
-    searches = [search, Search.BEST, Search.BEST, Search.BEST]
+@pytest.mark.parametrize("search", [BEST, ALTERNATIVES])
+def test_a_long_request_does_not_hold_up_short_ones(search: SearchOptions) -> None:
+    searches = [search, BEST, BEST, BEST]
     _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
     assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
 
@@ -78,7 +80,7 @@ def test_batches_are_full_and_of_like_length() -> None:
 
 
 def test_kinds_of_search_do_not_mix() -> None:
-    found, batches = ask([["one"]] * 9, [*Search] * 3)
+    found, batches = ask([["one"]] * 9, [BEST, SCORED, ALTERNATIVES] * 3)
     assert [len(each[0].translations) for each in found] == [1, 1, 2] * 3
     assert [len(batch) for batch in batches] == [3, 3, 3]
 
@@ -91,9 +93,9 @@ def test_a_sentence_that_fails_fails_its_own_request_alone() -> None:
 
 def test_a_request_that_is_given_up_leaves_the_queue() -> None:
     async def work(batcher: Batcher) -> None:
-        first = asyncio.create_task(batcher.find(segments(["slow"]), Search.BEST))
+        first = asyncio.create_task(batcher.find(segments(["slow"]), BEST))
         await asyncio.sleep(0.05)  # it is in work
-        second = asyncio.create_task(batcher.find(segments(["never"] * 10), Search.BEST))
+        second = asyncio.create_task(batcher.find(segments(["never"] * 10), BEST))
         await asyncio.sleep(0)
         assert batcher.waiting == 10
         second.cancel()
@@ -108,7 +110,7 @@ def test_a_request_that_is_given_up_leaves_the_queue() -> None:
 def test_attention_is_for_those_who_ask() -> None:
     async def work(batcher: Batcher) -> list[bool]:
         found = await asyncio.gather(
-            *(batcher.find(segments(["one"]), Search.SCORED, attention=attention) for attention in (True, False))
+            *(batcher.find(segments(["one"]), SCORED, attention=attention) for attention in (True, False))
         )
         return [each[0].attention is not None for each in found]
 
@@ -119,7 +121,7 @@ def test_attention_is_for_those_who_ask() -> None:
 
 def test_models_without_attention() -> None:
     model = fake_model(has_attention=False)
-    assert model.find(["one"], Search.SCORED, [True])[0].attention is None
+    assert model.find(["one"], SCORED, [True])[0].attention is None
 
 
 @pytest.mark.parametrize("positions", [3, 8])

@@ -20,11 +20,10 @@ from running_service import SERVE, RunningService, started
 
 from nmt.api import load
 from nmt.decoding.translator import Translator
-from nmt.serving.access import Access
 from nmt.serving.app import make_application
+from nmt.serving.guard import Access
 from nmt.serving.server import address, bind, run
-from nmt.serving.service import Service
-from nmt.serving.settings import ServiceSettings
+from nmt.serving.service import Service, ServiceSettings
 
 
 @pytest.fixture(scope="module")

@@ -345,13 +345,14 @@ def test_a_service_that_is_busy_or_silent_is_asked_again_later_or_at_once(page: 
 
 def test_a_key_is_asked_for_and_kept_in_memory_alone(page: Page) -> None:
     assert not page.find("#key-form").is_displayed()
-    page.service.replies += [Reply(403, {"error": "An API key is needed."}), Reply(403, {"error": "Unknown key."})]
+    missing = "Please contact the server operator to get an API key"
+    page.service.replies += [Reply(400, {"error": missing}), Reply(403, {"error": "Invalid API key"})]
     page.paste("one")
     page.until(page.find("#key-form").is_displayed)
-    assert page.text("#status") == "An API key is needed."
+    assert page.text("#status") == missing
     assert page.focus() == "source"
     page.find("#key").send_keys("wrong" + Keys.ENTER)
-    page.until(lambda: page.text("#status") == "Unknown key.")
+    page.until(lambda: page.text("#status") == "Invalid API key")
     page.find("#key").clear()
     page.find("#key").send_keys("secret" + Keys.ENTER)
     page.shows("ONE")
@@ -440,7 +441,7 @@ def test_long_texts_fit_and_have_contrast_and_controls_have_names(page: Page, wi
     page.all("#target .word")[0].click()
     assert len(page.marks("#mirror")) == 2
     contrasts += page.driver.contrasts(TEXTS, INK)
-    page.service.replies.append(Reply(403, {"error": "k" * 300}))
+    page.service.replies.append(Reply(403, {"error": "API key " + "k" * 300}))
     page.keys(Keys.CONTROL, Keys.ENTER)
     assert page.run("return document.getAnimations().length") == 0  # of a user who wants no motion
     page.until(page.find("#key-form").is_displayed)

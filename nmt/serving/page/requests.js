@@ -41,7 +41,7 @@ export async function ask(path, { body, signal } = {}) {
   if (response.status === 503 || response.status === 429) {
     throw new Failure(BUSY, { retrySeconds: secondsOf(response.headers.get("Retry-After")) });
   }
-  throw new Failure(message, { needsKey: response.status === 403 });
+  throw new Failure(message, { needsKey: /API key/.test(json?.error) });
 }
 
 function parse(text) {
