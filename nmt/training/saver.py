@@ -1,7 +1,7 @@
 """What training writes to a run: metrics, weights, and checkpoints in the background while training goes on."""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,9 +31,7 @@ class Saver:
             writes: false on hosts besides the chief.
         """
         self.run, self.config, self.writes = run, config, writes
-        self._metrics = metrics
-        self.saved = saved
-        """Where the last checkpoint stands."""
+        self._metrics, self._saved = metrics, saved
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
         self.metrics_file: Listener = MetricsFile(run) if writes else Listener()
@@ -58,6 +56,13 @@ class Saver:
         """Wait for the file being written."""
         self._thread.shutdown()
 
+    @property
+    def saved(self) -> Progress | None:
+        """Where the newest checkpoint on disk stands, once none is being written; None: there is none."""
+        if self._saving:
+            wait([self._saving])
+        return self._saved
+
     def is_due(self, step: int) -> bool:
         """Return whether a checkpoint is due after a step, by steps or by time."""
         by_steps = self.config.save_every is not None and step % self.config.save_every == 0
@@ -80,11 +85,12 @@ class Saver:
         def write() -> None:
             saved = save_weights(self.run, epoch_weights, checkpoint.progress.epoch) if epoch_weights else None
             save_checkpoint(self.run, checkpoint, saved if checkpoint.state.weights is epoch_weights else None)
+            self._saved = checkpoint.progress
             for path in superfluous:  # only after a checkpoint that does not need them
                 path.unlink(missing_ok=True)
 
         self._saving = self._thread.submit(write)
-        self.saved, self._saved_at = checkpoint.progress, time.monotonic()
+        self._saved_at = time.monotonic()
 
     def check(self) -> None:
         """Raise NmtError if a checkpoint has been refused by the disk meanwhile."""

@@ -1,6 +1,7 @@
 """The training loop: steps, validation, checkpoints; a resumed run ends in the same bits as an uninterrupted one."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -94,13 +95,15 @@ class Trainer:
         check_lengths(self.config.model, self.dataset.manifest)
         decode = make_decode(self.config, self.dataset) if make_decode else None
         self.pipeline = InputPipeline.of(self.config, self.dataset, self.group)
-        self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group)
+        restores = keep and self.group.is_chief  # the other hosts receive all that it has
+        initialize = None
+        if restores and not self.run.state_steps:
+            initialize = functools.partial(set_initial_weights, config=self.config, dataset=self.dataset)
+        self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group, initialize)
         self.model = self.update.model
         self.validator = Validator(self.model, self.config, self.dataset.split("validation"), decode)
         self.progress, metrics, restored = Progress(), b"", None
-        if keep and self.group.is_chief:
-            if not self.run.state_steps:
-                set_initial_weights(self.model, self.config, self.dataset)
+        if restores:
             restored, damaged = restore_newest(self.run, self.update.restore)
             for checkpoint in damaged:
                 self.report(f"Passed over: {checkpoint}")

@@ -65,13 +65,20 @@ class Update:
         self._apply = self._traced(self._apply_sums, (RATE,))
 
     @classmethod
-    def of(cls, config: Config, vocabulary: dict[str, int], group: Group | None = None) -> "Update":
+    def of(
+        cls,
+        config: Config,
+        vocabulary: dict[str, int],
+        group: Group | None = None,
+        initialize: Callable[[Seq2SeqModel], None] | None = None,
+    ) -> "Update":
         """Build a model with initial weights by ``training.seed``, and its update.
 
         Args:
             config: the configuration; a precision "auto" is that of this machine.
             vocabulary: number of ids by side, "source" and "target".
             group: the hosts that share the micro-batches of a step; None: this process alone.
+            initialize: sets other initial weights, from which moving averages then start too.
 
         Raises:
             ConfigError: for a model that does not fit the vocabularies.
@@ -79,6 +86,8 @@ class Update:
         runtime.start(config.training.seed)
         precision = runtime.resolve_precision(config.training.precision)
         model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
+        if initialize:
+            initialize(model)
         return cls(model, config.training, group)
 
     def take(self, batches: Sequence[Batch], learning_rate: float, step: int) -> None:
