@@ -190,6 +190,4 @@ def bytes_to_write(trainer: Trainer) -> int:
 
 def free_bytes(folder: Path) -> int:
     """Return the free bytes on the disk of a folder, which need not exist yet."""
-    while not folder.exists():
-        folder = folder.absolute().parent
-    return shutil.disk_usage(folder).free
+    return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

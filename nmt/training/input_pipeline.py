@@ -47,11 +47,7 @@ class InputPipeline:
     """
 
     def __init__(
-        self,
-        config: Config,
-        split: Split,
-        resample: Callable[[int], Split] | None = None,
-        group: Group | None = None,
+        self, config: Config, split: Split, resample: Callable[[int], Split] | None = None, group: Group | None = None
     ) -> None:
         """Take the configuration, the training split, and the hosts (None: this process alone).
 
@@ -94,14 +90,13 @@ class InputPipeline:
         """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
         if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
             settings = self.config.training
-            plan = plan_epoch(
-                self.split(epoch),
-                settings.batch_size,
-                seed=settings.seed,
-                epoch=epoch if settings.reshuffle else 1,
-                batch_type=settings.batch_type,
+            split, number = self.split(epoch), epoch if settings.reshuffle else 1
+            self._planned = (
+                epoch,
+                plan_epoch(
+                    split, settings.batch_size, seed=settings.seed, epoch=number, batch_type=settings.batch_type
+                ),
             )
-            self._planned = epoch, plan
         return self._planned[1]
 
     def steps(self, epoch: int) -> int:

@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from nmt.config.training import TrainingConfig
@@ -50,9 +49,7 @@ class Saver:
         self._thread = ThreadPoolExecutor(1)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wait for the file being written."""
         self._thread.shutdown()
 

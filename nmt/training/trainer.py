@@ -4,7 +4,6 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -135,9 +134,7 @@ class Trainer:
         """Return the trainer."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the lock of the run."""
         self._locks.close()
 
@@ -159,7 +156,7 @@ class Trainer:
 
     def _chief_says(self, flag: bool) -> bool:
         with self.group.exchanging():
-            return self.group.chief_says(flag)
+            return self.group.flags(flag)[CHIEF]
 
     @property
     def epochs_to_average(self) -> list[int]:
