@@ -79,8 +79,8 @@ def _of_tf_config() -> Hosts:
     ]  # fmt: skip
     if problems:
         raise ConfigError(
-            f"TF_CONFIG {problems[0]}. Hosts are of type worker, of which one may be of type chief, count from 0, and "
-            f"have an address HOST:PORT each, as in {EXAMPLE}."
+            f"TF_CONFIG {problems[0]}. Hosts are of type worker, but one may be of type chief; they count from 0, and "
+            f"each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
         )
     return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
 

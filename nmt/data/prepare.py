@@ -67,10 +67,6 @@ class TokenizerSource(NamedTuple):
         """The tokenizer files, sorted by name."""
         return sorted(self.folder.glob("tokenizer.*"))
 
-    def applied_to(self, config: DataConfig) -> DataConfig:
-        """Return the configuration with the tokenizer settings of the run."""
-        return config.model_copy(update={key: getattr(self.settings, key) for key in TOKENIZER_KEYS})
-
 
 def prepare(
     corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
@@ -96,7 +92,7 @@ def prepare(
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
     if tokenizer_source:
-        settings = tokenizer_source.applied_to(settings)
+        settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
     settings = resolve_languages(

@@ -90,13 +90,11 @@ class InputPipeline:
         """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
         if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
             settings = self.config.training
-            split, number = self.split(epoch), epoch if settings.reshuffle else 1
-            self._planned = (
-                epoch,
-                plan_epoch(
-                    split, settings.batch_size, seed=settings.seed, epoch=number, batch_type=settings.batch_type
-                ),
+            drawn = epoch if settings.reshuffle else 1
+            plan = plan_epoch(
+                self.split(epoch), settings.batch_size, seed=settings.seed, epoch=drawn, batch_type=settings.batch_type
             )
+            self._planned = epoch, plan
         return self._planned[1]
 
     def steps(self, epoch: int) -> int:

@@ -10,7 +10,8 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Checkpoint, Progress, remove_leftovers, save_checkpoint
+from nmt.storage.atomic import remove_abandoned
+from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
 
 
@@ -44,7 +45,7 @@ class Saver:
     def __enter__(self) -> Self:
         """Clear away what a killed process has left, set the metrics file back, and start the thread."""
         if self.writes:
-            remove_leftovers(self.run)
+            remove_abandoned(self.run.folder)
             self.run.restore_metrics(self._metrics)
         self._thread = ThreadPoolExecutor(1)
         return self

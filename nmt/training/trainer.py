@@ -331,7 +331,7 @@ class Trainer:
 
     def _validate(self) -> tuple[Arrays, ValidationResult]:
         weights = self._finite(self.update.weights)
-        return weights, self._quality(weights, own=not self.update.has_averages)
+        return weights, self._quality(weights, own=self.update.moving_average is None)
 
     def _quality(self, weights: Arrays, *, own: bool = False) -> ValidationResult:
         """Validate weights; ``own``: those that the model has now."""
@@ -370,7 +370,7 @@ class Trainer:
             return
         self.saver.wait()
         state = self.update.state()
-        if epoch_weights and not self.update.has_averages:
+        if epoch_weights and self.update.moving_average is None:
             state = state._replace(weights=epoch_weights)  # one file serves both
         self._finite(state.weights)
         checkpoint = Checkpoint(self.progress.model_copy(), self.run.metrics_path.read_bytes(), state)

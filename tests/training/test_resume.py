@@ -162,7 +162,7 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     trainer = trainer_of("looked", config, dataset)
     ahead = estimate(trainer)
     assert files() == before
-    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.model.count_params())
+    assert (ahead.epochs, ahead.steps) == (2, 4)
     assert ahead.memory is None or ahead.memory > 10**8
     trainer.train()
     assert digest(trainer) == digest(whole)

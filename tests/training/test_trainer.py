@@ -312,13 +312,3 @@ def test_half_the_precision_learns_as_float32_does(dataset: Dataset) -> None:
         assert trainer.model.compute_dtype == precision
         np.testing.assert_allclose([one.train_loss for one in trainer.run.epochs()], curve, rtol=0.05)
     assert others[1].update.state().optimizer["loss_scale"] >= 2.0**10
-
-
-@pytest.mark.parametrize("model", [
-    {"norm_placement": "pre", "positions": "learned", "max_positions": 16},
-    {"tie_embeddings": "none", "word_embedding": "sinusoidal", "source_bos": False, "share_decoder_norm": True,
-     "head_size": 3, "attention_scale": "projection", "scale_embeddings": False},
-])  # fmt: skip
-def test_variants_of_the_model_train(dataset: Dataset, model: dict) -> None:
-    first, last = train("run", tiny(model, epochs=4), dataset).run.epochs()[::3]
-    assert last.train_loss < first.train_loss

@@ -36,7 +36,7 @@ def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: 
         raise ValueError(f"schedule {training.schedule} to the end of the run needs total_steps")
     if step < warmup_steps:
         return peak * step / warmup_steps
-    share = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))  # no step is past a longer warm-up
+    share = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))  # a longer warm-up never ends
     left = (1 + math.cos(math.pi * share)) / 2 if training.schedule == "cosine" else 1 - share
     return final + (peak - final) * left
 

@@ -23,7 +23,7 @@ from nmt.training.optimization.gradient_sums import GradientSums, Sums, Totals, 
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.muon import Muon
 from nmt.training.optimization.nonfinite import LossScale, NonFiniteTracker
-from nmt.training.optimization.optimizer import Adam, MovingAverage
+from nmt.training.optimization.optimizer import Adam, Checkpointed, MovingAverage
 
 Batch = tuple[tf.Tensor, tf.Tensor]
 """Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
@@ -56,12 +56,13 @@ class Update:
         self._norm = tf.Variable(float("nan"), trainable=False)
         weights = self.optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
+        """Averages of the weights, to validate, save and translate with; None: the weights themselves."""
         self.additions = additions(group.share(config.micro_batches))
         if config.micro_batches > 1:
             self.sums = GradientSums(weights, config.micro_batches, group)
+            self._merge = self._traced(self.sums.merge)
         self._step = self._traced(self._take_batch, (*BATCH, RATE, SEED))
         self._add = self._traced(self._add_batch, (*BATCH, SEED, SLOT))
-        self._merge = self._traced(self._merge_slot)
         self._apply = self._traced(self._apply_sums, (RATE,))
 
     @classmethod
@@ -138,9 +139,6 @@ class Update:
         """Add the gradients of a micro-batch to a slot of the sums."""
         gradients, sums = self._gradients(source, target, dropout_seed)
         self.sums.add(gradients, sums, dropout_seed[1], slot)
-
-    def _merge_slot(self, slot: int) -> None:
-        self.sums.merge(slot)
 
     def _apply_sums(self, learning_rate: tf.Tensor) -> None:
         """Take a step from the micro-batches added, here and on other hosts."""
@@ -227,13 +225,8 @@ class Update:
         return norm if math.isfinite(norm) else None
 
     @property
-    def has_averages(self) -> bool:
-        """Whether moving averages of the weights are kept."""
-        return self.moving_average is not None
-
-    @property
     def weights(self) -> Arrays:
-        """Weights to validate, save and translate with: the moving averages if there are any."""
+        """Weights to validate, save and translate with."""
         weights = weights_of(self.model)
         if self.moving_average:
             for variable, average in zip(self.model.trainable_variables, self.moving_average.averages, strict=True):
@@ -242,12 +235,12 @@ class Update:
 
     def state(self) -> State:
         """Return all that the next step changes; between steps no gradient sums are pending."""
-        arrays = self.optimizer.state() | self.nonfinite.state()
-        if self.moving_average:
-            arrays |= self.moving_average.state()
-        if self.loss_scale:
-            arrays |= self.loss_scale.state()
+        arrays = {name: array for part in self._parts() for name, array in part.state().items()}
         return State(weights_of(self.model), arrays, self.totals.read())
+
+    def _parts(self) -> list[Checkpointed]:
+        parts = (self.optimizer, self.nonfinite, self.moving_average, self.loss_scale)
+        return [part for part in parts if part is not None]
 
     def restore(self, state: State) -> None:
         """Restore what ``state`` returned.
@@ -256,13 +249,8 @@ class Update:
             KeyError, ValueError: for the arrays of another model or precision.
         """
         set_weights(self.model, state.weights)
-        arrays = state.optimizer
-        self.optimizer.restore(arrays)
-        self.nonfinite.restore(arrays)
-        if self.moving_average:
-            self.moving_average.restore(arrays)
-        if self.loss_scale:
-            self.loss_scale.restore(arrays)
+        for part in self._parts():
+            part.restore(state.optimizer)
         self.totals.set(Sums(*state.totals))
 
 
