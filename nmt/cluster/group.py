@@ -137,13 +137,9 @@ class Group:
             found[name] = sent.numpy().view(array.dtype).reshape(array.shape)
         return found
 
-    def any(self, flag: bool) -> bool:
-        """Return whether the flag of some host is true."""
-        return bool(np.any(self.gather(tf.constant([flag], tf.int64))))
-
-    def chief_says(self, flag: bool) -> bool:
-        """Return the chief's flag."""
-        return bool(self.gather(tf.constant([flag], tf.int64))[CHIEF, 0])
+    def flags(self, flag: bool) -> list[bool]:
+        """Return the flag of each host, by rank."""
+        return self.gather(tf.constant([flag], tf.int64)).numpy()[:, 0].astype(bool).tolist()
 
     def together(self, check: Callable[[], None], stop: type[Exception]) -> Callable[[], None]:
         """Return a check that raises on all hosts if that of one raises ``stop``; all call it at the same points."""
@@ -154,7 +150,7 @@ class Group:
                 check()
             except stop as error:
                 reason = error
-            if self.any(reason is not None):
+            if any(self.flags(reason is not None)):
                 raise reason or stop("another host")
 
         return check if self.count == 1 else check_together

@@ -36,7 +36,13 @@ class Hosts(NamedTuple):
 
     def absent(self, ranks: Iterable[int]) -> list[int]:
         """Return those of the ranks whose hosts cannot be reached."""
-        return [rank for rank in ranks if rank != self.rank and not _answers(self.addresses[rank])]
+        found = []
+        for rank in set(ranks) - {self.rank}:
+            try:
+                socket.create_connection(_split(self.addresses[rank]), timeout=1).close()
+            except OSError:
+                found.append(rank)
+        return sorted(found)
 
 
 def find_hosts() -> Hosts | None:
@@ -62,24 +68,20 @@ def _of_tf_config() -> Hosts:
     except (ValueError, TypeError, AttributeError) as error:
         problem = str(error).strip().rstrip(".")
         raise ConfigError(f"TF_CONFIG is not a cluster: {problem}. It is JSON such as {EXAMPLE}.") from None
-    if unknown := [job for job in [*jobs, kind] if job not in {"chief", "worker"}]:
-        raise ConfigError(
-            f"TF_CONFIG names a {unknown[0]!r}. Training has hosts of type worker, of which one may be of type chief. "
-            "Leave the others out."
-        )
     chiefs, workers = (jobs.get(job) or [] for job in ("chief", "worker"))
-    count = len(chiefs if kind == "chief" else workers)
-    if jobs and not 0 <= index < count:
+    addresses, count = [*chiefs, *workers], len(chiefs if kind == "chief" else workers)
+    problems = [
+        *(f"names a {job!r}" for job in [*jobs, kind] if job not in {"chief", "worker"}),
+        *([f"gives this process index {index} of type {kind!r}, of which its cluster has {count}"]
+          if jobs and not 0 <= index < count else []),
+        *(f"has the address {address!r}" for address in addresses if not all(_split(address))),
+        *(f"has the address {address!r} twice" for address in addresses if addresses.count(address) > 1),
+    ]  # fmt: skip
+    if problems:
         raise ConfigError(
-            f"TF_CONFIG gives this process index {index} of type {kind!r}, of which its cluster has {count}. They "
-            "count from 0."
+            f"TF_CONFIG {problems[0]}. Hosts are of type worker, but one may be of type chief; they count from 0, and "
+            f"each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
         )
-    addresses = [*chiefs, *workers]
-    for address in addresses:
-        if not all(_split(address)):
-            raise ConfigError(f"TF_CONFIG has the address {address!r}. An address is HOST:PORT, as in node1:8470.")
-        if addresses.count(address) > 1:
-            raise ConfigError(f"TF_CONFIG has the address {address!r} twice. Each host listens at its own.")
     return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
 
 
@@ -93,18 +95,16 @@ def _of_slurm() -> Hosts:
             port_base=port, gpus_per_node=tasks, gpus_per_task=1, auto_set_gpu=False
         )
         addresses = resolver.cluster_spec().job_tasks("worker")
+        # The resolver sorts nodes by name (n10 before n9), so that a task's number is not its rank.
+        own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
+        if own not in addresses:
+            raise ValueError(f"it names {', '.join(addresses)}, and this one is {own}")
     except (RuntimeError, ValueError) as error:
         problem = str(error).strip().rstrip(".?")
         raise ConfigError(
-            f"The variables of SLURM name no hosts: {problem}. Start nmt with srun, which sets them."
+            f"The variables of SLURM name no hosts: {problem}. Start nmt with srun, which sets them, as many tasks on "
+            "each node."
         ) from None
-    # The resolver sorts nodes by name (n10 before n9), so that a task's number is not its rank.
-    own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
-    if own not in addresses:
-        raise ConfigError(
-            f"SLURM names the hosts {', '.join(addresses)}, and this one is {own}. Start nmt with srun, as many tasks "
-            "on each node."
-        )
     return Hosts(addresses, addresses.index(own))
 
 
@@ -152,11 +152,3 @@ def _split(address: str) -> tuple[str, int]:
     """Return host and port of an address; port 0 for anything but HOST:PORT."""
     host, _, port = str(address).rpartition(":")
     return host.strip("[]"), int(port) if port.isdecimal() and int(port) < 2**16 else 0
-
-
-def _answers(address: str) -> bool:
-    try:
-        with socket.create_connection(_split(address), timeout=1):
-            return True
-    except OSError:
-        return False

@@ -20,7 +20,7 @@ from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import DataError, printable
-from nmt.tokenizers.normalization import NORMALIZERS, Normalizer, ascii_words, collapse_white_space
+from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
 
 EXAMPLES = 3  # places recorded for each reason
 AUTO_SAMPLE_PAIRS = 10_000  # pairs that decide what "auto" becomes
@@ -146,54 +146,29 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
 
-class _PairChecker:
-    """The rules about a single pair."""
+def _usable(
+    files: list[TextFile], number: int, item: Pair | UnreadablePair, config: DataConfig
+) -> tuple[str, str] | str:
+    """Return the normalized sides of a pair, or the reason to drop it.
 
-    def __init__(self, config: DataConfig) -> None:
-        self.config = config
-        self.normalize: Normalizer = NORMALIZERS[config.normalization]
-        self.dropped, self.noticed = Findings(), Findings()
-
-    def check(
-        self, files: list[TextFile], number: int, item: Pair | UnreadablePair, *, may_drop: bool
-    ) -> tuple[str, str] | None:
-        """Return the normalized sides of a pair, or None if it is dropped.
-
-        Without ``may_drop``, for files of validation and test, usable pairs are kept even if a rule would drop them.
-
-        Raises:
-            DataError: for an unusable pair that no setting allows to drop.
-        """
-        config = self.config
-        if isinstance(item, UnreadablePair):
-            if not config.drop_unreadable:
-                raise DataError(
-                    f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true"
-                )
-            self.dropped.add(item.reason, place_of(files, number))
-            return None
-        source, target = self.normalize(item.source), self.normalize(item.target)
-        if not source or not target:
-            if not config.drop_empty:
-                side = "target" if source else "source"
-                raise DataError(
-                    f"{' and '.join(map(str, files))}, {unit_of(files)} {number}: the {side} is empty after "
-                    f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must "
-                    "hold words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
-                )
-            self.dropped.add("empty side", place_of(files, number, item))
-            return None
-        if _CONTROL.search(item.source) or _CONTROL.search(item.target):
-            dropping = config.drop_control and may_drop
-            (self.dropped if dropping else self.noticed).add("control characters", place_of(files, number, item))
-            if dropping:
-                return None
-        if source == target:
-            dropping = config.drop_identical and may_drop
-            (self.dropped if dropping else self.noticed).add("identical sides", place_of(files, number, item))
-            if dropping:
-                return None
+    Raises:
+        DataError: for an unusable pair that no setting allows to drop.
+    """
+    if isinstance(item, UnreadablePair):
+        if not config.drop_unreadable:
+            raise DataError(f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true")
+        return item.reason
+    source, target = map(NORMALIZERS[config.normalization], item)
+    if source and target:
         return source, target
+    if not config.drop_empty:
+        side = "target" if source else "source"
+        raise DataError(
+            f"{' and '.join(map(str, files))}, {unit_of(files)} {number}: the {side} is empty after "
+            f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must hold "
+            "words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
+        )
+    return "empty side"
 
 
 def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
@@ -205,7 +180,7 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
     Raises:
         DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
     """
-    checker = _PairChecker(config)
+    dropped, noticed = Findings(), Findings()
     source_hashes, target_hashes = bytearray(), bytearray()
     roles: dict[SplitName, range] = {}
     read = 0
@@ -217,14 +192,26 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
-                normalized = checker.check(files, number, item, may_drop=role == "train")
-                if normalized is not None and isinstance(item, Pair):
+                usable = _usable(files, number, item, config)
+                if isinstance(item, UnreadablePair) or isinstance(usable, str):
+                    dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
+                    continue
+                has_control = any(map(_CONTROL.search, item))
+                for reason, found, drops in (
+                    ("control characters", has_control, config.drop_control and role == "train"),
+                    ("identical sides", usable[0] == usable[1], config.drop_identical and role == "train"),
+                ):
+                    if found:
+                        (dropped if drops else noticed).add(reason, place_of(files, number, item))
+                        if drops:
+                            break
+                else:
                     store.append(number, item)
-                    source_hashes += text_hash(normalized[0])
-                    target_hashes += text_hash(normalized[1])
+                    source_hashes += text_hash(usable[0])
+                    target_hashes += text_hash(usable[1])
             roles[role] = range(start, store.count)
     hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes)]
-    return Corpus(roles, hashes[0], hashes[1], read, checker.dropped, checker.noticed)
+    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed)
 
 
 MIN_LOG_RATIO = 10.0  # nats: a side counts as foreign if the other column's language is exp(10), 22,000, times likelier

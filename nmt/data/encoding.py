@@ -34,20 +34,17 @@ PERCENTILES = (50, 90, 99)
 _LINE_BREAK = re.compile(r"[\r\n]+")
 
 
-class LengthLimits(NamedTuple):
-    """The limits ``data.max_tokens`` and ``data.max_length_ratio``; None stands for no limit."""
+def length_violation(source: int, target: int, limits: DataConfig | None) -> str | None:
+    """Return the reason to drop a pair with these numbers of tokens, or None.
 
-    max_tokens: int | None
-    max_length_ratio: float | None
-
-    def violation(self, source: int, target: int) -> str | None:
-        """Return the reason to drop a pair with these numbers of tokens, or None."""
-        if self.max_tokens is not None and max(source, target) > self.max_tokens:
-            return "too long"
-        shorter, longer = sorted((source + 1, target + 1))  # with eos
-        if self.max_length_ratio is not None and longer > self.max_length_ratio * shorter:
-            return "length ratio"
-        return None
+    The limits are ``max_tokens`` and ``max_length_ratio``; None: there are none.
+    """
+    if limits and limits.max_tokens is not None and max(source, target) > limits.max_tokens:
+        return "too long"
+    shorter, longer = sorted((source + 1, target + 1))  # with eos
+    if limits and limits.max_length_ratio is not None and longer > limits.max_length_ratio * shorter:
+        return "length ratio"
+    return None
 
 
 class EncodedChunk(NamedTuple):
@@ -71,13 +68,13 @@ class Encoder:
         self.store = PairStore(store)
         self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
 
-    def encode(self, indices: np.ndarray, limits: LengthLimits) -> EncodedChunk:
+    def encode(self, indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
         """Return the pairs at ``indices`` of the store as token ids."""
         kept, texts, sources, targets, dropped = [], [], [], [], []
         for index in indices.tolist():
             pair = self.store[index]
             source, target = self.source.encode(pair.source), self.target.encode(pair.target)
-            if reason := limits.violation(len(source), len(target)):
+            if reason := length_violation(len(source), len(target), limits):
                 dropped.append((reason, index))
                 continue
             kept.append(index)
@@ -99,7 +96,7 @@ def _start_worker(store: Path, tokenizers: dict[Side, Path]) -> None:
     _worker_encoder = Encoder(store, tokenizers)
 
 
-def _encode_in_worker(indices: np.ndarray, limits: LengthLimits) -> EncodedChunk:
+def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
     return _worker_encoder.encode(indices, limits)
 
 
@@ -108,8 +105,8 @@ def available_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Encode = Callable[[Iterable[np.ndarray], LengthLimits], Iterator[EncodedChunk]]
-"""Function from chunks of indices and length limits to encoded chunks, in order."""
+Encode = Callable[[Iterable[np.ndarray], DataConfig | None], Iterator[EncodedChunk]]
+"""Function from chunks of indices and length limits (None: there are none) to encoded chunks, in order."""
 
 
 @contextlib.contextmanager
@@ -130,7 +127,7 @@ def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Itera
         workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(store, tokenizers)
     )
 
-    def submit(chunk: np.ndarray, limits: LengthLimits) -> Future[EncodedChunk]:
+    def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
         # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -138,7 +135,7 @@ def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Itera
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
-    def encode(chunks: Iterable[np.ndarray], limits: LengthLimits) -> Iterator[EncodedChunk]:
+    def encode(chunks: Iterable[np.ndarray], limits: DataConfig | None) -> Iterator[EncodedChunk]:
         pending: deque[Future[EncodedChunk]] = deque()
         for part in (part for chunk in chunks for part in reader.chunks(chunk, CHUNK_BYTES)):
             pending.append(submit(part, limits))
@@ -181,11 +178,11 @@ def write_split(
     Raises:
         DataError: if that leaves none.
     """
-    limits = LengthLimits(None, None) if name == "test" else LengthLimits(config.max_tokens, config.max_length_ratio)
     chunks = (indices[start : start + CHUNK_PAIRS] for start in range(0, len(indices), CHUNK_PAIRS))
     kept, dropped = array("q"), list[tuple[str, int]]()
     lengths: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
-    unknown, characters = dict.fromkeys(SIDES, 0), dict.fromkeys(SIDES, 0)
+    unknown: dict[str, int] = dict.fromkeys(SIDES, 0)
+    characters: dict[str, int] = dict.fromkeys(SIDES, 0)
     with contextlib.ExitStack() as files:
         tokens = {side: files.enter_context((folder / f"{name}.{side}.tokens.npy").open("wb")) for side in SIDES}
         for side in SIDES:
@@ -195,7 +192,7 @@ def write_split(
             for side in SIDES
             if name != "train" or config.subword_sampling
         }
-        for encoded in encode(chunks, limits):
+        for encoded in encode(chunks, None if name == "test" else config):
             kept.extend(encoded.kept)
             dropped += encoded.dropped
             for column, side in enumerate(SIDES):
@@ -224,9 +221,9 @@ def write_split(
         pairs=len(kept),
         tokens={side: int(joined[side].sum(dtype=np.int64)) for side in SIDES},
         longest={side: int(joined[side].max()) for side in SIDES},
-        unknown={side: unknown[side] for side in SIDES},
+        unknown=unknown,
         sources_in_training=0,
-        characters={side: characters[side] for side in SIDES},
+        characters=characters,
         percentiles={
             side: {str(percent): int(np.percentile(joined[side], percent, method="higher")) for percent in PERCENTILES}
             for side in SIDES

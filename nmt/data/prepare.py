@@ -67,10 +67,6 @@ class TokenizerSource(NamedTuple):
         """The tokenizer files, sorted by name."""
         return sorted(self.folder.glob("tokenizer.*"))
 
-    def applied_to(self, config: DataConfig) -> DataConfig:
-        """Return the configuration with the tokenizer settings of the run."""
-        return config.model_copy(update={key: getattr(self.settings, key) for key in TOKENIZER_KEYS})
-
 
 def prepare(
     corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
@@ -96,7 +92,7 @@ def prepare(
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
     if tokenizer_source:
-        settings = tokenizer_source.applied_to(settings)
+        settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
     settings = resolve_languages(
@@ -120,10 +116,14 @@ def prepare(
                 name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
                 for name, indices in splits.items()
             }
-        _add_length_findings(cleaned, written, locate)
+        for split in written.values():
+            for reason in dict.fromkeys(reason for reason, _ in split.dropped):
+                cleaned.dropped.add_all(reason, [index for found, index in split.dropped if found == reason], locate)
         report("comparing languages", 0, None)
         compared = _compare_languages(cleaned, written["train"].kept, store, locate)
         shutil.rmtree(scratch)
+        kept = np.concatenate([split.kept for split in written.values()])
+        ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
         manifest = Manifest(
             format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -134,7 +134,13 @@ def prepare(
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
-            report=_data_report(cleaned, written, compared),
+            report=DataReport(
+                noticed=dict(cleaned.noticed.counts),
+                places=cleaned.dropped.places | cleaned.noticed.places,
+                sources_translated_often=ambiguous,
+                most_translations=most,
+                columns_looked_at=compared,
+            ),
             tokenizer_of=tokenizer_source.run if tokenizer_source else None,
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
@@ -192,15 +198,12 @@ def _differences(
     else:
         same_tokenizers = manifest.tokenizer_of is None
     if not same_tokenizers:
-        now = tokenizer_source.run if tokenizer_source else None
-        differences.append(f"tokenizers {_origin(manifest.tokenizer_of)} before, {_origin(now)} now")
+        runs = (manifest.tokenizer_of, tokenizer_source.run if tokenizer_source else None)
+        before, now = (f"of run {run!r}" if run else "fitted on its training split" for run in runs)
+        differences.append(f"tokenizers {before} before, {now} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
-
-
-def _origin(run: str | None) -> str:
-    return f"of run {run!r}" if run else "fitted on its training split"
 
 
 # --- the steps
@@ -244,12 +247,6 @@ def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config
             return
 
 
-def _add_length_findings(corpus: Corpus, written: dict[SplitName, WrittenSplit], locate: PairLocator) -> None:
-    for split in written.values():
-        for reason in dict.fromkeys(reason for reason, _ in split.dropped):
-            corpus.dropped.add_all(reason, [index for key, index in split.dropped if key == reason], locate)
-
-
 def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:
     """Add training pairs with a side that looks foreign to its column; return the size of the sample looked at."""
     sample = next(store.chunks(train[:SAMPLE_PAIRS], SAMPLE_BYTES), train)
@@ -263,15 +260,3 @@ def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources
     split, train = written[name], written["train"]
     leaked = 0 if split is train else int(np.isin(sources[split.kept], sources[train.kept]).sum())
     return split.counts.model_copy(update={"sources_in_training": leaked})
-
-
-def _data_report(corpus: Corpus, written: dict[SplitName, WrittenSplit], compared: int) -> DataReport:
-    kept = np.concatenate([split.kept for split in written.values()])
-    ambiguous, most = count_translations(corpus.sources[kept], corpus.targets[kept])
-    return DataReport(
-        noticed=dict(corpus.noticed.counts),
-        places=corpus.dropped.places | corpus.noticed.places,
-        sources_translated_often=ambiguous,
-        most_translations=most,
-        columns_looked_at=compared,
-    )

@@ -19,7 +19,7 @@ from nmt.errors import DataError, NotFoundError
 from nmt.runs.directory import Run
 from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
-from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
+from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 
 CHECKPOINTS_KEPT = 2  # the newest, and the one before in case the newest is damaged
@@ -60,11 +60,6 @@ class CheckpointManifest(Record):
     """SHA-256 of each file beside it, by name."""
     sha256: str
     """SHA-256 of all of the above."""
-
-    @classmethod
-    def of(cls, loop: Progress, files: dict[str, str]) -> "CheckpointManifest":
-        """Return the manifest with its checksum."""
-        return cls(loop=loop, files=files, sha256=_digest(loop.model_dump(mode="json"), files, FORMAT))
 
 
 def _digest(loop: dict[str, Any], files: dict[str, str], format_: int) -> str:
@@ -112,7 +107,9 @@ def save_checkpoint(run: Run, checkpoint: Checkpoint, saved: SavedWeights | None
             ),
             OPTIMIZER: write_arrays(temporary / OPTIMIZER, state.optimizer),
         }  # fmt: skip
-        write_json(temporary / MANIFEST, CheckpointManifest.of(progress, files).model_dump(mode="json"))
+        digest = _digest(progress.model_dump(mode="json"), files, FORMAT)
+        manifest = CheckpointManifest(loop=progress, files=files, sha256=digest)
+        write_json(temporary / MANIFEST, manifest.model_dump(mode="json"))
     older = [step for step in run.state_steps if step < progress.step]
     later = [step for step in run.state_steps if step > progress.step]  # damaged, so their steps are taken again
     for step in [*older[: 1 - CHECKPOINTS_KEPT], *later]:
@@ -204,10 +201,8 @@ def _read_manifest(path: Path, step: int) -> CheckpointManifest:
     except FileNotFoundError:
         raise NotFoundError(f"{path} is missing.") from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, ValidationError):
-            reason = error.errors()[0]["msg"]
-        else:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+        problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        reason = (problem.splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} is damaged: {reason}.") from None
     optimizer = OPTIMIZER_OF_FORMAT_1 if number == 1 else OPTIMIZER
     if (
@@ -225,8 +220,3 @@ def newest_environment(run: Run) -> dict[str, str]:
         with contextlib.suppress(DataError, NotFoundError):
             return _read_manifest(run.state_path(step) / MANIFEST, step).loop.environment
     return {}
-
-
-def remove_leftovers(run: Run) -> None:
-    """Delete what a process that was killed while writing has left in the run's folder."""
-    remove_abandoned(run.folder)

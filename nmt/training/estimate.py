@@ -33,8 +33,6 @@ HALF_BYTES = 2.4
 class Estimate(NamedTuple):
     """What a run will take."""
 
-    parameters: int
-    """Number of weights of the model."""
     epochs: int
     """Number of epochs left to train, the interrupted one included."""
     steps: int
@@ -112,7 +110,7 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
     epochs = settings.epochs - trainer.progress.epoch
     done = trainer.progress.steps_in_epoch / steps
     return Estimate(
-        parameters=model.count_params(), epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
+        epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
         seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
 
@@ -190,6 +188,4 @@ def bytes_to_write(trainer: Trainer) -> int:
 
 def free_bytes(folder: Path) -> int:
     """Return the free bytes on the disk of a folder, which need not exist yet."""
-    while not folder.exists():
-        folder = folder.absolute().parent
-    return shutil.disk_usage(folder).free
+    return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

@@ -11,8 +11,6 @@ Word Embeddings from Sentence Alignments". Square root of the singular values: L
 Shapes: V rows, D width, N pairs.
 """
 
-from pathlib import Path
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -88,13 +86,18 @@ def starts_at_random(config: Config) -> bool:
 
 
 def set_initial_weights(model: Seq2SeqModel, config: Config, dataset: Dataset) -> None:
-    """Load the weights of ``training.start_from``, or set the embeddings of ``training.initial_embeddings``.
+    """Load the weights ``RUN`` or ``RUN:EPOCH`` of ``training.start_from``, or set its ``initial_embeddings``.
 
     Raises:
-        NotFoundError, ConflictError, DataError: for weights that are missing, of another vocabulary, or damaged.
+        NotFoundError: if there is no such run or epoch.
+        ConflictError: if its tokenizers are not those of the dataset.
+        DataError: for weights that are damaged or of another model.
     """
     if config.training.start_from:
-        load_initial_weights(config.training.start_from, model, dataset)
+        name, _, epoch = config.training.start_from.partition(":")
+        run = find_run(name)
+        check_tokenizers(run, dataset, "is to start from")
+        WeightsFile(run, choose_epoch(run, epoch or None)).load(model)
     elif config.training.initial_embeddings == "cooccurrence":
         set_word_vectors(model, dataset, config.training.seed)
 
@@ -129,19 +132,3 @@ def check_tokenizers(run: Run, dataset: Dataset, doing: str) -> None:
             "Weights know the ids of their own tokenizers alone. Prepare the data with them: "
             f"nmt prepare FILE --tokenizer-of {run.name} --name NAME"
         )
-
-
-def load_initial_weights(start_from: str, model: Seq2SeqModel, dataset: Dataset) -> Path:
-    """Load the weights of another run, ``RUN`` or ``RUN:EPOCH``, into a model; returns their file.
-
-    Raises:
-        NotFoundError: if there is no such run or epoch.
-        ConflictError: if its tokenizers are not those of the dataset.
-        DataError: for weights that are damaged or of another model.
-    """
-    name, _, epoch = start_from.partition(":")
-    run = find_run(name)
-    check_tokenizers(run, dataset, "is to start from")
-    weights = WeightsFile(run, choose_epoch(run, epoch or None))
-    weights.load(model)
-    return weights.path

@@ -47,11 +47,7 @@ class InputPipeline:
     """
 
     def __init__(
-        self,
-        config: Config,
-        split: Split,
-        resample: Callable[[int], Split] | None = None,
-        group: Group | None = None,
+        self, config: Config, split: Split, resample: Callable[[int], Split] | None = None, group: Group | None = None
     ) -> None:
         """Take the configuration, the training split, and the hosts (None: this process alone).
 
@@ -61,6 +57,9 @@ class InputPipeline:
         self._share = (group or Group()).share(config.training.micro_batches)
         self._resampled: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
+        # Counted first: token batches of epoch 1 need its subwords, and a resumed run keeps those of a later epoch.
+        self.total_steps = self._count_steps() if ends_with_run(config.training) else None
+        """Number of steps of the run, for schedules that end with it; None for others."""
 
     @classmethod
     def of(cls, config: Config, dataset: Dataset, group: Group | None = None) -> "InputPipeline":
@@ -91,12 +90,9 @@ class InputPipeline:
         """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
         if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
             settings = self.config.training
+            drawn = epoch if settings.reshuffle else 1
             plan = plan_epoch(
-                self.split(epoch),
-                settings.batch_size,
-                seed=settings.seed,
-                epoch=epoch if settings.reshuffle else 1,
-                batch_type=settings.batch_type,
+                self.split(epoch), settings.batch_size, seed=settings.seed, epoch=drawn, batch_type=settings.batch_type
             )
             self._planned = epoch, plan
         return self._planned[1]
@@ -126,11 +122,10 @@ class InputPipeline:
         """Return the learning rate of a step of the run, from 1."""
         return learning_rate(step, self.config.model.schedule_width, self.config.training, self.total_steps)
 
-    @functools.cached_property
-    def total_steps(self) -> int | None:
-        """Number of steps of the run, for schedules that end with it; None for others."""
+    def _count_steps(self) -> int:
         settings = self.config.training
-        return steps_of_run(len(self.plan(1)), settings) if ends_with_run(settings) else None
+        by_tokens = settings.batch_type == "tokens"
+        return steps_of_run(len(self.plan(1)) if by_tokens else math.ceil(self.pairs / settings.batch_size), settings)
 
 
 def check_lengths(config: ModelConfig, manifest: Manifest) -> None:

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -33,9 +33,7 @@ class GracefulShutdown:
             self._handlers = {number: signal.signal(number, self._record) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the earlier handlers."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]

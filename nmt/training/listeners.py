@@ -62,7 +62,10 @@ class Listener:
         """A validation within an epoch was made."""
 
     def on_epoch(self, event: ValidationEvent) -> None:
-        """An epoch ended with its validation; unless overridden, it is treated as one within an epoch."""
+        """An epoch ended with its validation, and its weights are being written in the background.
+
+        Unless overridden, it is treated as a validation within an epoch.
+        """
         self.on_validation(event)
 
     def on_end(self, average: AverageMetrics | None) -> None:

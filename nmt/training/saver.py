@@ -1,9 +1,8 @@
 """What training writes to a run: metrics, weights, and checkpoints in the background while training goes on."""
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from nmt.config.training import TrainingConfig
@@ -11,7 +10,8 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import Arrays
-from nmt.training.checkpoints import Checkpoint, Progress, remove_leftovers, save_checkpoint
+from nmt.storage.atomic import remove_abandoned
+from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
 from nmt.training.listeners import Listener, MetricsFile
 
 
@@ -31,9 +31,7 @@ class Saver:
             writes: false on hosts besides the chief.
         """
         self.run, self.config, self.writes = run, config, writes
-        self._metrics = metrics
-        self.saved = saved
-        """Where the last checkpoint stands."""
+        self._metrics, self._saved = metrics, saved
         self._saved_at = time.monotonic()
         self._saving: Future[None] | None = None
         self.metrics_file: Listener = MetricsFile(run) if writes else Listener()
@@ -47,16 +45,21 @@ class Saver:
     def __enter__(self) -> Self:
         """Clear away what a killed process has left, set the metrics file back, and start the thread."""
         if self.writes:
-            remove_leftovers(self.run)
+            remove_abandoned(self.run.folder)
             self.run.restore_metrics(self._metrics)
         self._thread = ThreadPoolExecutor(1)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wait for the file being written."""
         self._thread.shutdown()
+
+    @property
+    def saved(self) -> Progress | None:
+        """Where the newest checkpoint on disk stands, once none is being written; None: there is none."""
+        if self._saving:
+            wait([self._saving])
+        return self._saved
 
     def is_due(self, step: int) -> bool:
         """Return whether a checkpoint is due after a step, by steps or by time."""
@@ -80,11 +83,12 @@ class Saver:
         def write() -> None:
             saved = save_weights(self.run, epoch_weights, checkpoint.progress.epoch) if epoch_weights else None
             save_checkpoint(self.run, checkpoint, saved if checkpoint.state.weights is epoch_weights else None)
+            self._saved = checkpoint.progress
             for path in superfluous:  # only after a checkpoint that does not need them
                 path.unlink(missing_ok=True)
 
         self._saving = self._thread.submit(write)
-        self.saved, self._saved_at = checkpoint.progress, time.monotonic()
+        self._saved_at = time.monotonic()
 
     def check(self) -> None:
         """Raise NmtError if a checkpoint has been refused by the disk meanwhile."""

@@ -1,9 +1,9 @@
 """The training loop: steps, validation, checkpoints; a resumed run ends in the same bits as an uninterrupted one."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -94,13 +94,15 @@ class Trainer:
         check_lengths(self.config.model, self.dataset.manifest)
         decode = make_decode(self.config, self.dataset) if make_decode else None
         self.pipeline = InputPipeline.of(self.config, self.dataset, self.group)
-        self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group)
+        restores = keep and self.group.is_chief  # the other hosts receive all that it has
+        initialize = None
+        if restores and not self.run.state_steps:
+            initialize = functools.partial(set_initial_weights, config=self.config, dataset=self.dataset)
+        self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group, initialize)
         self.model = self.update.model
         self.validator = Validator(self.model, self.config, self.dataset.split("validation"), decode)
         self.progress, metrics, restored = Progress(), b"", None
-        if keep and self.group.is_chief:
-            if not self.run.state_steps:
-                set_initial_weights(self.model, self.config, self.dataset)
+        if restores:
             restored, damaged = restore_newest(self.run, self.update.restore)
             for checkpoint in damaged:
                 self.report(f"Passed over: {checkpoint}")
@@ -132,9 +134,7 @@ class Trainer:
         """Return the trainer."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the lock of the run."""
         self._locks.close()
 
@@ -156,7 +156,7 @@ class Trainer:
 
     def _chief_says(self, flag: bool) -> bool:
         with self.group.exchanging():
-            return self.group.chief_says(flag)
+            return self.group.flags(flag)[CHIEF]
 
     @property
     def epochs_to_average(self) -> list[int]:
@@ -331,7 +331,7 @@ class Trainer:
 
     def _validate(self) -> tuple[Arrays, ValidationResult]:
         weights = self._finite(self.update.weights)
-        return weights, self._quality(weights, own=not self.update.has_averages)
+        return weights, self._quality(weights, own=self.update.moving_average is None)
 
     def _quality(self, weights: Arrays, *, own: bool = False) -> ValidationResult:
         """Validate weights; ``own``: those that the model has now."""
@@ -370,7 +370,7 @@ class Trainer:
             return
         self.saver.wait()
         state = self.update.state()
-        if epoch_weights and not self.update.has_averages:
+        if epoch_weights and self.update.moving_average is None:
             state = state._replace(weights=epoch_weights)  # one file serves both
         self._finite(state.weights)
         checkpoint = Checkpoint(self.progress.model_copy(), self.run.metrics_path.read_bytes(), state)

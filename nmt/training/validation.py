@@ -45,13 +45,7 @@ class ValidationResult(NamedTuple):
 class Validator:
     """A model with the validation batches, the same in the same order each time."""
 
-    def __init__(
-        self,
-        model: Seq2SeqModel,
-        config: Config,
-        split: Split,
-        decode: Decode | None = None,
-    ) -> None:
+    def __init__(self, model: Seq2SeqModel, config: Config, split: Split, decode: Decode | None = None) -> None:
         """Take the model, whose weights may change later, the validation split, and a function that translates."""
         self.model, self.config, self.split, self.decode = model, config, split, decode
         self.totals = Totals()
@@ -70,7 +64,11 @@ class Validator:
             OutOfMemoryError: if memory does not hold a batch.
         """
         with swapped_weights(self.model, None if own else weights), shortage_in_words("in validation", self.config):
-            loss, accuracy = self.teacher_forced(check)
+            self.totals.set(Sums())
+            for batch in self.batches(self.plan):
+                self.step(*batch)
+                check()
+            loss, accuracy = self.totals.read().means
         if not math.isfinite(loss):
             raise DivergedError(
                 f"The validation loss of these weights is {loss}. A loss must be finite. Choose other weights."
@@ -80,14 +78,6 @@ class Validator:
     def translate(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
         """Return scores and samples of translations with weights; empty where nothing is translated."""
         return self.decode(weights, check) if self.decode else DecodedValidation()
-
-    def teacher_forced(self, check: Callable[[], None]) -> tuple[float, float]:
-        """Return mean loss of a token in nats and accuracy, with the weights that the model has now."""
-        self.totals.set(Sums())
-        for batch in self.batches(self.plan):
-            self.step(*batch)
-            check()
-        return self.totals.read().means
 
     @property
     def plan(self) -> list[np.ndarray]:

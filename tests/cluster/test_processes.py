@@ -46,9 +46,9 @@ from nmt.training.optimization.update import Update
 Update.take = lambda *_: time.sleep(1000)
 {MAIN}
 """
-# Which ports do commands open? A thread looks every few milliseconds, and at last at a port that is open.
+# Which ports are open after each command? A server that joins hosts stays open. At last it looks at one that is.
 LISTENING = """
-import contextlib, json, os, socket, sys, threading, time
+import contextlib, json, os, socket, sys
 from pathlib import Path
 from nmt.cli.app import main
 
@@ -65,18 +65,13 @@ def look():
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
                 found.add(fields[1].rpartition(":")[2])
 
-def keep_looking():
-    while True:
-        look()
-        time.sleep(0.02)
-
-threading.Thread(target=keep_looking, daemon=True).start()
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["nmt", *arguments]
     try:
         main()
     except SystemExit as end:
         assert not end.code, arguments
+    look()
 opened = sorted(found)
 with socket.create_server(("127.0.0.1", 0)) as server:
     look()

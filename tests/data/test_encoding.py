@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config.data import DataConfig
 from nmt.data import encoding
-from nmt.data.encoding import LengthLimits, write_split
+from nmt.data.encoding import length_violation, write_split
 from nmt.data.manifest import SIDES
 from nmt.data.pair_store import PairStoreWriter
 from nmt.data.sources.formats import Pair
@@ -24,8 +24,8 @@ from nmt.tokenizers.registry import fit_tokenizer
     ],
 )  # fmt: skip
 def test_limits(lengths: tuple[int, int], reason: str | None) -> None:
-    assert LengthLimits(10, 2.0).violation(*lengths) == reason
-    assert LengthLimits(None, None).violation(*lengths) is None
+    assert length_violation(*lengths, DataConfig(max_tokens=10, max_length_ratio=2.0)) == reason
+    assert length_violation(*lengths, None) is None
 
 
 @pytest.fixture

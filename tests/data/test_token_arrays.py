@@ -35,15 +35,3 @@ def test_ids_are_words_of_the_vocabulary_some_far_more_frequent() -> None:
         counts = np.bincount(side.tokens)
         assert 1.5 < counts[FIRST_WORD] / counts[FIRST_WORD + 1] < 2.5
         assert side.offsets[-1] == len(side.tokens)
-
-
-def test_the_smallest_vocabulary_and_the_shortest_limit_hold() -> None:
-    split = generate_split(50, FIRST_WORD + 1, seed=1, longest=1)
-    assert set(split.source.tokens) == {FIRST_WORD}
-    assert set(split.target.lengths) == {1}
-
-
-def test_equal_seeds_give_equal_pairs() -> None:
-    one, same, other = (generate_split(100, 50, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(one.target.tokens, same.target.tokens)
-    assert not np.array_equal(one.source.lengths, other.source.lengths)

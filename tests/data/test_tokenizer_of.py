@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import nmt, small_pairs, write_tsv
+from conftest import small_pairs, write_tsv
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
@@ -81,19 +81,3 @@ def test_damaged_tokenizers_are_refused_and_nothing_is_written(folder: Path) -> 
     with pytest.raises(DataError, match=r"tokenizer\.target\.model has changed"):
         prepare(write_tsv("other.tsv", LONGER), DataConfig(), "other", tokenizer_source=tokenizers_of(run))
     assert [path.name for path in (folder / "data").iterdir()] == ["first-data"]
-
-
-# --- as a user types it
-
-
-def test_what_is_in_force_is_said_and_what_is_unknown_counted(folder: Path) -> None:
-    a_run(tokenizer="word", min_count=2)
-    write_tsv("other.tsv", LONGER)
-    options = ["--set", "data.tokenizer=word", "--set", "data.normalization=auto", "--set", "data.seed=5"]
-    output = nmt("prepare", "other.tsv", "--tokenizer-of", "first", *options, cwd=folder).stdout
-    assert output.startswith("Tokenizers of run first")
-    for setting in ('tokenizer "word"', 'normalization "ascii-words"', "min_count 2", "joint_vocabulary false"):
-        assert setting in output.split("\n")[0]
-    assert "seed 5" in output
-    unknown = next(line for line in output.splitlines() if line.startswith("unknown source words"))
-    assert float(unknown.split()[3].removesuffix("%")) > 10

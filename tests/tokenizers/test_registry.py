@@ -1,7 +1,6 @@
 """A tokenizer turns text into ids and back, special ids come from no text, and what is saved is what was fitted."""
 
 import json
-import random
 from pathlib import Path
 
 import numpy as np
@@ -34,13 +33,6 @@ def test_frequent_words_come_first_and_equals_in_alphabetical_order() -> None:
     assert tokenizer.words == ["c", "b", "a", "d"]
     assert tokenizer.size == 8
     assert tokenizer.encode("a b c d") == [6, 5, 4, 7]
-
-
-@QUICK
-@given(st.lists(TEXTS), st.randoms(use_true_random=False))
-def test_the_order_of_texts_does_not_matter(texts: list[str], order: random.Random) -> None:
-    shuffled = order.sample(texts, len(texts))
-    assert fit(*texts).words == fit(*shuffled).words
 
 
 @pytest.mark.parametrize(("min_count", "words"), [(1, ["c", "b", "a"]), (2, ["c", "b"]), (3, ["c"]), (4, [])])

@@ -29,7 +29,6 @@ from nmt.training.checkpoints import (
     Progress,
     State,
     read_checkpoint,
-    remove_leftovers,
     restore_newest,
     save_checkpoint,
 )
@@ -187,15 +186,6 @@ def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(
     assert (restored.progress.step, damaged) == (step, [])
     assert same(everything(*blank), saved)
     assert copy.state_steps == left
-
-
-def test_what_a_killed_process_left_is_swept_away(copy: Run) -> None:
-    before = sorted(path for path in copy.folder.rglob("*"))
-    for name in (".writing-abc", "weights/.writing-def", "state/.writing-step-00000004-ghi"):
-        (copy.folder / name).mkdir()
-        (copy.folder / name / "half").touch()
-    remove_leftovers(copy)
-    assert sorted(path for path in copy.folder.rglob("*")) == before
 
 
 # --- damage

@@ -1,9 +1,12 @@
 """Batches of a split that is resampled every epoch."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from nmt.config.schema import Config
-from nmt.data.token_arrays import generate_split
+from nmt.data.token_arrays import Split, generate_split
 from nmt.training.input_pipeline import InputPipeline
 
 
@@ -16,3 +19,29 @@ def test_batches_of_an_epoch_are_those_of_its_resampled_split() -> None:
         split = splits[epoch]
         assert source.numpy()[0, 1:-1].tolist() == split.source[3].tolist()
         assert target.numpy()[0, 1:-1].tolist() == split.target[3].tolist()
+
+
+@pytest.mark.parametrize(("batches", "resumed"), [({"batch_type": "tokens", "batch_size": 90}, [1, 3, 4]),
+                                                  ({"batch_size": 7}, [3, 4])], ids=str)  # fmt: skip
+def test_each_epoch_is_segmented_once_in_order(batches: dict[str, Any], resumed: list[int]) -> None:
+    """As a run does that goes on with epoch 3, on a schedule whose end token batches of epoch 1 decide."""
+    schedule = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2, "epochs": 4}
+    config = Config.model_validate({"training": {**schedule, **batches}})
+
+    def trained(first: int) -> tuple[list[int], list[Any]]:
+        segmented: list[int] = []
+
+        def resample(epoch: int) -> Split:
+            segmented.append(epoch)
+            return generate_split(60, 30, seed=epoch)
+
+        pipeline, taken = InputPipeline(config, generate_split(60, 30, seed=0), resample), list[Any]()
+        for epoch in range(first, 5):
+            pipeline.split(epoch), pipeline.plan(epoch), pipeline.learning_rate(1)  # the look ahead
+            taken.append([pipeline.learning_rate(epoch), pipeline.steps(epoch)])
+            taken += [tensor.numpy().tolist() for [batch] in pipeline.step_batches(epoch) for tensor in batch]
+        return segmented, taken
+
+    (all_epochs, whole), (epochs, after) = trained(1), trained(3)
+    assert (all_epochs, epochs) == ([1, 2, 3, 4], resumed)
+    assert whole[-len(after) :] == after

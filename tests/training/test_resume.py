@@ -162,7 +162,7 @@ def test_looking_ahead_leaves_no_trace(dataset: Dataset) -> None:
     trainer = trainer_of("looked", config, dataset)
     ahead = estimate(trainer)
     assert files() == before
-    assert (ahead.epochs, ahead.steps, ahead.parameters) == (2, 4, trainer.model.count_params())
+    assert (ahead.epochs, ahead.steps) == (2, 4)
     assert ahead.memory is None or ahead.memory > 10**8
     trainer.train()
     assert digest(trainer) == digest(whole)
@@ -186,9 +186,10 @@ def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
     weights = weights_of(Update.of(tiny(seed=2), dataset.manifest.vocabulary).model)
     save_weights(first, weights, 3)
-    config = tiny(start_from="first:3", initial_embeddings="cooccurrence")  # which a fresh run begins with
+    # Word vectors and averages are what a fresh run begins with.
+    config = tiny(start_from="first:3", initial_embeddings="cooccurrence", ema_decay=0.9)
     started = trainer_of("second", config, dataset)
-    assert checksum(weights_of(started.model)) == checksum(weights)
+    assert checksum(weights_of(started.model)) == checksum(started.update.weights) == checksum(weights)
     wide = tiny({"d_ff": 48}, start_from="first:3")
     with pytest.raises(DataError, match=r"inner/bias has shape \[32\] in the file and \[48\] in the model"):
         trainer_of("third", wide, dataset)

@@ -1,5 +1,6 @@
 """The training loop: exact means, one trace, what is saved and kept, and steps that are the same however computed."""
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +19,13 @@ from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import Arrays, checksum
-from nmt.training.checkpoints import Checkpoint, Progress, save_checkpoint
+from nmt.training.checkpoints import Checkpoint, Progress, State, save_checkpoint
+from nmt.training.divergence import diverged
 from nmt.training.estimate import bytes_to_write, estimate
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.interrupts import StopRequested
 from nmt.training.optimization.update import Update
+from nmt.training.saver import Saver
 from nmt.training.stopping import epochs_to_average
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Decode
@@ -104,6 +107,27 @@ def test_weights_saved_while_a_state_is_written_stay(dataset: Dataset, monkeypat
     with pytest.raises(StopRequested):
         train("run", config, dataset, decode=scores(9, 1), leave=4)
     assert Run(Path("checkpoints/run")).saved_weights == ["step-2"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+    """Nobody is told of a checkpoint before its end: neither while it is written, nor if a full disk refuses it."""
+    written, first, second = threading.Event(), Progress(step=1), Progress(step=2)
+
+    def slowly(*_: object) -> None:
+        written.wait(60)
+        if refused:
+            raise NmtError("No space left on device")
+
+    monkeypatch.setattr("nmt.training.saver.save_checkpoint", slowly)
+    with Saver(Run(tmp_path), tiny().training, first, b"") as saver:
+        saver.save(Checkpoint(second, b"", State({}, {}, second.totals)), None, [])
+        threading.Timer(0.2, written.set).start()
+        assert saver.saved == (first if refused else second) and written.is_set()
+        message = str(diverged("loss", saver.saved, saver.config))
+        assert f"step {1 if refused else 2} is the last one saved" in message
+        with pytest.raises(NmtError) if refused else contextlib.nullcontext():
+            saver.check()
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2])
@@ -288,13 +312,3 @@ def test_half_the_precision_learns_as_float32_does(dataset: Dataset) -> None:
         assert trainer.model.compute_dtype == precision
         np.testing.assert_allclose([one.train_loss for one in trainer.run.epochs()], curve, rtol=0.05)
     assert others[1].update.state().optimizer["loss_scale"] >= 2.0**10
-
-
-@pytest.mark.parametrize("model", [
-    {"norm_placement": "pre", "positions": "learned", "max_positions": 16},
-    {"tie_embeddings": "none", "word_embedding": "sinusoidal", "source_bos": False, "share_decoder_norm": True,
-     "head_size": 3, "attention_scale": "projection", "scale_embeddings": False},
-])  # fmt: skip
-def test_variants_of_the_model_train(dataset: Dataset, model: dict) -> None:
-    first, last = train("run", tiny(model, epochs=4), dataset).run.epochs()[::3]
-    assert last.train_loss < first.train_loss

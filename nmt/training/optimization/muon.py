@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Blocks
 from nmt.runtime import tf
-from nmt.storage.arrays import Arrays, value_of
-from nmt.training.optimization.optimizer import Adam
+from nmt.storage.arrays import Arrays
+from nmt.training.optimization.optimizer import Adam, Checkpointed
 
 POLYNOMIALS = ((7.711, -22.1138, 16.2487), (3.2153, -2.4112, 0.5013), (2.2183, -1.594, 0.4107))
 """(a, b, c) of x -> a x + b x^3 + c x^5, applied one after another: singular values from 0.02 to 1 become 0.9 to 1.1.
@@ -18,7 +18,7 @@ ADAM_DEVIATION = 0.2
 Scalable for LLM Training", section 2.2), so that both share a learning rate."""
 
 
-class Muon(tf.Module):
+class Muon(Checkpointed):
     """Muon for the matrices of hidden layers, Adam for all other weights (Jordan et al. 2024).
 
     A matrix [M, N] moves against the nearest semi-orthogonal matrix to the mean of its gradients, times the learning
@@ -112,22 +112,17 @@ class Muon(tf.Module):
             factor = tf.matmul(polynomial, factor)
         return tf.cast(tf.matmul(factor, x), tf.float32)
 
-    def state(self) -> Arrays:
-        """Return all that a resumed run needs: Adam's state, and the mean gradient of each matrix by position."""
-        return self.adam.state() | {f"momentum_{number}": value_of(mean) for number, mean in enumerate(self.means)}
+    def named(self) -> dict[str, tf.Variable]:
+        """Return Adam's variables, and the mean gradient of each matrix by position."""
+        return self.adam.named() | {f"momentum_{number}": mean for number, mean in enumerate(self.means)}
 
     def restore(self, arrays: Arrays) -> None:
-        """Take back what ``state`` returned.
-
-        Raises:
-            KeyError, ValueError: if the arrays are those of another model or optimizer.
-        """
+        """Take back what ``state`` returned; KeyError or ValueError for those of another model or optimizer."""
         stored = sum(name.startswith("momentum_") for name in arrays)
         if stored != len(self.means):
             raise ValueError(f"the state is of {stored} matrices, the model has {len(self.means)}")
         self.adam.restore(arrays)
-        for number, mean in enumerate(self.means):
-            mean.assign(arrays[f"momentum_{number}"])
+        super().restore(arrays)
 
 
 def _polynomial(coefficients: tuple[float, float, float], identity: tf.Tensor, gram: tf.Tensor) -> tf.Tensor:

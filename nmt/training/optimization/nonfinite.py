@@ -6,10 +6,10 @@ The step counts them on the device without synchronization; the loop reads the c
 from typing import NamedTuple
 
 from nmt.runtime import tf
-from nmt.storage.arrays import Arrays, value_of
+from nmt.training.optimization.optimizer import Checkpointed
 
 
-class LossScale(tf.Module):
+class LossScale(Checkpointed):
     """Dynamic loss scale: a factor on the objective that keeps float16 gradients off zero (Micikevicius et al. 2018).
 
     A step whose gradients overflow is skipped and halves the scale; ``PATIENCE`` steps without one double it.
@@ -31,14 +31,9 @@ class LossScale(tf.Module):
         self.value.assign(tf.clip_by_value(tf.where(finite, grown, self.value / 2), self.LEAST, self.MOST))
         self.good_steps.assign(good % self.PATIENCE)
 
-    def state(self) -> Arrays:
-        """Return the arrays to save."""
-        return {"loss_scale": value_of(self.value), "loss_scale_good_steps": value_of(self.good_steps)}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Restore what ``state`` returned; KeyError if an array is missing."""
-        self.value.assign(arrays["loss_scale"])
-        self.good_steps.assign(arrays["loss_scale_good_steps"])
+    def named(self) -> dict[str, tf.Variable]:
+        """Return scale and count."""
+        return {"loss_scale": self.value, "loss_scale_good_steps": self.good_steps}
 
 
 NONE = -1  # in place of a batch's number
@@ -55,19 +50,20 @@ class NonFiniteReport(NamedTuple):
     """Number of steps of the run that were skipped."""
 
 
-class NonFiniteTracker(tf.Module):
+class NonFiniteTracker(Checkpointed):
     """First and last batch with a non-finite loss or gradient, and the number of steps skipped for it."""
 
     def __init__(self) -> None:
         """Start with no such batch."""
         super().__init__(name="nonfinite")
-        self.batches = tf.Variable([NONE, NONE], dtype=tf.int64, trainable=False)  # the first and the last
-        self.skipped = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.first, self.last, self.skipped = (
+            tf.Variable(value, dtype=tf.int64, trainable=False) for value in (NONE, NONE, 0)
+        )
 
     def note(self, bad: tf.Tensor, batch: tf.Tensor) -> None:
         """Record the number of a batch, int64 scalar, if it is bad, bool scalar."""
-        changes = (self.batches < 0) | tf.constant([False, True])
-        self.batches.assign(tf.where(bad & changes, batch, self.batches))
+        self.first.assign(tf.where(bad & (self.first < 0), batch, self.first))
+        self.last.assign(tf.where(bad, batch, self.last))
 
     def skip(self) -> None:
         """Count a skipped step."""
@@ -75,15 +71,9 @@ class NonFiniteTracker(tf.Module):
 
     def read(self) -> NonFiniteReport:
         """Return the record so far."""
-        first, last = (None if batch == NONE else batch for batch in self.batches.numpy().tolist())
-        return NonFiniteReport(first, last, int(self.skipped.numpy()))
+        first, last, skipped = (int(array) for array in self.state().values())
+        return NonFiniteReport(None if first == NONE else first, None if last == NONE else last, skipped)
 
-    def state(self) -> Arrays:
-        """Return the arrays to save."""
-        first, last = self.batches.numpy()
-        return {"first_bad_batch": first, "last_bad_batch": last, "skipped": self.skipped.numpy()}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Restore what ``state`` returned; KeyError if an array is missing."""
-        self.batches.assign([arrays["first_bad_batch"], arrays["last_bad_batch"]])
-        self.skipped.assign(arrays["skipped"])
+    def named(self) -> dict[str, tf.Variable]:
+        """Return the numbers of both batches, and the number of steps."""
+        return {"first_bad_batch": self.first, "last_bad_batch": self.last, "skipped": self.skipped}

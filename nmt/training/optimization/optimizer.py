@@ -7,7 +7,28 @@ from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, value_of
 
 
-class Adam(tf.Module):
+class Checkpointed(tf.Module):
+    """Variables that a checkpoint holds."""
+
+    def named(self) -> dict[str, tf.Variable]:
+        """Return the variables by name."""
+        raise NotImplementedError
+
+    def state(self) -> Arrays:
+        """Return copies of the variables by name: all that a resumed run needs."""
+        return {name: value_of(variable) for name, variable in self.named().items()}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take back what ``state`` returned; arrays of other names are passed over.
+
+        Raises:
+            KeyError, ValueError: if the arrays are those of another model.
+        """
+        for name, variable in self.named().items():
+            variable.assign(arrays[name])
+
+
+class Adam(Checkpointed):
     """Adam (Kingma and Ba 2015, with the reordered bias correction at the end of their section 2).
 
     TensorFlow's fused kernel reads and writes a variable and its two moments in one operation.
@@ -51,30 +72,22 @@ class Adam(tf.Module):
                 grad=tf.convert_to_tensor(gradient),  # an embedding's gradient comes as slices
             )
 
-    def state(self) -> Arrays:
-        """Return all that a resumed run needs: the step count and both moments of every variable, by position."""
-        arrays = {"steps": value_of(self.steps)}
+    def named(self) -> dict[str, tf.Variable]:
+        """Return the step count and both moments of every variable, by position."""
+        named = {"steps": self.steps}
         for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
-            arrays[f"mean_{number}"] = value_of(mean)
-            arrays[f"square_{number}"] = value_of(square)
-        return arrays
+            named |= {f"mean_{number}": mean, f"square_{number}": square}
+        return named
 
     def restore(self, arrays: Arrays) -> None:
-        """Take back what ``state`` returned.
-
-        Raises:
-            KeyError, ValueError: if the arrays are those of another model.
-        """
+        """Take back what ``state`` returned; KeyError or ValueError for the arrays of another model."""
         stored = sum(name.startswith("mean_") for name in arrays)
         if stored != len(self.means):
             raise ValueError(f"the state is of {stored} variables, the model has {len(self.means)}")
-        self.steps.assign(arrays["steps"])
-        for number, (mean, square) in enumerate(zip(self.means, self.squares, strict=True)):
-            mean.assign(arrays[f"mean_{number}"])
-            square.assign(arrays[f"square_{number}"])
+        super().restore(arrays)
 
 
-class MovingAverage(tf.Module):
+class MovingAverage(Checkpointed):
     """Exponential moving average of weights, float32: often a better model than the weights of any single step.
 
     After step n of the optimizer, the first being 1, it keeps min(decay, (1 + n) / (10 + n)) of itself and takes the
@@ -97,15 +110,6 @@ class MovingAverage(tf.Module):
             # In place: average -= taken * (average - variable).
             tf.raw_ops.ResourceApplyGradientDescent(var=average.handle, alpha=taken, delta=average - variable)
 
-    def state(self) -> Arrays:
+    def named(self) -> dict[str, tf.Variable]:
         """Return the averages by position."""
-        return {f"average_{number}": value_of(average) for number, average in enumerate(self.averages)}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take back what ``state`` returned.
-
-        Raises:
-            KeyError, ValueError: if the arrays are those of another model.
-        """
-        for number, average in enumerate(self.averages):
-            average.assign(arrays[f"average_{number}"])
+        return {f"average_{number}": average for number, average in enumerate(self.averages)}

@@ -1,6 +1,6 @@
 """Learning-rate schedules: pure functions of the step. All rise linearly over ``warmup_steps`` to their peak.
 
-A schedule is a function here, a name in ``TrainingConfig.schedule``, and a line in ``learning_rate``.
+A schedule is a name in ``TrainingConfig.schedule`` and a branch of ``learning_rate``.
 """
 
 import math
@@ -10,6 +10,11 @@ from nmt.config.training import TrainingConfig
 
 def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: int | None = None) -> float:
     """Return the learning rate of a step by the configured schedule.
+
+    - noam: scale * width^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3)
+    - inverse_sqrt: the same shape with a given peak
+    - cosine: from the peak along half a cosine (Loshchilov and Hutter 2017, equation 5) to the final rate
+    - linear: from the peak along a line to the final rate
 
     Args:
         step: number of the step, from 1.
@@ -24,48 +29,16 @@ def learning_rate(step: int, width: int, training: TrainingConfig, total_steps: 
         raise ValueError(f"steps count from 1; received {step}")
     peak, final, warmup_steps = training.peak_learning_rate, training.final_learning_rate, training.warmup_steps
     if training.schedule == "noam" or peak is None:
-        return noam_rate(step, d_model=width, warmup_steps=warmup_steps, scale=training.learning_rate_scale)
+        return float(training.learning_rate_scale * width**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
     if training.schedule == "inverse_sqrt":
-        return inverse_sqrt_rate(step, peak=peak, warmup_steps=warmup_steps)
+        return peak * min(step / warmup_steps, math.sqrt(warmup_steps / step))
     if total_steps is None:
         raise ValueError(f"schedule {training.schedule} to the end of the run needs total_steps")
-    decay_steps = max(1, total_steps - warmup_steps)  # a run shorter than its warm-up never falls
-    falling = cosine_rate if training.schedule == "cosine" else linear_rate
-    return falling(step, peak=peak, final=final, warmup_steps=warmup_steps, decay_steps=decay_steps)
-
-
-def noam_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
-    """Return scale * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (Vaswani et al. 2017, equation 3).
-
-    A linear rise over ``warmup_steps``, then a fall with 1 / sqrt(step).
-
-    Raises:
-        ValueError: for a step below 1.
-    """
-    if step < 1:
-        raise ValueError(f"steps count from 1; received {step}")
-    return float(scale * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
-
-
-def inverse_sqrt_rate(step: int, *, peak: float, warmup_steps: int) -> float:
-    """Return peak * min(step / warmup_steps, sqrt(warmup_steps / step)): the noam shape with a given peak."""
-    return peak * min(step / warmup_steps, math.sqrt(warmup_steps / step))
-
-
-def cosine_rate(step: int, *, peak: float, final: float, warmup_steps: int, decay_steps: int) -> float:
-    """Return a rate that falls from peak to final along half a cosine (Loshchilov and Hutter 2017, equation 5)."""
     if step < warmup_steps:
         return peak * step / warmup_steps
-    share = min(1.0, (step - warmup_steps) / decay_steps)
-    return final + (peak - final) * (1 + math.cos(math.pi * share)) / 2
-
-
-def linear_rate(step: int, *, peak: float, final: float, warmup_steps: int, decay_steps: int) -> float:
-    """Return a rate that falls linearly from peak to final."""
-    if step < warmup_steps:
-        return peak * step / warmup_steps
-    share = min(1.0, (step - warmup_steps) / decay_steps)
-    return final + (peak - final) * (1 - share)
+    share = min(1.0, (step - warmup_steps) / max(1, total_steps - warmup_steps))  # a longer warm-up never ends
+    left = (1 + math.cos(math.pi * share)) / 2 if training.schedule == "cosine" else 1 - share
+    return final + (peak - final) * left
 
 
 def ends_with_run(training: TrainingConfig) -> bool:

@@ -23,7 +23,7 @@ from nmt.training.optimization.gradient_sums import GradientSums, Sums, Totals, 
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.muon import Muon
 from nmt.training.optimization.nonfinite import LossScale, NonFiniteTracker
-from nmt.training.optimization.optimizer import Adam, MovingAverage
+from nmt.training.optimization.optimizer import Adam, Checkpointed, MovingAverage
 
 Batch = tuple[tf.Tensor, tf.Tensor]
 """Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
@@ -56,22 +56,30 @@ class Update:
         self._norm = tf.Variable(float("nan"), trainable=False)
         weights = self.optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
+        """Averages of the weights, to validate, save and translate with; None: the weights themselves."""
         self.additions = additions(group.share(config.micro_batches))
         if config.micro_batches > 1:
             self.sums = GradientSums(weights, config.micro_batches, group)
+            self._merge = self._traced(self.sums.merge)
         self._step = self._traced(self._take_batch, (*BATCH, RATE, SEED))
         self._add = self._traced(self._add_batch, (*BATCH, SEED, SLOT))
-        self._merge = self._traced(self._merge_slot)
         self._apply = self._traced(self._apply_sums, (RATE,))
 
     @classmethod
-    def of(cls, config: Config, vocabulary: dict[str, int], group: Group | None = None) -> "Update":
+    def of(
+        cls,
+        config: Config,
+        vocabulary: dict[str, int],
+        group: Group | None = None,
+        initialize: Callable[[Seq2SeqModel], None] | None = None,
+    ) -> "Update":
         """Build a model with initial weights by ``training.seed``, and its update.
 
         Args:
             config: the configuration; a precision "auto" is that of this machine.
             vocabulary: number of ids by side, "source" and "target".
             group: the hosts that share the micro-batches of a step; None: this process alone.
+            initialize: sets other initial weights, from which moving averages then start too.
 
         Raises:
             ConfigError: for a model that does not fit the vocabularies.
@@ -79,6 +87,8 @@ class Update:
         runtime.start(config.training.seed)
         precision = runtime.resolve_precision(config.training.precision)
         model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
+        if initialize:
+            initialize(model)
         return cls(model, config.training, group)
 
     def take(self, batches: Sequence[Batch], learning_rate: float, step: int) -> None:
@@ -129,9 +139,6 @@ class Update:
         """Add the gradients of a micro-batch to a slot of the sums."""
         gradients, sums = self._gradients(source, target, dropout_seed)
         self.sums.add(gradients, sums, dropout_seed[1], slot)
-
-    def _merge_slot(self, slot: int) -> None:
-        self.sums.merge(slot)
 
     def _apply_sums(self, learning_rate: tf.Tensor) -> None:
         """Take a step from the micro-batches added, here and on other hosts."""
@@ -218,13 +225,8 @@ class Update:
         return norm if math.isfinite(norm) else None
 
     @property
-    def has_averages(self) -> bool:
-        """Whether moving averages of the weights are kept."""
-        return self.moving_average is not None
-
-    @property
     def weights(self) -> Arrays:
-        """Weights to validate, save and translate with: the moving averages if there are any."""
+        """Weights to validate, save and translate with."""
         weights = weights_of(self.model)
         if self.moving_average:
             for variable, average in zip(self.model.trainable_variables, self.moving_average.averages, strict=True):
@@ -233,12 +235,12 @@ class Update:
 
     def state(self) -> State:
         """Return all that the next step changes; between steps no gradient sums are pending."""
-        arrays = self.optimizer.state() | self.nonfinite.state()
-        if self.moving_average:
-            arrays |= self.moving_average.state()
-        if self.loss_scale:
-            arrays |= self.loss_scale.state()
+        arrays = {name: array for part in self._parts() for name, array in part.state().items()}
         return State(weights_of(self.model), arrays, self.totals.read())
+
+    def _parts(self) -> list[Checkpointed]:
+        parts = (self.optimizer, self.nonfinite, self.moving_average, self.loss_scale)
+        return [part for part in parts if part is not None]
 
     def restore(self, state: State) -> None:
         """Restore what ``state`` returned.
@@ -247,13 +249,8 @@ class Update:
             KeyError, ValueError: for the arrays of another model or precision.
         """
         set_weights(self.model, state.weights)
-        arrays = state.optimizer
-        self.optimizer.restore(arrays)
-        self.nonfinite.restore(arrays)
-        if self.moving_average:
-            self.moving_average.restore(arrays)
-        if self.loss_scale:
-            self.loss_scale.restore(arrays)
+        for part in self._parts():
+            part.restore(state.optimizer)
         self.totals.set(Sums(*state.totals))
 
 

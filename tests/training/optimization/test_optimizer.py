@@ -88,24 +88,6 @@ def test_the_moving_average_is_that_of_tensorflow(decay: float) -> None:
             assert not np.allclose(average, variable, atol=1e-4)
 
 
-def test_state_names_the_steps_and_both_moments_and_is_not_touched_by_later_steps() -> None:
-    problem = Problem()
-    adam = Adam(problem.variables, SETTINGS[0])
-    train(problem, adam, range(2))
-    state = adam.state()
-    assert {name: array.shape for name, array in state.items()} == {
-        "steps": (),
-        "mean_0": (6, 4), "square_0": (6, 4),
-        "mean_1": (4, 3), "square_1": (4, 3),
-        "mean_2": (3,), "square_2": (3,),
-    }  # fmt: skip
-    copy = {name: array.copy() for name, array in state.items()}
-    train(problem, adam, range(2, 4))
-    for name, array in state.items():
-        np.testing.assert_array_equal(array, copy[name])
-        assert not np.array_equal(array, adam.state()[name])
-
-
 @pytest.mark.parametrize(
     ("changes", "own"), [({"square_1": np.zeros((5, 3))}, 3), ({"steps": None}, 3), ({"mean_2": None}, 3), ({}, 2)]
 )

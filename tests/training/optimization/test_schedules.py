@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.training import TrainingConfig
 from nmt.runtime import keras
-from nmt.training.optimization.schedules import learning_rate, noam_rate, steps_of_run
+from nmt.training.optimization.schedules import learning_rate, steps_of_run
 
 
 @pytest.mark.parametrize(("d_model", "warmup_steps", "scale"), [(512, 4000, 1.0), (128, 400, 0.5), (2, 1, 3.0)])
@@ -52,7 +52,7 @@ def test_falls_are_those_of_keras(schedule: str, final: float) -> None:
 def test_inverse_sqrt_is_the_papers_schedule_with_its_peak_given(step: int, warmup_steps: int, d_model: int) -> None:
     peak = (d_model * warmup_steps) ** -0.5
     training = TrainingConfig(schedule="inverse_sqrt", peak_learning_rate=peak, warmup_steps=warmup_steps)
-    paper = noam_rate(step, d_model=d_model, warmup_steps=warmup_steps)
+    paper = learning_rate(step, d_model, TrainingConfig(warmup_steps=warmup_steps))
     assert learning_rate(step, d_model, training) == pytest.approx(paper, rel=1e-9)
 
 

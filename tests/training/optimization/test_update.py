@@ -204,7 +204,6 @@ def test_the_norm_of_the_last_gradient_is_known_where_a_step_needs_it(micro_batc
 
 
 def test_averages_follow_the_weights_in_their_order() -> None:
-    assert not Lesson().update.has_averages
     lesson = Lesson(ema_decay=0.9)
     first = lesson.update.state().weights
     averages, now = lesson.learn(1, GOOD).update.weights, lesson.update.state().weights
