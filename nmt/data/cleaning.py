@@ -17,8 +17,8 @@ import numpy as np
 from nmt.config.data import DataConfig
 from nmt.data.manifest import SPLITS, SplitName
 from nmt.data.pair_store import PairStore, PairStoreWriter
-from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
-from nmt.data.sources.text_file import TextFile
+from nmt.data.sources.formats import Pair, read_pairs, unit_of
+from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
 from nmt.tokenizers.normalization import NORMALIZERS, Normalizer, ascii_words, collapse_white_space
 
@@ -155,7 +155,7 @@ class _PairChecker:
         self.dropped, self.noticed = Findings(), Findings()
 
     def check(
-        self, files: list[TextFile], number: int, item: Pair | UnreadablePair, *, may_drop: bool
+        self, files: list[TextFile], number: int, item: Pair | Unreadable, *, may_drop: bool
     ) -> tuple[str, str] | None:
         """Return the normalized sides of a pair, or None if it is dropped.
 
@@ -165,7 +165,7 @@ class _PairChecker:
             DataError: for an unusable pair that no setting allows to drop.
         """
         config = self.config
-        if isinstance(item, UnreadablePair):
+        if isinstance(item, Unreadable):
             if not config.drop_unreadable:
                 raise DataError(
                     f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true"

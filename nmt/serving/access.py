@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from nmt.data.sources.text_file import find_text_file, read_lines
 from nmt.errors import DataError, NmtError
-from nmt.storage.text import read_lines
 
 
 def digest(key: str) -> bytes:
@@ -23,7 +23,7 @@ def read_api_keys(path: Path) -> frozenset[bytes]:
     Raises:
         DataError: if the file has no key, or a key with white space.
     """
-    keys = [line.strip() for line in read_lines(path)]
+    keys = [line.strip() for line in read_lines(find_text_file(str(path), []))]
     keys = [key for key in keys if key and not key.startswith("#")]
     if not keys:
         raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
