@@ -19,6 +19,7 @@ from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches, pad_rows
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import read_manifest
+from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.data.token_arrays import Split
 from nmt.decoding.exported import CTRANSLATE2, find_exports
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
@@ -26,7 +27,6 @@ from nmt.decoding.translation import Translation
 from nmt.models.build import build_model
 from nmt.runs.directory import find_run
 from nmt.runtime import tf
-from nmt.storage.text import read_lines
 from nmt.tokenizers.base import PAD
 from nmt.training.input_pipeline import InputPipeline
 from nmt.training.optimization.update import Batch, Update
@@ -245,7 +245,7 @@ def measure_run(name: str, turns: int, report: Callable[[str], None]) -> list[Sp
     """
     run = find_run(name)
     dataset = dataset_of_run(run.name, read_manifest(run.dataset_path))
-    texts = read_lines(dataset.text("test", "source"))
+    texts = read_lines(TextFile(dataset.text("test", "source")))
     # By the folder: two exports can have the same number format, with and without a vocabulary map.
     exports = [folder.name for folder in find_exports(run, CTRANSLATE2)]
     engines: dict[str, tuple[str | None, str | None]] = {  # precision, name of the export

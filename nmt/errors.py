@@ -27,6 +27,10 @@ class DataError(NmtError):
     """Corpus, prepared dataset, text or other file with unusable content."""
 
 
+class TooLongError(DataError):
+    """Sentence longer than the model takes."""
+
+
 class NotFoundError(NmtError):
     """Missing file, dataset, run or epoch."""
 

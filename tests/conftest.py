@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,8 +73,10 @@ def run_nmt(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> Out
 
     Several hosts need processes of their own: TensorFlow joins none that computes already.
     """
-    streams = [io.TextIOWrapper(io.BytesIO(content), encoding="utf-8") for content in (stdin, b"", b"")]
-    with pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryFile() as typed, pytest.MonkeyPatch.context() as patch:
+        typed.write(stdin)
+        typed.seek(0)
+        streams = [io.TextIOWrapper(content, encoding="utf-8") for content in (typed, io.BytesIO(), io.BytesIO())]
         for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
             patch.setattr(sys, name, stream)
         patch.setattr(sys, "argv", ["nmt", *arguments])

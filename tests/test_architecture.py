@@ -29,8 +29,8 @@ PARTS: dict[str, str] = {
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
     "api": "errors config runs data decoding training recipes",
-    "benchmark": "storage config runtime tokenizers models runs data decoding training api",
-    "serving": "errors storage config tokenizers runs data decoding api",
+    "benchmark": "config runtime tokenizers models runs data decoding training api",
+    "serving": "errors config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
     "recipes plotting benchmark export reporting api serving",
 }

@@ -42,9 +42,9 @@ from nmt.config.loading import load_config
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, open_dataset
 from nmt.data.prepare import prepare
-from nmt.data.sources.formats import UnreadablePair, read_pairs
+from nmt.data.sources.formats import read_pairs
 from nmt.data.sources.pickled_array import read_string_array
-from nmt.data.sources.text_file import find_text_file
+from nmt.data.sources.text_file import Unreadable, find_text_file
 from nmt.errors import DataError, NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Header, StepMetrics
@@ -177,7 +177,7 @@ def read_corpus(name: str, *configs: DataConfig) -> Callable[[], object]:
     def read(config: DataConfig) -> None:
         items = [item for _, item in read_pairs([find_text_file(name, [])], config)]
         for item in items:
-            if isinstance(item, UnreadablePair):
+            if isinstance(item, Unreadable):
                 raise DataError(item.message)
             assert "".join(item).encode() is not None
 

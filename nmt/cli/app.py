@@ -35,11 +35,7 @@ COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "Quality and use": [evaluate, report, samples, average, export, serve],
     "Runs, machine and corpora": [runs, info, tokens, bench, fetch, demo],
 }
-OUT_OF_MEMORY = (
-    "Memory ran out. A batch of sentences is translated at once and must fit; attention takes memory by the square of "
-    "the longest. Split lines of thousands of words into sentences, take smaller batches, with --batch-size 32 or in "
-    "nmt train with --set decoding.batch_size=32, or end other programs."
-)
+OUT_OF_MEMORY = "Memory ran out. It must hold the model and a batch. Make them smaller, or end other programs."
 
 
 class Program(HelpGroup):

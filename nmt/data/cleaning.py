@@ -17,8 +17,8 @@ import numpy as np
 from nmt.config.data import DataConfig
 from nmt.data.manifest import SPLITS, SplitName
 from nmt.data.pair_store import PairStore, PairStoreWriter
-from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
-from nmt.data.sources.text_file import TextFile
+from nmt.data.sources.formats import Pair, read_pairs, unit_of
+from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
 
@@ -147,14 +147,14 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
 
 
 def _usable(
-    files: list[TextFile], number: int, item: Pair | UnreadablePair, config: DataConfig
+    files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig
 ) -> tuple[str, str] | str:
     """Return the normalized sides of a pair, or the reason to drop it.
 
     Raises:
         DataError: for an unusable pair that no setting allows to drop.
     """
-    if isinstance(item, UnreadablePair):
+    if isinstance(item, Unreadable):
         if not config.drop_unreadable:
             raise DataError(f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true")
         return item.reason
@@ -193,7 +193,7 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
                 if read % 1000 == 0:
                     report("reading", read, None)
                 usable = _usable(files, number, item, config)
-                if isinstance(item, UnreadablePair) or isinstance(usable, str):
+                if isinstance(item, Unreadable) or isinstance(usable, str):
                     dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
                     continue
                 has_control = any(map(_CONTROL.search, item))

@@ -76,7 +76,7 @@ class CTranslate2Engine:
             return self._search(self._engine, rows, limits, options, prefix)
         # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
         with _SEEDING:
-            ctranslate2.set_random_seed(self.config.decoding.seed)
+            ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
             return self._search(self._load(1), rows, limits, options, prefix)
 
     def _search(

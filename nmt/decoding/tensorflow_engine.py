@@ -172,8 +172,9 @@ class TensorFlowEngine:
 
         def search(batch: list[int]) -> tuple[list[list[list[int]]], list[list[float]]]:
             hypotheses = self.search_batch(
-                self._sources(rows, batch), limits[batch], options, prefix=prefix, compiled=compiled, numbers=batch
-            )
+                self._sources(rows, batch), limits[batch], options._replace(first=0), prefix=prefix, compiled=compiled,
+                numbers=[options.first + index for index in batch],
+            )  # fmt: skip
             return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
 
         found: list[list[Hypothesis]] = [[] for _ in rows]

@@ -20,6 +20,8 @@ class SearchOptions(NamedTuple):
     """Number of hypotheses for each sentence; more than one need beam search."""
     scored: bool = False
     """Whether scores are wanted."""
+    first: int = 0
+    """Number of the first sentence, which decides with the seed what sampling draws."""
 
 
 BEST = SearchOptions()
@@ -93,6 +95,11 @@ class Translation(NamedTuple):
     """Token ids, with eos if the model ended the translation."""
     score: float | None = None
     """Log-probability, with the penalties of beam search; None where scores were not asked for."""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the sentence is longer than the model reads, and was skipped."""
+        return not self.finished and not self.ids
 
 
 class CrossAttention(NamedTuple):

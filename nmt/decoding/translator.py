@@ -10,8 +10,16 @@ import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
-from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, SearchOptions, Translation
-from nmt.errors import DataError, NmtError
+from nmt.decoding.translation import (
+    BEST,
+    AttentionMaps,
+    CrossAttention,
+    Engine,
+    Hypothesis,
+    SearchOptions,
+    Translation,
+)
+from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
@@ -80,7 +88,13 @@ class Translator:
         return changed
 
     def translate(
-        self, texts: Sequence[str], *, prefix: str = "", sample: bool = False, names: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        prefix: str = "",
+        sample: bool = False,
+        names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
     ) -> list[str]:
         """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
 
@@ -89,15 +103,18 @@ class Translator:
             prefix: text that every translation begins with.
             sample: draw words by their probabilities, instead of searching for the most probable translation.
             names: name of each sentence in error messages, such as "line 7".
+            skip_too_long: give a sentence longer than the model reads an empty translation, instead of raising.
 
         Raises:
-            DataError: if a sentence exceeds the learned positions, or the prefix has an unknown word.
+            TooLongError: if a sentence exceeds the learned positions.
+            DataError: if the prefix has an unknown word.
+            OutOfMemoryError: if memory does not hold a batch; names its longest sentence.
 
         >>> nmt.load("base").translate(["im thirsty"])
         ['ich bin durstig']
         """
-        details = self.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
-        return [translation.text for translation in details]
+        found = self.find(texts, SearchOptions(sample), prefix, names, skip_too_long)
+        return [translations[0].text for translations in found]
 
     def translate_details(
         self,
@@ -106,6 +123,7 @@ class Translator:
         prefix: str = "",
         sample: bool = False,
         names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
         scored: bool = True,
     ) -> list[Translation]:
         """Return the translations of raw sentences with their scores, token ids and unknown words.
@@ -117,15 +135,22 @@ class Translator:
         >>> details.unknown, details.score < 0
         (['xylophone'], True)
         """
-        found = self.find(texts, SearchOptions(sample, scored=scored), prefix, names)
+        found = self.find(texts, SearchOptions(sample, scored=scored), prefix, names, skip_too_long)
         return [translations[0] for translations in found]
 
     def translate_n_best(
-        self, texts: Sequence[str], n: int, *, prefix: str = "", names: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        n: int,
+        *,
+        prefix: str = "",
+        names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
     ) -> list[list[Translation]]:
         """Return the ``n`` best translations of each raw sentence with their scores, best first.
 
-        A sentence with fewer translations than ``n`` has all of them.
+        Their texts differ: of equal texts, which are different tokens, the best stays. A sentence has fewer than ``n``
+        where its beam has fewer different texts; a wider beam has more.
 
         Args, Raises: as for ``translate``, and
             NmtError: if ``n`` exceeds the beam size.
@@ -135,11 +160,7 @@ class Translator:
         >>> best.text, best.score > second.score
         ('ich bin durstig', True)
         """
-        if n > (beams := self.config.decoding.beam_size):
-            raise NmtError(
-                f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
-            )
-        return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names)
+        return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names, skip_too_long)
 
     def find(
         self,
@@ -147,17 +168,17 @@ class Translator:
         options: SearchOptions = BEST,
         prefix: str = "",
         names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
     ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each raw sentence, the best first.
+        """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first.
 
         Args, Raises: as for ``translate``.
         """
-        encoded = self.encode(texts, names)
-        # Of a sentence of which normalization leaves nothing, all is unknown.
-        unknown = [
-            self.source.unknown(text) if ids or not text.strip() else [text.strip()]
-            for text, ids in zip(texts, encoded, strict=True)
-        ]
+        if (n := options.n_best) > (beams := self.config.decoding.beam_size):
+            raise NmtError(
+                f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
+            )
+        encoded = self.encode(texts, names, skip_too_long)
         if words := self.target.unknown(prefix):
             raise DataError(
                 f"Prefix {prefix!r} has the word {words[0]!r}, which the model never saw in training. A prefix is made "
@@ -168,22 +189,59 @@ class Translator:
         limits = max_lengths(self.config, lengths, len(forced))
         if self.engine.positions is not None:
             limits = np.minimum(limits, self.engine.positions)
-        found = self.engine.search(encoded, limits, options, forced)
-        scored = options.scored
+        # All of the beam: some of its hypotheses may be the same text.
+        wanted = options._replace(n_best=beams) if n > 1 else options
+        try:
+            found = self.engine.search(encoded, limits, wanted, forced)
+        except Exception as error:
+            # TensorFlow's error is told by its name: an export translates without TensorFlow.
+            if type(error).__name__ not in {"MemoryError", "ResourceExhaustedError"}:
+                raise
+            longest = max(range(len(encoded)), key=lambda number: len(encoded[number]))
+            raise OutOfMemoryError(
+                f"Memory ran out: the longest sentence, {_name(names, longest)}, has {len(encoded[longest]):,} tokens. "
+                "Attention takes memory by the square of the longest, for each sentence of a batch. Split it into "
+                f"sentences, set decoding.batch_size lower than {self.config.decoding.batch_size}, or end other "
+                "programs."
+            ) from error
         return [
-            [
-                Translation(self.target.decode(ids), words, EOS in ids, ids, score if scored else None)
-                for ids, score in hypotheses
-            ]
-            or [Translation("", words, True, [], 0.0 if scored else None)]  # of an empty sentence
-            for words, hypotheses in zip(unknown, found, strict=True)
+            self._translations(text, ids, hypotheses, options)
+            for text, ids, hypotheses in zip(texts, encoded, found, strict=True)
         ]
 
-    def encode(self, texts: Sequence[str], names: Sequence[str] | None = None) -> list[list[int]]:
-        """Return the ids of raw sentences, without bos and eos. Args, Raises: as for ``translate``."""
+    def _translations(
+        self, text: str, source: list[int], hypotheses: list[Hypothesis], options: SearchOptions
+    ) -> list[Translation]:
+        """Return the translations of a raw sentence with different texts; of an empty or skipped one an empty one."""
+        unknown = self.source.unknown(text)
+        is_skipped = not source and bool(self.source.encode(text))
+        if not source:  # of a sentence of which normalization leaves nothing, all is unknown
+            unknown = [] if is_skipped or not text.strip() else [text.strip()]
+        different: dict[str, Translation] = {}
+        for ids, score in hypotheses:
+            found = Translation(self.target.decode(ids), unknown, EOS in ids, ids, score if options.scored else None)
+            different.setdefault(found.text, found)
+        empty = Translation("", unknown, not is_skipped, [], 0.0 if options.scored else None)
+        return list(different.values())[: options.n_best] or [empty]
+
+    def encode(
+        self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
+    ) -> list[list[int]]:
+        """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped.
+
+        Args, Raises: as for ``translate``.
+        """
         if isinstance(texts, str):
             raise TypeError(f"a list of sentences is needed, such as [{texts[:40]!r}]; received a string")
-        return encode_sources(self.source, self.config, texts, names, self.engine.positions)
+        encoded = [self.source.encode(text) for text in texts]
+        for number, ids in enumerate(encoded):
+            try:
+                check_length(self.config, "source", len(ids), _name(names, number), self.engine.positions)
+            except TooLongError:
+                if not skip_too_long:
+                    raise
+                encoded[number] = []
+        return encoded
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None
@@ -263,36 +321,17 @@ class Translator:
         return Translation(text, [], True, [*ids, EOS])
 
 
-def encode_sources(
-    tokenizer: Tokenizer,
-    config: Config,
-    texts: Sequence[str],
-    names: Sequence[str] | None = None,
-    positions: int | None = None,
-) -> list[list[int]]:
-    """Return the ids of raw sentences, without bos and eos.
-
-    Args:
-        tokenizer: tokenizer of the source side.
-        config: configuration of the run.
-        texts: sentences.
-        names: name of each sentence for error messages; None: "sentence 1", "sentence 2" ...
-        positions: most tokens, bos and eos included, that an export reads; None: as many as the model.
-
-    Raises:
-        DataError: for a sentence longer than the model reads; names the first of them.
-    """
-    encoded = [tokenizer.encode(text) for text in texts]
-    for number, ids in enumerate(encoded):
-        check_length(config, "source", len(ids), names[number] if names else f"sentence {number + 1}", positions)
-    return encoded
+def _name(names: Sequence[str] | None, number: int) -> str:
+    return names[number] if names else f"sentence {number + 1}"
 
 
 def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
     """Refuse a sentence of N ``tokens``, bos and eos not counted, that is longer than the model, or its export, takes.
 
+    ``positions`` is the limit of an export, bos and eos included.
+
     Raises:
-        DataError: with the name of the sentence.
+        TooLongError: with the name of the sentence.
     """
     special = 1 + int(side == "source" and config.model.reads_bos)
     trained = getattr(config.model.limits, side)
@@ -303,7 +342,7 @@ def check_length(config: Config, side: str, tokens: int, name: str, positions: i
     remedy = "use the run's weights, which have more positions than their export"
     if limit == trained:
         remedy = f"train with {config.model.settings_for_length(tokens + special)}"
-    raise DataError(
+    raise TooLongError(
         f"Too long: {name} has {tokens} tokens. This model {takes} at most {limit - special} tokens"
         f"{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
     )

@@ -4,7 +4,6 @@ This is what ``nmt evaluate`` runs; the command adds only options and printing.
 """
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,10 +32,10 @@ from nmt.extras import require
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
+from nmt.storage.text import as_cell
 from nmt.version import version
 
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
-_LINE_BREAK = re.compile(r"[\r\n]+")  # a model that falls back to bytes could write a line break
 
 Progress = Callable[[str, int, int], None]
 """Called with what is done, the sentences done, and their number."""
@@ -262,7 +261,7 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    return description, [_LINE_BREAK.sub(" ", translation.text) for translation in translations]
+    return description, [as_cell(translation.text) for translation in translations]
 
 
 def _translate_all(

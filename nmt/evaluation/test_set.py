@@ -13,13 +13,12 @@ import numpy as np
 from nmt.config.record import Record
 from nmt.data.dataset import DATASETS, Dataset, dataset_of_run
 from nmt.data.manifest import Manifest, read_manifest
-from nmt.data.sources.text_file import TextFile, Undecodable, find_text_file, numbered_lines
+from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.storage.atomic import sha256
-from nmt.storage.text import CONVERT
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
 CHUNK_SENTENCES = 100_000  # training sentences in memory at a time
@@ -67,16 +66,7 @@ def find_and_read(name: str) -> tuple[TextFile, list[str]]:
         DataError: naming the first line that is not UTF-8.
     """
     file = find_text_file(name, [DATASETS])
-    return file, _read(file)
-
-
-def _read(file: TextFile) -> list[str]:
-    sentences = []
-    for number, line in numbered_lines(file):
-        if isinstance(line, Undecodable):
-            raise DataError(f"{file}, line {number} is not UTF-8: it holds the byte 0x{line.byte:02x}. {CONVERT}.")
-        sentences.append(line)
-    return sentences
+    return file, read_lines(file)
 
 
 def read_test_files(source: str | None, references: Sequence[str]) -> EvaluationSet:
@@ -128,7 +118,7 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
                 "copy, or prepare the corpus again with --overwrite."
             )
     source, target = (TextFile(file) for file in files)
-    return EvaluationSet(_read(source), [_read(target)], source, [target], dataset.name)
+    return EvaluationSet(read_lines(source), [read_lines(target)], source, [target], dataset.name)
 
 
 class TrainingOverlap(Record):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from nmt.config.schema import Config
 from nmt.data.batch_plan import length_batches
 from nmt.data.dataset import Dataset
+from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import METRICS, make_metric
@@ -14,7 +15,6 @@ from nmt.models.build import build_model
 from nmt.models.weights import set_weights
 from nmt.runs.metrics import DecodedValidation, Quality, Sample
 from nmt.storage.arrays import Arrays
-from nmt.storage.text import read_lines
 
 CHECKED = 4
 """Batches translated between two checks, side by side on several cores."""
@@ -33,7 +33,7 @@ class ValidationDecoder:
         self.samples, self.scored = config.training.samples, config.training.decode_validation
         count = max(self.samples, self.scored)
         self.sources, self.references = (
-            read_lines(dataset.text("validation", side))[:count] for side in ("source", "target")
+            read_lines(TextFile(dataset.text("validation", side)))[:count] for side in ("source", "target")
         )
         decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
         self.config = config.model_copy(update={"decoding": decoding})

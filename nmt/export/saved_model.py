@@ -17,7 +17,6 @@ from nmt.data.batch_plan import length_batches
 from nmt.decoding.search import Hypotheses
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
-from nmt.decoding.translator import encode_sources
 from nmt.errors import DataError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
@@ -222,7 +221,7 @@ def _outputs(shape: str) -> str:
 
 def _translations(model: TrainedModel, folder: Path, texts: list[str], signature: str) -> list[str]:
     """Return the best translations by a signature, from a process with TensorFlow alone."""
-    encoded = encode_sources(model.source, model.config, texts)
+    encoded = [model.source.encode(text) for text in texts]
     batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
     rows = [[encoded[index] for index in batch] for batch in batches]
     done = subprocess.run(

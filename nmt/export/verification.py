@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import SplitName
+from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
-from nmt.storage.text import read_lines
 
 MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
 """Most sentences of a split that are translated greedily, and with beam search where the export holds one."""
@@ -45,7 +45,8 @@ class Tolerance(NamedTuple):
 
 def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
     """Return the first N sources of a split and their references, without sources of more than ``most`` tokens."""
-    sources, references = (read_lines(dataset.text(split, side))[:MOST_SENTENCES] for side in ("source", "target"))
+    files = (TextFile(dataset.text(split, side)) for side in ("source", "target"))
+    sources, references = (read_lines(file)[:MOST_SENTENCES] for file in files)
     special = 1 + int(model.config.model.reads_bos)
     kept = [
         number for number, source in enumerate(sources)

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt.data.sources.text_file import find_text_file, read_lines
 from nmt.errors import DataError, NmtError
 from nmt.serving.metrics import Metrics
 from nmt.serving.protocol import RequestError, refusal
-from nmt.storage.text import read_lines
 
 DRAIN_BYTES, DRAIN_SECONDS = 64 * 1024 * 1024, 5
 """Most of a refused body that is read on, so that its client comes to read the answer."""
@@ -44,7 +44,7 @@ def read_api_keys(path: Path) -> frozenset[bytes]:
     Raises:
         DataError: if the file has no key, or a key with white space.
     """
-    keys = [key for line in read_lines(path) if (key := line.strip()) and not key.startswith("#")]
+    keys = [key for line in read_lines(find_text_file(str(path), [])) if (key := line.strip()) and not key.startswith("#")]
     if not keys:
         raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
     if spaced := [number for number, key in enumerate(keys, start=1) if len(key.split()) > 1]:

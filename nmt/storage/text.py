@@ -1,48 +1,30 @@
-"""Text files: UTF-8, a sentence per line."""
+"""Text in UTF-8, a sentence per line."""
 
-from pathlib import Path
-
-from nmt.errors import DataError, NotFoundError
-
-CONVERT = "Convert it, for example with iconv -f latin1 -t utf-8"
+from nmt.errors import DataError
 
 
-def not_utf8(name: str, error: UnicodeDecodeError) -> str:
-    """Return the message about text that is not UTF-8, with the line and the byte."""
-    line, byte = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
-    return f"{name}, line {line} is not UTF-8: it holds the byte 0x{byte:02x}. {CONVERT}."
+def not_utf8(name: str, error: UnicodeDecodeError, before: int = 0) -> str:
+    """Return the message about text after N lines ``before`` that is not UTF-8, with the line and the byte."""
+    line, byte = before + error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+    problem = f"{name}, line {line} is not UTF-8: it holds the byte 0x{byte:02x}."
+    return f"{problem} Convert it, for example with iconv -f latin1 -t utf-8."
 
 
-def read_lines(path: Path) -> list[str]:
-    r"""Return the lines of a UTF-8 text file, split at ``\n`` alone, without byte-order mark and final ``\r``.
-
-    Raises:
-        NotFoundError: if the file does not exist.
-        DataError: if the file is not UTF-8; names the first bad line.
-    """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}. Check the name, or give the full path.") from None
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Give the path of a text file.") from error
-    return text_lines(content, str(path))
-
-
-def text_lines(content: bytes, name: str) -> list[str]:
-    """Return the lines of UTF-8 text, split like those of ``read_lines``.
+def text_lines(content: bytes, name: str, before: int = 0) -> list[str]:
+    r"""Return the lines of UTF-8 text, split at ``\n`` alone, without byte-order mark and final ``\r``.
 
     Args:
         content: UTF-8 bytes.
-        name: Name of the text in messages.
+        name: name of the text in messages.
+        before: number of lines of the text before ``content``.
 
     Raises:
         DataError: if the text is not UTF-8; names the first bad line.
     """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-8" if before else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(not_utf8(name, error)) from error
+        raise DataError(not_utf8(name, error, before)) from error
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -190,6 +190,18 @@ def test_n_best_and_alignments_are_columns(trained_project: Path) -> None:
     assert nmt(*beam, cwd=trained_project).stdout.splitlines() == [rows[0][2], rows[2][2]]
 
 
+def test_lines_that_are_too_long_are_skipped_if_asked(make_run: MakeRun) -> None:
+    run = make_run("word", positions="learned", max_positions=6)
+    lines = "im one\n" + "im one two three four\n" * 7 + "one\n"
+    done = run_nmt("translate", "--run", run.name, "--skip-too-long", "--alignment", stdin=lines.encode())
+    texts = [line.split("\t")[0] for line in done.out.splitlines()]
+    assert [bool(text) for text in texts] == [True, *[False] * 7, True]
+    names = "; ".join(f"standard input, line {number}" for number in range(2, 7))
+    assert done.err.splitlines()[-1] == (
+        f"nmt: 7 of 9 sentences are longer than the model reads, and their translations are empty: {names} and 2 more"
+    )
+
+
 def test_score_is_of_the_pairs_given(trained_project: Path) -> None:
     lines = "im one two three\tich bin eins zwei drei\nim one two three\tsieben\n"
     right, wrong = map(float, nmt("translate", "--score", cwd=trained_project, stdin=lines).stdout.splitlines())

@@ -120,7 +120,7 @@ $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
 $ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
-$ nmt serve --api-keys keys.txt  => There is no file keys.txt
+$ nmt serve --api-keys keys.txt  => There is no file 'keys.txt'
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
@@ -361,7 +361,9 @@ $ nmt train --config base.yaml --run new --set training.batch_size=auto  => trai
 & nmt.training.optimization.update.Update.take = lambda *_: (_ for _ in ()).throw(exhausted())
 $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.TensorFlowEngine.search_batch = lambda *_, **__: (_ for _ in ()).throw(exhausted())
-$ nmt translate 'im thirsty'  => Split lines of thousands of words into sentences
+$ nmt translate 'im thirsty'  => Memory ran out: the longest sentence, 'im thirsty', has 2 tokens
+& nmt.decoding.tensorflow_engine.TensorFlowEngine.cross_attention = lambda *_: (_ for _ in ()).throw(exhausted())
+$ nmt translate --alignment 'im thirsty'  => Memory ran out. It must hold the model and a batch
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
@@ -513,7 +515,7 @@ $ nmt translate --epoch bets 'im thirsty'  => Run 'base' has no weights of epoch
 $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weights
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
-$ nmt translate --input ghost.txt  => There is no file ghost.txt
+$ nmt translate --input ghost.txt  => There is no file 'ghost.txt'
 $ nmt translate --input data  => data cannot be read: Is a directory
 $ printf 'im thirsty\nf\xfcnf\n' > in.txt
 $ nmt translate --input in.txt  => it holds the byte 0xfc
@@ -533,6 +535,9 @@ $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
 $ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' has the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six
+$ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
+$ printf 'im one\nim one two three four five six seven\n' | nmt translate --run learned
+=> Too long: standard input, line 2 has 8 tokens. This model reads at most 6 tokens of source. Split the sentence, or
 # A run that is damaged
 $ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
 $ nmt translate --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors is damaged

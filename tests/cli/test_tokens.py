@@ -1,8 +1,8 @@
 """``nmt tokens``: every token of a sentence with its id and what it stands for."""
 
-import io
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,10 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
         monkeypatch.setenv("COLUMNS", "60")
         if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            file = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the test's last reference
+            file.write(stdin)
+            file.seek(0)
+            monkeypatch.setattr(sys, "stdin", file)
         with pytest.raises(SystemExit) as left:
             main()
         assert not left.value.code

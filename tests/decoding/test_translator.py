@@ -12,8 +12,9 @@ from conftest import MakeRun, small_pairs
 
 from nmt import runtime
 from nmt.config.loading import change_decoding
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.tensorflow_engine import FEW_STEPS, TensorFlowEngine
-from nmt.decoding.translation import CrossAttention, SearchOptions
+from nmt.decoding.translation import CrossAttention, Hypothesis, SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.runs.directory import Run
@@ -56,6 +57,29 @@ def test_neither_batches_nor_compilation_change_what_is_found(translator: Transl
         np.testing.assert_allclose([each.score for each in one], [each.score for each in other], rtol=1e-4)
         assert len(one) == how.n_best
         assert [each.score for each in one] == sorted((each.score for each in one), reverse=True)
+
+
+class SaysTwice(TensorFlowEngine):
+    """Engine with a beam of fixed hypotheses, some of which are the same text."""
+
+    def __init__(self, beam: list[Hypothesis]) -> None:
+        self.beam = beam
+
+    def search(self, rows: Any, limits: Any, options: SearchOptions, prefix: Any) -> list[list[Hypothesis]]:
+        return [self.beam[: options.n_best] if ids else [] for ids in rows]
+
+
+def test_the_n_best_translations_have_different_texts(make_run: MakeRun) -> None:
+    translator = Translator.open(make_run("subword"))
+    translator.config = translator.config.model_copy(update={"decoding": DecodingConfig(beam_size=6)})
+    short, long = translator.target.encode("ich bin eins"), translator.target.encode("ich bin")
+    again = next(ids for seed in range(50) for ids in translator.target.sample(["ich bin eins"], seed) if ids != short)
+    beam = [short, again, long, [*short, *long], long, again]
+    translator.engine = SaysTwice([Hypothesis([*ids, EOS], -float(rank)) for rank, ids in enumerate(beam)])
+    for wanted, ranks in ((1, [0]), (2, [0, 2]), (3, [0, 2, 3]), (6, [0, 2, 3])):
+        found, empty = translator.translate_n_best(["im one", ""], wanted)
+        assert [each.score for each in found] == [-float(rank) for rank in ranks]
+        assert [each.text for each in empty] == [""]
 
 
 def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
@@ -139,6 +163,10 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
     assert len(translator.translate([longest])) == 1
     with pytest.raises(DataError, match=r"input\.txt, line 2 has 7 tokens\. This model reads at most 6"):
         translator.translate(["one", f"{longest} seven"], names=["input.txt, line 1", "input.txt, line 2"])
+    found = translator.translate_details(["one", f"{longest} seven", "", longest], skip_too_long=True)
+    assert [each.is_skipped for each in found] == [False, True, False, False]
+    assert [each.text for each in found] == [*translator.translate(["one"]), "", "", *translator.translate([longest])]
+    assert found[1].unknown == []
     eins = " ".join(["eins"] * 7)  # with bos: 8 positions
     assert translator.score(["one"], [eins])[0] < 0
     with pytest.raises(DataError, match=r"translation of pair 2 has 8 tokens\. This model writes at most 7 tokens"):

@@ -112,6 +112,8 @@ def test_beam_search_finds_the_same_with_our_scores(make_run: MakeRun, tmp_path:
     options = SearchOptions(n_best=4, scored=True)
     mine, other = (translator.find(TEXTS, options) for translator in (ours, theirs))
     assert [n_best[0].ids for n_best in other] == [n_best[0].ids for n_best in mine]
+    for n_best in mine + other:
+        assert len({translation.text for translation in n_best}) == len(n_best)
     for text, n_best in zip(TEXTS, other, strict=True):
         scores = [translation.score for translation in n_best]
         assert scores == sorted(scores, reverse=True)

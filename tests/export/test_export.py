@@ -19,6 +19,7 @@ import yaml
 from conftest import MakeRun, nmt
 
 from nmt.data.dataset import open_dataset
+from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.exported import open_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, DataError, NmtError
@@ -27,7 +28,6 @@ from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.export import Export, export_run, find_exporter
 from nmt.export.verification import Tolerance
 from nmt.runs.directory import Run
-from nmt.storage.text import read_lines
 
 LICENCE = "CC BY 2.0 | FR"
 ANYTHING = Tolerance(bleu=100, agreement=0)
@@ -106,7 +106,7 @@ def test_the_card_says_what_was_exported(exported: Exported) -> None:
     assert "| licence | CC BY 2.0 \\| FR |" in card
     assert "| languages | en to de |" in card
     folder = Path("data/subword")
-    test = read_lines(folder / "test.source.txt"), read_lines(folder / "test.target.txt")
+    test = [read_lines(TextFile(folder / f"test.{side}.txt")) for side in ("source", "target")]
     metric, translations = sacrebleu.BLEU(), CTranslate2Exporter().translate(model, export.folder, test[0])
     assert f"| test | {len(test[0])} | CTranslate2 | {metric.corpus_score(translations, [test[1]]).score:.1f} |" in card
     assert str(metric.get_signature()) in card

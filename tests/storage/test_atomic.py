@@ -20,7 +20,7 @@ from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.storage.atomic import atomic_file, atomic_folder, remove_abandoned, write_text
 from nmt.storage.json_file import read_json, write_json
 from nmt.storage.names import check_name, find_file
-from nmt.storage.text import as_cell, read_lines
+from nmt.storage.text import as_cell, text_lines
 
 QUICK = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SCALARS = st.none() | st.booleans() | st.integers() | st.text()
@@ -206,7 +206,7 @@ def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes
         read_json(folder / "a.json", "A tokenizer")
 
 
-# --- read_lines
+# --- lines
 
 
 @pytest.mark.parametrize(
@@ -223,23 +223,21 @@ def test_damaged_json_is_named_by_its_role_and_path(folder: Path, damaged: bytes
         ("a\u2028b\x85c\x0bd\x0ce\x1cf\n".encode(), ["a\u2028b\x85c\x0bd\x0ce\x1cf"]),
     ],
 )
-def test_lines_end_at_newlines_alone(folder: Path, written: bytes, lines: list[str]) -> None:
-    (folder / "a.txt").write_bytes(written)
-    assert read_lines(folder / "a.txt") == lines
+def test_lines_end_at_newlines_alone(written: bytes, lines: list[str]) -> None:
+    assert text_lines(written, "a.txt") == lines
 
 
 @QUICK
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff"))), st.booleans())
-def test_lines_are_read_back_as_written(folder: Path, lines: list[str], windows: bool) -> None:
+def test_lines_are_read_back_as_written(lines: list[str], windows: bool) -> None:
     end = "\r\n" if windows else "\n"
-    (folder / "a.txt").write_bytes("".join(line + end for line in lines).encode())
-    assert read_lines(folder / "a.txt") == lines
+    assert text_lines("".join(line + end for line in lines).encode(), "a.txt") == lines
 
 
-def test_what_is_no_text_file_is_refused_with_its_line(folder: Path) -> None:
-    (folder / "a.txt").write_bytes("eins\nzwei\ngrößer\n".encode("latin1"))
-    with pytest.raises(DataError, match="line 3 is not UTF-8"):
-        read_lines(folder / "a.txt")
+def test_what_is_no_text_is_refused_with_its_line() -> None:
+    for before in (0, 10):
+        with pytest.raises(DataError, match=f"a.txt, line {before + 3} is not UTF-8"):
+            text_lines("eins\nzwei\ngrößer\n".encode("latin1"), "a.txt", before)
 
 
 @given(st.lists(st.text() | st.sampled_from(list("\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"))).map("".join))

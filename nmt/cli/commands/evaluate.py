@@ -1,6 +1,7 @@
 """``nmt evaluate``: scores of runs, exports and files of translations, side by side."""
 
 import contextlib
+import gzip
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,7 +54,8 @@ def evaluate(
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the translations of the run, one a line.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the translations of the run, one a line; FILE.gz is gzipped."),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page of HTML with scores and all translations.")] = None,
     as_json: JsonOption = False,
@@ -69,9 +71,10 @@ def evaluate(
         nmt evaluate --run base --run wide --run wide:best
         nmt evaluate --source a.en --reference a.de --export ./model
     """
+    from nmt.data.sources.text_file import TextFile
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.result import print_evaluation
-    from nmt.storage.atomic import write_text
+    from nmt.storage.atomic import write_bytes, write_text
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
     check_decoding(decoding)
@@ -98,8 +101,9 @@ def evaluate(
             by_length=by_length, progress=bar.show, exports=exports,
         )  # fmt: skip
     if output is not None:
-        for translations in evaluation.translations.values():
-            write_text(output, "".join(f"{translation}\n" for translation in translations))
+        [translations] = evaluation.translations.values()
+        content = "".join(f"{translation}\n" for translation in translations).encode()
+        write_bytes(output, gzip.compress(content, mtime=0) if TextFile(output).is_gzipped else content)
     if report is not None:
         write_text(report, evaluation_page(evaluation))
     if as_json:

@@ -1,6 +1,10 @@
 """``nmt translate``: translations, alignments and scores, one line each."""
 
+import os
+import select
 import sys
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,23 +12,31 @@ import typer
 
 from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY, SAMPLING
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, TooLongError
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import Translation
+
+PAUSE, LONGEST_WAIT = 0.05, 10.0
+"""Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
+SHOWN = 5
+"""Number of skipped lines that are named."""
 
 
 @decoding_options(GREEDY, BEAM, SAMPLING)
 def translate(
     sentences: Annotated[
-        list[str] | None, typer.Argument(metavar="SENTENCE", help="Sentences. Default: standard input, by line.")
+        list[str] | None,
+        typer.Argument(metavar="SENTENCE", help="Sentences. Default: lines of standard input, as they arrive."),
     ] = None,
     run: RunOption = None,
     epoch: EpochOption = None,
     export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line.")] = None,
+    input_: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Text file, plain or gzipped, one sentence a line.")
+    ] = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, help="Print N translations of each, as lines of number, score, text.")
+        int | None, typer.Option(min=1, help="Print N different translations of each: number, score, text.")
     ] = None,
     alignment: Annotated[
         bool, typer.Option("--alignment", help="Add pairs i-j: target word j attends most to source word i.")
@@ -34,6 +46,9 @@ def translate(
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
+    skip_too_long: Annotated[
+        bool, typer.Option("--skip-too-long", help="Give a line longer than the model reads an empty translation.")
+    ] = False,
     **decoding: Any,
 ) -> None:
     """Translate sentences, one translation a line; warnings are on standard error.
@@ -44,50 +59,98 @@ def translate(
         nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
     """
     from nmt.api import load
+    from nmt.decoding.translation import SearchOptions
     from nmt.storage.text import as_cell
 
-    check_decoding(decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment)
-    texts, names = read_sentences(sentences, input_)
-    pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)] if score else []
+    check_decoding(
+        decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment,
+        skip_too_long=skip_too_long,
+    )  # fmt: skip
+    parts = read_sentences(sentences, input_)
     translator = load(run, epoch, decoding=decoding, export=export)
-    if score:
-        for value in translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names):
-            typer.echo(f"{value:.4f}")
-        return
-    if n_best is not None:
-        found = translator.translate_n_best(texts, n_best, prefix=prefix, names=names)
-    else:
-        details = translator.translate_details(texts, prefix=prefix, sample=sample, names=names, scored=False)
-        found = [[translation] for translation in details]
-    numbered = [(number, each) for number, translations in enumerate(found) for each in translations]
-    rows = [[as_cell(each.text)] for _, each in numbered]
-    if n_best is not None:
-        rows = [[f"{number + 1}", f"{each.score:.4f}", as_cell(each.text)] for number, each in numbered]
-    if alignment:
-        attention = translator.attention([texts[number] for number, _ in numbered], [each for _, each in numbered])
-        for row, weights in zip(rows, attention, strict=True):
-            row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
-    for row in rows:
-        typer.echo("\t".join(row))
-    warn([translations[0] for translations in found], names)
+    options = SearchOptions(sample, n_best or 1, scored=n_best is not None)
+    count, skipped = 0, list[str]()
+    for texts, names in parts:
+        if score:
+            pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
+            values = translator.score([source for source, _ in pairs], [target for _, target in pairs], names=names)
+            for value in values:
+                typer.echo(f"{value:.4f}")
+            continue
+        try:
+            found = translator.find(texts, options._replace(first=count), prefix, names, skip_too_long)
+        except TooLongError as error:
+            raise DataError(f"{error} With --skip-too-long its translation is empty, and the others follow.") from None
+        numbered = [(number, each) for number, translations in enumerate(found) for each in translations]
+        rows = [[as_cell(each.text)] for _, each in numbered]
+        if n_best is not None:
+            rows = [[f"{count + number + 1}", f"{each.score:.4f}", as_cell(each.text)] for number, each in numbered]
+        if alignment:
+            aligned = [texts[number] if each.ids else "" for number, each in numbered]
+            attention = translator.attention(aligned, [each for _, each in numbered])
+            for row, weights in zip(rows, attention, strict=True):
+                row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
+        for row in rows:
+            typer.echo("\t".join(row))
+        skipped += warn([translations[0] for translations in found], names)
+        count += len(texts)
+    if skipped:
+        more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+        typer.echo(
+            f"nmt: {len(skipped)} of {count} sentences are longer than the model reads, and their translations are "
+            f"empty: {'; '.join(skipped[:SHOWN])}{more}",
+            err=True,
+        )
 
 
-def read_sentences(sentences: list[str] | None, path: Path | None = None) -> tuple[list[str], list[str]]:
-    """Return the sentences of the command line, of --input or of standard input, and the name of each in messages.
+def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:
+    """Return the sentences of the command line, of --input or of standard input, in parts.
+
+    A part has sentences and the name of each in messages. Standard input has several: what has arrived by each pause.
 
     Raises:
-        NmtError: if sentences come from two places, or a file cannot be read.
+        NmtError: if sentences come from two places, or a text cannot be read.
     """
-    from nmt.storage.text import read_lines, text_lines
+    from nmt.data.dataset import DATASETS
+    from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 
     if sentences and path:
         raise NmtError("Sentences come as arguments or from --input; received both. Leave one of them out.")
     if sentences:
-        return sentences, [repr(sentence[:60]) for sentence in sentences]
-    if path is None and sys.stdin.isatty():
+        return iter([(sentences, [repr(sentence[:60]) for sentence in sentences])])
+    if path is not None:
+        is_pipe = path.exists() and not path.is_file()  # as a shell's <(...)
+        file = TextFile(path) if is_pipe else find_text_file(str(path), [DATASETS])
+        return _named([read_lines(file)], str(file))
+    if sys.stdin.isatty():
         typer.echo("Type sentences, one a line; end with Ctrl-D.", err=True)
-    texts = read_lines(path) if path else text_lines(sys.stdin.buffer.read(), "standard input")
-    return texts, [f"{path or 'standard input'}, line {number}" for number in range(1, len(texts) + 1)]
+    return _named(_arriving(sys.stdin.fileno(), "standard input"), "standard input")
+
+
+def _named(parts: Iterable[list[str]], name: str) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the parts of a text with the name of each line in messages."""
+    count = 0
+    for lines in parts:
+        yield lines, [f"{name}, line {count + number}" for number in range(1, len(lines) + 1)]
+        count += len(lines)
+
+
+def _arriving(descriptor: int, name: str) -> Iterator[list[str]]:
+    """Yield the lines of a text that have arrived whenever no more come for a moment."""
+    from nmt.storage.text import text_lines
+
+    count, content, began = 0, bytearray(), 0.0
+    while block := os.read(descriptor, 2**20):
+        content += block
+        began = began or time.monotonic()
+        wait = min(PAUSE, began + LONGEST_WAIT - time.monotonic())
+        if wait <= 0 or not select.select([descriptor], [], [], wait)[0]:
+            end, began = content.rfind(b"\n") + 1, 0.0
+            lines = text_lines(bytes(content[:end]), name, count)
+            del content[:end]
+            count += len(lines)
+            yield lines
+    yield text_lines(bytes(content), name, count)
 
 
 def _pair(line: str, name: str) -> tuple[str, str]:
@@ -100,10 +163,14 @@ def _pair(line: str, name: str) -> tuple[str, str]:
     return source, targets[0]
 
 
-def warn(translations: "list[Translation]", names: list[str]) -> None:
-    """Report unknown words and translations that were cut off, on standard error."""
+def warn(translations: "list[Translation]", names: list[str]) -> list[str]:
+    """Report unknown words and translations cut off on standard error, and return the names of skipped sentences."""
+    skipped = []
     for translation, name in zip(translations, names, strict=True):
+        if translation.is_skipped:
+            skipped.append(name)
+        elif not translation.finished:
+            typer.echo(f"nmt: {name}: the translation reached its longest allowed length and stops there", err=True)
         if translation.unknown:
             typer.echo(f"nmt: {name}: unknown to the model: {', '.join(translation.unknown)}", err=True)
-        if not translation.finished:
-            typer.echo(f"nmt: {name}: the translation reached its longest allowed length and stops there", err=True)
+    return skipped

@@ -66,20 +66,19 @@ def tokens(
         tokenizer, limit = load_tokenizer(chosen.tokenizer_path(side)), getattr(model.limits, side)
         before = [Token(BOS, SPECIAL_PIECES[BOS], "special")] if side == "target" or model.reads_bos else []
         after = [Token(EOS, SPECIAL_PIECES[EOS], "special")]
-    texts, names = read_sentences(sentences)
-    found = [[*before, *tokens_of(tokenizer, text), *after] for text in texts]
+    rows = []
+    for texts, names in read_sentences(sentences):
+        for text, name in zip(texts, names, strict=True):
+            row = [*before, *tokens_of(tokenizer, text), *after]
+            if as_json:
+                token_rows = [token._asdict() for token in row]
+                rows.append({"text": text, "normalized": tokenizer.normalize(text), "tokens": token_rows})
+            else:
+                _show(row)
+            for warning in _warnings(row, len(row) - len(before) - len(after), limit, manifest.settings.max_tokens):
+                typer.echo(f"nmt: {name}: {warning}", err=True)
     if as_json:
-        rows = [
-            {"text": text, "normalized": tokenizer.normalize(text), "tokens": [token._asdict() for token in row]}
-            for text, row in zip(texts, found, strict=True)
-        ]
         typer.echo(json.dumps({**owner, "side": side, "unit": tokenizer.unit, "sentences": rows}, ensure_ascii=False))
-    else:
-        for row in found:
-            _show(row)
-    for row, name in zip(found, names, strict=True):
-        for warning in _warnings(row, len(row) - len(before) - len(after), limit, manifest.settings.max_tokens):
-            typer.echo(f"nmt: {name}: {warning}", err=True)
 
 
 def _show(row: "list[Token]") -> None:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from nmt.config.data import DataConfig
 from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
-from nmt.data.sources.text_file import TextFile, Undecodable, first_names, numbered_lines, open_bytes
+from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
 from nmt.errors import DataError
-from nmt.storage.text import CONVERT
 
 PICKLES = {".pkl", ".pickle"}
 JSON_LINES = {".jsonl", ".ndjson"}
@@ -23,16 +22,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class UnreadablePair(NamedTuple):
-    """A line, row or unit of a corpus file that holds no readable pair."""
-
-    reason: str
-    """Kind of the problem, as counted in the data report."""
-    message: str
-    """Place, problem, rule and remedy, for an error; a further remedy follows it."""
-
-
-Read = Iterator[tuple[int, Pair | UnreadablePair]]
+Read = Iterator[tuple[int, Pair | Unreadable]]
 """Iterator over (number of the line, row or unit from 1, its content)."""
 
 
@@ -49,7 +39,7 @@ def read_pairs(files: list[TextFile], config: DataConfig) -> Read:
     Lines, .tmx for TMX, any other for TSV. Each file may be gzipped or a member of a zip archive.
 
     Raises:
-        DataError: for a file that breaks its format as a whole. A single bad pair is yielded as ``UnreadablePair``.
+        DataError: for a file that breaks its format as a whole. A single bad pair is yielded as ``Unreadable``.
     """
     if len(files) == 2:
         return _read_two_files(*files)
@@ -84,37 +74,31 @@ def _read_tsv(file: TextFile, config: DataConfig) -> Read:
     source, target = (int(column) - 1 for column in columns)
     needed = max(source, target) + 1
     for number, line in lines:
-        if isinstance(line, Undecodable):
-            yield number, _not_utf8(file, number, line)
+        if isinstance(line, Unreadable):
+            yield number, line
             continue
         cells = line.split("\t")
         if len(cells) >= needed:
             yield number, Pair(cells[source], cells[target])
         else:
             received = "no tab" if len(cells) == 1 else f"{len(cells)} columns"
-            yield number, UnreadablePair("too few columns", (
+            yield number, Unreadable("too few columns", (
                 f"{file}, line {number} has {received}: {line[:60]!r}. Each line of a TSV corpus has a source sentence "
                 f"in column {source + 1} and its translation in column {target + 1}, separated by tabs. Correct or "
                 "remove the line"
             ))  # fmt: skip
 
 
-def _column(file: TextFile, header: str | Undecodable, column: int | str) -> int:
+def _column(file: TextFile, header: str | Unreadable, column: int | str) -> int:
     if isinstance(column, int):
         return column
-    names = [] if isinstance(header, Undecodable) else header.split("\t")
+    names = [] if isinstance(header, Unreadable) else header.split("\t")
     if column not in names:
         raise DataError(
             f"{file}, line 1 names the columns {', '.join(names)[:200]!r}, not {column!r}. Set data.source_column and "
             "data.target_column to two of these names, or to numbers from 1."
         )
     return names.index(column) + 1
-
-
-def _not_utf8(file: TextFile, number: int, line: Undecodable) -> UnreadablePair:
-    return UnreadablePair("not UTF-8", (
-        f"{file}, line {number} is not UTF-8: it holds the byte 0x{line.byte:02x}. {CONVERT}"
-    ))  # fmt: skip
 
 
 def _read_two_files(source_file: TextFile, target_file: TextFile) -> Read:
@@ -127,13 +111,13 @@ def _read_two_files(source_file: TextFile, target_file: TextFile) -> Read:
                 f"{short} has {number - 1:,} lines, {long} has {number + unread:,}. Two files are paired line by line, "
                 "so they need equally many. Give two files that belong together."
             )
-        texts = (source[1], target[1])
-        for file, text in zip((source_file, target_file), texts, strict=True):
-            if isinstance(text, Undecodable):
-                yield number, _not_utf8(file, number, text)
-                break
+        left, right = source[1], target[1]
+        if isinstance(left, Unreadable):
+            yield number, left
+        elif isinstance(right, Unreadable):
+            yield number, right
         else:
-            yield number, Pair(*texts)  # type: ignore[arg-type]
+            yield number, Pair(left, right)
 
 
 def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
@@ -144,8 +128,8 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
             f"{file} is JSON Lines, whose fields have names. Set both to the names of fields."
         )
     for number, line in numbered_lines(file):
-        if isinstance(line, Undecodable):
-            yield number, _not_utf8(file, number, line)
+        if isinstance(line, Unreadable):
+            yield number, line
             continue
         try:
             value = json.loads(line)
@@ -161,7 +145,7 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
                 yield number, Pair(*texts)
                 continue
             received = f"has {invalid[0]!r:.60} instead of text"
-        yield number, UnreadablePair("not JSON with both fields", (
+        yield number, Unreadable("not JSON with both fields", (
             f"{file}, line {number} {received}. Each line of a JSON Lines corpus is an object with the text fields "
             f"{fields[0]!r} and {fields[1]!r}. Correct or remove the line, or name other fields with --set "
             "data.source_column and data.target_column"
@@ -183,7 +167,7 @@ def _read_tmx(file: TextFile, config: DataConfig) -> Read:
             languages = _languages_of_unit(file, unit, config)
         texts = [_segment(unit, language) for language in languages]
         if None in texts:
-            yield number, UnreadablePair("no such language", (
+            yield number, Unreadable("no such language", (
                 f"{file}, unit {number} has segments in {first_names(sorted(unit)) or 'no language'}. Each unit needs "
                 f"one in {languages[0]!r:.60} and one in {languages[1]!r:.60}. Name two other languages with --set "
                 "data.source_column and data.target_column"

@@ -20,6 +20,7 @@ from typing import NamedTuple, cast
 
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.names import did_you_mean, find_file
+from nmt.storage.text import not_utf8, text_lines
 
 MAX_EXPANSION = 200
 FREE_EXPANSION = 100 * 2**20  # bytes that any packed file may grow to, however small it is
@@ -68,11 +69,13 @@ class TextFile:
         return Path(name[: -len(".gz")] if name.lower().endswith(".gz") else name).stem
 
 
-class Undecodable(NamedTuple):
-    """A line that is not UTF-8."""
+class Unreadable(NamedTuple):
+    """A line, row or unit of a file that holds no readable text or pair."""
 
-    byte: int
-    """First byte that is not valid UTF-8."""
+    reason: str
+    """Kind of the problem, as counted in the data report."""
+    message: str
+    """Place, problem, rule and remedy, for an error; a further remedy follows it."""
 
 
 def find_text_file(name: str, folders: Iterable[Path]) -> TextFile:
@@ -187,7 +190,7 @@ def open_bytes(file: TextFile) -> Iterator[io.BufferedIOBase]:
         yield content
 
 
-def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Undecodable]]:
+def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Unreadable]]:
     r"""Yield (number from 1, line) of a UTF-8 file, split on ``\n`` alone.
 
     Removes a byte-order mark at the beginning and ``\r`` at line ends, and keeps U+2028 and the like.
@@ -207,6 +210,16 @@ def numbered_lines(file: TextFile) -> Iterator[tuple[int, str | Undecodable]]:
             try:
                 line = content.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                yield number, Undecodable(content[error.start])
+                yield number, Unreadable("not UTF-8", not_utf8(str(file), error, number - 1).rstrip("."))
             else:
                 yield number, line.rstrip("\r\n")
+
+
+def read_lines(file: TextFile) -> list[str]:
+    """Return the lines of a UTF-8 file, split as by ``text_lines``.
+
+    Raises:
+        DataError: naming the first line that is not UTF-8, and as ``open_bytes`` does.
+    """
+    with open_bytes(file) as stream:
+        return text_lines(stream.read(), str(file))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
 from nmt.data.sources import text_file as text_files
-from nmt.data.sources.formats import Pair, UnreadablePair, read_pairs, unit_of
-from nmt.data.sources.text_file import TextFile, find_text_file
+from nmt.data.sources.formats import Pair, read_pairs, unit_of
+from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file
 from nmt.errors import DataError, NotFoundError
 
 THOROUGH = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -53,17 +53,17 @@ def corpus(tmp_path: Path) -> Writer:
     return write
 
 
-def read(*paths: Path, **config: object) -> list[tuple[int, Pair | UnreadablePair]]:
+def read(*paths: Path, **config: object) -> list[tuple[int, Pair | Unreadable]]:
     """Read one file, or two sides."""
     return list(read_pairs([TextFile(path) for path in paths], DataConfig.model_validate(config)))
 
 
-def pairs_of(*paths: Path, **config: object) -> list[Pair | UnreadablePair]:
+def pairs_of(*paths: Path, **config: object) -> list[Pair | Unreadable]:
     return [pair for _, pair in read(*paths, **config)]
 
 
 def faults(*paths: Path, **config: object) -> list[str]:
-    return [item.message for _, item in read(*paths, **config) if isinstance(item, UnreadablePair)]
+    return [item.message for _, item in read(*paths, **config) if isinstance(item, Unreadable)]
 
 
 # --- what is written is read
@@ -271,7 +271,7 @@ def test_a_line_of_json_that_is_no_pair_is_named(corpus: Writer, line: str) -> N
 def test_languages_of_a_tmx_are_chosen_by_name(corpus: Writer) -> None:
     path = corpus("a.tmx", a_tmx(unit(("DE-de", "geh"), ("fr", "va"), ("en-GB", "go")), unit(("fr", "x"))))
     pair, fault = pairs_of(path, source_column="en", target_column="de")
-    assert pair == ("go", "geh") and isinstance(fault, UnreadablePair)
+    assert pair == ("go", "geh") and isinstance(fault, Unreadable)
     with pytest.raises(DataError, match="de-de, en-gb, fr"):
         read(path)
 
@@ -346,7 +346,7 @@ def archive(folder: Path, *members: tuple[str | zipfile.ZipInfo, str | bytes], k
     return folder / "a.zip"
 
 
-def pairs_in(path: Path | str) -> list[Pair | UnreadablePair]:
+def pairs_in(path: Path | str) -> list[Pair | Unreadable]:
     return [pair for _, pair in read_pairs([find_text_file(str(path), [])], DataConfig())]
 
 
