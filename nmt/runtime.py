@@ -4,6 +4,7 @@ import contextlib
 import functools
 import os
 import platform
+import random
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -41,10 +42,43 @@ def _without_start_up_messages() -> Iterator[None]:
             os.close(standard_error)
 
 
-# Errors come as exceptions; other log messages are for developers of TensorFlow.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+@contextlib.contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Set environment variables inside the block; the process has its own again after it."""
+    before = {name: os.environ.pop(name, None) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
-with _without_start_up_messages():
+
+@contextlib.contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Seed Python's generator inside the block, if there is a seed; after it the generator is as it was.
+
+    Keras draws from it a seed for each initializer, also for those of weights that are loaded.
+    """
+    state = random.getstate()
+    if seed is not None:
+        random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+# Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
+# Errors come as exceptions; other log messages are for developers of TensorFlow.
+_LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
+with (
+    _variables(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
+    seeded(None),  # modules of TensorFlow draw numbers
+    _without_start_up_messages(),
+):
     import keras
     import tensorflow as tf
 
@@ -69,12 +103,6 @@ def _cpuinfo() -> str:
     """Return what Linux says about the processor; "" on another system."""
     path = Path("/proc/cpuinfo")
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def start(seed: int) -> None:
-    """Reset Keras and seed the weights and dropout of models built after."""
-    keras.utils.clear_session()
-    keras.utils.set_random_seed(seed)
 
 
 def threads() -> int:
