@@ -7,6 +7,7 @@ import platform
 import random
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -43,17 +44,16 @@ def _without_start_up_messages() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _variables(**values: str) -> Iterator[None]:
-    """Set environment variables inside the block; the process has its own again after it."""
-    before = {name: os.environ.pop(name, None) for name in values}
+def _environment(**values: str) -> Iterator[None]:
+    """Set environment variables inside the block. After it the environment and filters of warnings are as before."""
+    before = dict(os.environ)
     os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
+    with warnings.catch_warnings():
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def seeded(seed: int | None) -> Iterator[None]:
 # Errors come as exceptions; other log messages are for developers of TensorFlow.
 _LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
 with (
-    _variables(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
+    _environment(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
     seeded(None),  # modules of TensorFlow draw numbers
     _without_start_up_messages(),
 ):

@@ -22,6 +22,8 @@ from nmt.tokenizers.base import EOS, UNK
 
 _SEEDING = threading.Lock()
 """Held while one call samples."""
+NO_SEED = 2**32 - 1
+"""Seed by which CTranslate2 draws numbers of its own, as without a seed."""
 SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "source", "target"))
 
 
@@ -77,7 +79,10 @@ class CTranslate2Engine:
         # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
         with _SEEDING:
             ctranslate2.set_random_seed(self.config.decoding.seed)
-            return self._search(self._load(1), rows, limits, options, prefix)
+            try:
+                return self._search(self._load(1), rows, limits, options, prefix)
+            finally:
+                ctranslate2.set_random_seed(NO_SEED)
 
     def _search(
         self, engine: ctranslate2.Translator, rows: list[list[int]], limits: np.ndarray, options: SearchOptions,
