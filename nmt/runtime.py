@@ -81,6 +81,7 @@ with (
 ):
     import keras
     import tensorflow as tf
+    from threadpoolctl import threadpool_limits  # noqa: F401 - sets a variable of the environment
 
     GPUS = tf.config.list_physical_devices("GPU")  # looking for them writes messages too
 

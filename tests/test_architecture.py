@@ -45,7 +45,6 @@ WITH_TENSORFLOW = (
     "models",
     "decoding.beam",
     "decoding.tensorflow_engine",
-    "decoding.sampling",
     "decoding.search",
     "evaluation.validation_decoder",
     "training",

@@ -151,8 +151,8 @@ def test_a_schedule(copy: Copy) -> None:
 def test_a_setting_of_decoding(copy: Copy, project: Path) -> None:
     key, lines = blocks("A setting of decoding")
     copy.insert(key, "config/decoding.py: DecodingKeys", "^    seed: Annotated")
-    copy.edit("decoding/sampling.py", r"^    \*\*others: Any,$", r"    min_p: float = 0.0,\n\g<0>")
-    copy.insert(lines, "decoding/sampling.py: sample", r"^        return draw\(")
+    copy.edit("decoding/search.py", r"^    \*\*others: Any,$", r"    min_p: float = 0.0,\n\g<0>")
+    copy.insert(lines, "decoding/search.py: sample", r"^        return draw\(")
     assert "likely as the likeliest." in " ".join(copy.run("translate", "--help").replace("│", "").split())
     shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
     sentences = ["im one two three", "im seven"]

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
@@ -25,6 +24,7 @@ from nmt.errors import ConflictError
 from nmt.models.base import Seq2SeqModel
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
+from nmt.runtime import threadpool_limits
 from nmt.storage.atomic import sha256
 
 MOST_PAIRS = 200_000
