@@ -39,17 +39,19 @@ COMMANDS = {
 _PROSE = "(?:is|has|must|cannot|chooses|measures|requires|replaces|needs|too|out|alone|or|and|with|to|for|from)"
 _VALUE = rf"(?!--|{_PROSE}\b)('[^']*'|\S*[^\s,;:.)])"  # a mark at its end belongs to the sentence
 _OPTION = rf"--([a-z][a-z-]*)(?:[ =]{_VALUE})?"
-_PHRASE = re.compile(rf"(?P<command>\bnmt [a-z]+(?: {_VALUE})*(?: {_OPTION})+)|(?<![\w-]){_OPTION}(?: {_OPTION})*")
+_QUOTED = r"""(?<!\w)(?:'[^'\n]*'|"[^"\n]*")(?!\w)"""  # a line of a file, a name
+_COMMAND = rf"\bnmt [a-z]+(?: {_VALUE})*(?: {_OPTION})+"
+_PHRASE = re.compile(rf"(?P<kept>{_QUOTED}|{_COMMAND})|(?<![\w-]){_OPTION}(?: {_OPTION})*")
 
 
 def in_python(message: str) -> str:
-    """Return a message with arguments in place of options; whole commands stay.
+    """Return a message with arguments in place of options; whole commands stay, and what is quoted.
 
     >>> in_python("Give --run NAME, or --set training.epochs=9. Or begin with nmt prepare --overwrite")
     'Give run="NAME", or set={"training.epochs": 9}. Or begin with nmt prepare --overwrite'
     """
     message = re.sub("^FILE ", "files ", message)  # an argument of the command line too
-    return _PHRASE.sub(lambda match: match[0] if match["command"] else _arguments(match[0]), message)
+    return _PHRASE.sub(lambda match: match[0] if match["kept"] else _arguments(match[0]), message)
 
 
 def _arguments(options: str) -> str:
@@ -106,8 +108,8 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         bound, hints = signature.bind(*args, **kwargs), _types(function)
         try:
-            for name in bound.arguments.keys() & hints.keys():
-                bound.arguments[name] = _checked(name, bound.arguments[name], hints[name])
+            given = bound.arguments
+            given |= {name: _checked(name, value, hints[name]) for name, value in given.items() if name in hints}
             return function(*bound.args, **bound.kwargs)
         except NmtError as error:
             error.in_python = in_python(error.message)
