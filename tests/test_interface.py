@@ -125,7 +125,7 @@ def test_functions_refuse_odd_arguments_in_words(project: Path, monkeypatch: pyt
     monkeypatch.chdir(project)
     check_odd(package.load, {"run": "ghost"})
     check_odd(package.load, {"run": "base"}, {"epoch", "export"})
-    check_odd(package.train, {"config": "ghost.yaml"})
+    check_odd(package.train, {"config": "ghost.yaml", "dataset": "ghost"})
     check_odd(package.prepare, {"files": "ghost.tsv"}, {"files", "config", "set", "languages", "tokenizer_of"})
     check_odd(package.evaluate, {"runs": ["ghost"]})
     with pytest.raises(TypeError, match="unexpected keyword argument 'beam'"):
