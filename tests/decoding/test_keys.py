@@ -106,6 +106,7 @@ def to_ctranslate2(
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
     translator.find(TEXTS, SearchOptions(sampled))
+    assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed is that of the whole process"
     return repr(calls)
 
 
