@@ -1,11 +1,7 @@
 """A trainer for neural machine translation on TensorFlow. The Python interface is described in ``nmt.api``."""
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
-
-# Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
-os.environ["KERAS_BACKEND"] = "tensorflow"
 
 if TYPE_CHECKING:
     from nmt.api import load, prepare, train

@@ -1,7 +1,10 @@
 """Python interface: prepare, train, evaluate, translate. ``import nmt`` gives these names too.
 
 Paths are relative to the working directory: datasets are in ``data/``, runs in ``checkpoints/``, as for the command
-line. Every function raises ``nmt.NmtError``, or a subclass of it, with the message that the command line prints.
+line. Every function raises ``nmt.NmtError``, or a subclass of it, with the message that the command line prints, in
+which arguments are named instead of options. It leaves the process as it was: environment, signals, random generators,
+warnings, logging, threads. TensorFlow keeps its own threads, and its option "remapping" off. Trainers and translators
+are context managers, and end at the end of their ``with`` block.
 
 Example::
 
@@ -10,8 +13,8 @@ Example::
     nmt.prepare("pairs.tsv")
     nmt.train("base.yaml", dataset="pairs")
     nmt.evaluate(["base"]).record.scores         # BLEU, chrF and TER of its test split
-    translator = nmt.load("base")
-    translator.translate(["im thirsty"])         # ['ich bin durstig']
+    with nmt.load("base") as translator:
+        translator.translate(["im thirsty"])     # ['ich bin durstig']
 """
 
 import json
@@ -33,6 +36,7 @@ from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
+from nmt.interface import in_python, public
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
 
@@ -48,6 +52,7 @@ DEFAULT_CONFIG = "base.yaml"
 MOST_FILES = 2
 
 
+@public
 def prepare(
     files: Files,
     *,
@@ -114,6 +119,7 @@ def prepare(
     )
 
 
+@public
 def train(
     config: str | Path | None = None,
     *,
@@ -146,13 +152,22 @@ def train(
 
     ``nmt.train(dataset="pairs", minutes=30)`` trains half an hour with a recipe.
     """
-    resolved = resolve(Request(config, run, dataset, _overrides(set), minutes, allow_changes))
+    resolved = resolve(Request(config, run, dataset, _overrides(set), minutes, allow_changes), report=lambda _: None)
+    from nmt.training.listeners import Listener  # loads TensorFlow, as has the plan
+
+    if not all(isinstance(listener, Listener) for listener in listeners):
+        raise NmtError("listeners has an object that is no nmt.training.listeners.Listener. Derive its class from it.")
+
+    def warn(note: str) -> None:
+        warnings.warn(in_python(note), stacklevel=4)
+
     for note in resolved.notes:
-        warnings.warn(note, stacklevel=2)
-    with resolved.trainer(warnings.warn) as trainer:
+        warn(note)
+    with resolved.trainer(warn) as trainer:
         return trainer.train(listeners)
 
 
+@public
 def load(
     run: str | Run | None = None,
     epoch: str | int | None = None,
@@ -207,6 +222,8 @@ def _find(files: Files, argument: str) -> list[TextFile]:
         NmtError: if there are more than two.
     """
     names = [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    if argument == "FILE" and not names:
+        raise NmtError("files is empty. A corpus is one file of pairs, or two files with a side each. Give one or two.")
     if len(names) > MOST_FILES:
         raise NmtError(
             f"{argument} received {len(names)} files: {', '.join(names)}. A corpus is one file of pairs, or two files "
@@ -226,6 +243,5 @@ def _check_agreement(settings: DataConfig, overrides: list[str], required: Mappi
         received = getattr(settings, key)
         if f"data.{key}" in overridden and received not in ("auto", value):
             raise ConflictError(
-                f"--set data.{key} is {received!r}, but with {option} data.{key} is {value!r}. Leave out one of "
-                "the two."
+                f"--set data.{key} is {received!r}, but {option} requires {value!r}. Leave out one of the two."
             )

@@ -11,12 +11,25 @@ def printable(text: str) -> str:
     )
 
 
+def unusable(error: OSError) -> str:
+    """Return in words that the system refuses a file."""
+    return f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
+
+
 class NmtError(Exception):
     """Error that the user can correct."""
 
-    def __str__(self) -> str:
-        """Return the message without control characters: it may quote a file."""
+    in_python: str | None = None
+    """Message for callers of the Python interface, whose functions set it."""
+
+    @property
+    def message(self) -> str:
+        """The message, in which options of the command line may be named. It has no control characters of a file."""
         return printable(super().__str__())
+
+    def __str__(self) -> str:
+        """Return the message for whom the error has reached."""
+        return self.message if self.in_python is None else self.in_python
 
 
 class ConfigError(NmtError):

@@ -4,8 +4,10 @@ import contextlib
 import functools
 import os
 import platform
+import random
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -41,12 +43,45 @@ def _without_start_up_messages() -> Iterator[None]:
             os.close(standard_error)
 
 
-# Errors come as exceptions; other log messages are for developers of TensorFlow.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Set environment variables inside the block. After it the environment and filters of warnings are as before."""
+    before = dict(os.environ)
+    os.environ.update(values)
+    with warnings.catch_warnings():
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
-with _without_start_up_messages():
+
+@contextlib.contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Seed Python's generator inside the block, if there is a seed; after it the generator is as it was.
+
+    Keras draws from it a seed for each initializer, also for those of weights that are loaded.
+    """
+    state = random.getstate()
+    if seed is not None:
+        random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+# Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
+# Errors come as exceptions; other log messages are for developers of TensorFlow.
+_LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
+with (
+    _environment(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
+    seeded(None),  # modules of TensorFlow draw numbers
+    _without_start_up_messages(),
+):
     import keras
     import tensorflow as tf
+    from threadpoolctl import threadpool_limits  # noqa: F401 - sets a variable of the environment
 
     GPUS = tf.config.list_physical_devices("GPU")  # looking for them writes messages too
 
@@ -69,12 +104,6 @@ def _cpuinfo() -> str:
     """Return what Linux says about the processor; "" on another system."""
     path = Path("/proc/cpuinfo")
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def start(seed: int) -> None:
-    """Reset Keras and seed the weights and dropout of models built after."""
-    keras.utils.clear_session()
-    keras.utils.set_random_seed(seed)
 
 
 def threads() -> int:

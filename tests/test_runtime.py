@@ -1,6 +1,7 @@
 """Starting TensorFlow quietly, choosing a precision, free memory."""
 
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,12 @@ def imported(code: str, folder: Path, **environment: str) -> subprocess.Complete
 
 
 def test_importing_is_silent_and_a_keras_backend_meant_for_other_work_does_not_reach_us(tmp_path: Path) -> None:
-    done = imported("runtime.tf.zeros(1); print(runtime.keras.backend.backend())", tmp_path, KERAS_BACKEND="jax")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "tensorflow\n", "")
+    code = (
+        "runtime.tf.zeros(1); runtime.tf.function(lambda x: x + 1, jit_compile=True)(1.0); import os; "
+        "print(runtime.keras.backend.backend(), *map(os.environ.get, ['KERAS_BACKEND', 'TF_CPP_MIN_LOG_LEVEL']))"
+    )
+    done = imported(code, tmp_path, KERAS_BACKEND="jax")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "tensorflow jax None\n", "")
 
 
 def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> None:
@@ -37,12 +42,13 @@ def test_auto_follows_the_processor(flags: str, chosen: str, monkeypatch: pytest
     assert (runtime.resolve_precision("float32"), runtime.resolve_precision("bfloat16")) == ("float32", "bfloat16")
 
 
-def test_the_same_seed_gives_the_same_random_numbers() -> None:
-    draws = []
-    for seed in (1, 1, 2):
-        runtime.start(seed)
-        draws.append(runtime.keras.random.normal([4]).numpy().tolist())
-    assert draws[0] == draws[1] != draws[2]
+def test_a_seed_decides_initial_values_and_python_draws_on_as_before() -> None:
+    state, drawn = random.getstate(), []
+    for seed in (1, 1, 2, None):
+        with runtime.seeded(seed):
+            drawn.append(runtime.keras.initializers.GlorotUniform()([4, 4]).numpy().tolist())
+        assert random.getstate() == state
+    assert drawn[0] == drawn[1] and len({*map(str, drawn)}) == 3
 
 
 def test_free_memory_is_the_least_that_machine_and_control_groups_leave(

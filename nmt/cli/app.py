@@ -27,7 +27,7 @@ from nmt.cli.inspection.samples import samples
 from nmt.cli.inspection.tokens import tokens
 from nmt.cli.plot.app import plot
 from nmt.cli.usage import BAD_INPUT, INTERRUPTED, HelpCommand, HelpGroup, Terminal, UsageError, usage_message
-from nmt.errors import NmtError
+from nmt.errors import NmtError, unusable
 
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
@@ -111,11 +111,11 @@ def _run() -> NoReturn:
             sys.exit(BAD_INPUT)
         message = usage_message(error)
     except NmtError as error:
-        message = str(error)
+        message = error.message
     except OSError as error:
         if error.filename is None:
             raise
-        message = f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
+        message = unusable(error)
     except Exception as error:
         if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
             raise

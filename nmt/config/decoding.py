@@ -65,8 +65,8 @@ class DecodingKeys:
     batch_size: Annotated[int, Ge(1), Le(2**24), Key("Sentences translated at a time.", ())] = 128
     precision: Annotated[Literal["auto", "float32", "bfloat16"], Key(
         "Number format: float32, bfloat16 (may be faster) or auto.", (),
-        not_exported="An export has the number format that it was written in. Leave it out, or export with another "
-        "--quantization.",
+        not_exported="An export has the number format that it was written in. Leave it out, or export in another: "
+        "nmt export --quantization FORMAT",
     )] = "float32"  # fmt: skip
     """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
     temperature: Annotated[float, Gt(0), Key(

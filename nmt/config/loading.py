@@ -1,5 +1,6 @@
 """Loader of configurations: YAML file, overrides ``section.key=value``, and messages with the place of each problem."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -81,8 +82,9 @@ def config_of(
         keys = values.setdefault(section, {})
         if isinstance(keys, dict):
             keys[key] = value
-        places.setdefault((section,), f"--set {override}")
-        places[section, key] = f"--set {override}"
+        typed = f"--set {shlex.quote(override)}" if " " in override else f"--set {override}"
+        places.setdefault((section,), typed)
+        places[section, key] = typed
     try:
         return Config.model_validate(values)
     except ValidationError as error:

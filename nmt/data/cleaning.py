@@ -146,9 +146,7 @@ def resolve_auto(sources: Sources, config: DataConfig) -> DataConfig:
     return config.model_copy(update={"tokenizer": tokenizer, "normalization": normalization, "joint_vocabulary": joint})
 
 
-def _usable(
-    files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig
-) -> tuple[str, str] | str:
+def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config: DataConfig) -> tuple[str, str] | str:
     """Return the normalized sides of a pair, or the reason to drop it.
 
     Raises:

@@ -4,7 +4,6 @@ Shapes: B sentences, S source length, T target length.
 """
 
 import copy
-import os
 import threading
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 from nmt.config.decoding import BEAM
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
+from nmt.data.encoding import available_processors
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.translation import AttentionMaps, Hypothesis, SearchOptions
 from nmt.errors import DataError
@@ -22,6 +22,8 @@ from nmt.tokenizers.base import EOS, UNK
 
 _SEEDING = threading.Lock()
 """Held while one call samples."""
+NO_SEED = 2**32 - 1
+"""Seed by which CTranslate2 draws numbers of its own, as without a seed."""
 SHARED, SOURCE, TARGET = (f"{name}_vocabulary.json" for name in ("shared", "source", "target"))
 
 
@@ -45,7 +47,7 @@ class CTranslate2Engine:
         self._target_ids = {token: id_ for id_, token in enumerate(self._target_tokens)}
         self._folder, self._has_map = folder, (folder / VOCABULARY_MAP).exists()
         # Several batches at a time, each on a core: that is faster than a batch on all cores.
-        self._engine = self._load(_cores())
+        self._engine = self._load(available_processors())
 
     def _load(self, batches: int) -> ctranslate2.Translator:
         """Return an engine that translates a number of batches at a time."""
@@ -77,7 +79,10 @@ class CTranslate2Engine:
         # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
         with _SEEDING:
             ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
-            return self._search(self._load(1), rows, limits, options, prefix)
+            try:
+                return self._search(self._load(1), rows, limits, options, prefix)
+            finally:
+                ctranslate2.set_random_seed(NO_SEED)
 
     def _search(
         self, engine: ctranslate2.Translator, rows: list[list[int]], limits: np.ndarray, options: SearchOptions,
@@ -159,7 +164,7 @@ class CTranslate2Engine:
     def _batch_size(self, rows: list[list[int]]) -> int:
         """Return the sentences of a batch: at most the configured ones, and a batch for each core."""
         sentences = sum(bool(ids) for ids in rows)
-        return max(1, min(self.config.decoding.batch_size, -(-sentences // _cores())))
+        return max(1, min(self.config.decoding.batch_size, -(-sentences // available_processors())))
 
     def _pieces(self, ids: list[int]) -> list[str]:
         return [self._source_tokens[id_] for id_ in ids]
@@ -173,8 +178,3 @@ def _ranked(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tup
     """
     scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
     return sorted(scored, key=lambda hypothesis: -hypothesis[1])
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

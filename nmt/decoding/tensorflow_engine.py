@@ -16,8 +16,7 @@ from nmt.config.decoding import BEAM, SAMPLING
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.beam import beam_search
-from nmt.decoding.sampling import sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits
+from nmt.decoding.search import Hypotheses, SearchLimits, sample, step_search
 from nmt.decoding.translation import BEST, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model

@@ -3,8 +3,8 @@
 ``Translator.open`` loads TensorFlow for a run, CTranslate2 for an export.
 """
 
-import copy
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from nmt.decoding.translation import (
 )
 from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
+from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
@@ -31,12 +32,14 @@ from nmt.tokenizers.registry import load_tokenizer
 class Translator:
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it.
 
-    ``nmt.load`` makes it. Shapes: T target length, S source length, both in tokens.
+    ``nmt.load`` makes it. At the end of a ``with`` block, or by ``close``, it gives up its model and threads.
+    Shapes: T target length, S source length, both in tokens.
     """
 
     def __init__(self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
         """Take the parts; ``open`` reads them from disk."""
-        self.engine, self.source, self.target, self.config = engine, source, target, config
+        self._engine: Engine | None = engine
+        self.source, self.target, self.config = source, target, config
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
 
@@ -80,13 +83,35 @@ class Translator:
             TensorFlowEngine.load(config, source.size, target.size, weights), source, target, config, weights.epoch
         )
 
+    @property
+    def engine(self) -> Engine:
+        """The model.
+
+        Raises:
+            NmtError: if the translator is closed.
+        """
+        if self._engine is None:
+            raise NmtError("The translator is closed and translates no more. Load the run again.")
+        return self._engine
+
+    def close(self) -> None:
+        """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
+        self._engine = None
+
+    def __enter__(self) -> Self:
+        """Return the translator."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the translator."""
+        self.close()
+
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
-        changed = copy.copy(self)
-        changed.config = self.config.model_copy(update={"decoding": decoding})
-        changed.engine = self.engine.reconfigured(decoding)
-        return changed
+        config = self.config.model_copy(update={"decoding": decoding})
+        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch)
 
+    @public
     def translate(
         self,
         texts: Sequence[str],
@@ -116,6 +141,7 @@ class Translator:
         found = self.find(texts, SearchOptions(sample), prefix, names, skip_too_long)
         return [translations[0].text for translations in found]
 
+    @public
     def translate_details(
         self,
         texts: Sequence[str],
@@ -138,6 +164,7 @@ class Translator:
         found = self.find(texts, SearchOptions(sample, scored=scored), prefix, names, skip_too_long)
         return [translations[0] for translations in found]
 
+    @public
     def translate_n_best(
         self,
         texts: Sequence[str],
@@ -160,6 +187,8 @@ class Translator:
         >>> best.text, best.score > second.score
         ('ich bin durstig', True)
         """
+        if n < 1:
+            raise NmtError(f"--n-best is {n}. It is a number of translations, 1 or more. Change the value.")
         return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names, skip_too_long)
 
     def find(
@@ -231,8 +260,10 @@ class Translator:
 
         Args, Raises: as for ``translate``.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"a list of sentences is needed, such as [{texts[:40]!r}]; received a string")
+        if names is not None and len(names) != len(texts):
+            raise NmtError(
+                f"names has {len(names)} names for {len(texts)} sentences. Give a name for each, or leave it out."
+            )
         encoded = [self.source.encode(text) for text in texts]
         for number, ids in enumerate(encoded):
             try:
@@ -243,6 +274,7 @@ class Translator:
                 encoded[number] = []
         return encoded
 
+    @public
     def score(
         self, sources: Sequence[str], targets: Sequence[str], *, names: Sequence[str] | None = None
     ) -> list[float]:
@@ -250,14 +282,13 @@ class Translator:
 
         Raises:
             DataError: if a source or a target exceeds the learned positions.
-            ValueError: if there are more sources than targets, or fewer.
+            NmtError: if there are more sources than targets, or fewer.
 
         >>> good, bad = nmt.load("base").score(["im thirsty"] * 2, ["ich bin durstig", "sieben"])
         >>> 0 > good > bad
         True
         """
-        if len(sources) != len(targets):
-            raise ValueError(f"received {len(sources)} sources and {len(targets)} targets")
+        _check_pairs(sources, targets)
         names = names or [f"pair {number}" for number in range(1, len(sources) + 1)]
         encoded = self.encode(sources, names)
         translations = [[*self.target.encode(text), EOS] for text in targets]
@@ -265,6 +296,7 @@ class Translator:
             check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
         return self.engine.score(encoded, translations)
 
+    @public
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
         """Return the decoder's attention to the source while it writes translations of raw sentences.
 
@@ -281,6 +313,7 @@ class Translator:
         >>> attention.alignment()
         [(0, 0), (0, 1), (1, 2)]
         """
+        _check_pairs(sources, translations)
         encoded, targets = self.encode(sources), [translation.ids for translation in translations]
         found = self.engine.cross_attention(encoded, targets)
         if found is None:
@@ -291,6 +324,7 @@ class Translator:
             for ids, target, weights in zip(encoded, targets, found, strict=True)
         ]
 
+    @public
     def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:
         """Return all attention of the model on a raw sentence with a word at least and a translation of it.
 
@@ -308,6 +342,7 @@ class Translator:
             "of attention need it. Choose a run whose model has attention."
         )
 
+    @public
     def given_translation(self, text: str) -> Translation:
         """Return a raw translation that a person wrote as one that the model finished; ``unknown`` is empty.
 
@@ -323,6 +358,13 @@ class Translator:
 
 def _name(names: Sequence[str] | None, number: int) -> str:
     return names[number] if names else f"sentence {number + 1}"
+
+
+def _check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None:
+    if len(sources) != len(translations):
+        raise NmtError(
+            f"Received {len(sources)} sources and {len(translations)} translations. Each source has one. Give as many."
+        )
 
 
 def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:

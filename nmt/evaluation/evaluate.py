@@ -29,6 +29,7 @@ from nmt.evaluation.test_set import (
     read_test_split,
 )
 from nmt.extras import require
+from nmt.interface import public
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
@@ -59,6 +60,7 @@ class RunSystem:
     """Export that translates instead of the run's weights; None for these weights."""
 
 
+@public
 def evaluate(
     runs: Sequence[str] = (),
     hypotheses: Sequence[str] = (),

@@ -97,7 +97,7 @@ class Seq2SeqModel(keras.Model, abc.ABC):
 
     @abc.abstractmethod
     def make_weights(self, *, fresh: bool = True) -> None:
-        """Make all weights: initial values from the global seed, or zeros if weights are to be loaded.
+        """Make all weights: initial values, or zeros if weights are to be loaded.
 
         Each has a name of its own: make them inside ``keras.name_scope(self.name)`` and those of the layers.
         """

@@ -12,11 +12,11 @@ from nmt.models.layers.basic import WEIGHTS_LEFT
 from nmt.models.recurrent.model import Recurrent
 from nmt.models.transformer.model import Transformer
 from nmt.models.weights import weight_name
-from nmt.runtime import keras
+from nmt.runtime import keras, seeded
 
 ARCHITECTURES: dict[str, type[Seq2SeqModel]] = {"transformer": Transformer, "recurrent": Recurrent}
 """Model class of each architecture by its name; ``nmt.config.schema`` has the sections."""
-_GLOBAL_POLICY = threading.Lock()  # Keras has one dtype policy for all threads
+_GLOBAL_POLICY = threading.Lock()  # Keras has one dtype policy, and Python one generator, for all threads
 
 
 def build_model(
@@ -26,6 +26,7 @@ def build_model(
     precision: Precision = "float32",
     *,
     trained: bool = False,
+    seed: int | None = None,
     most_weights: float = math.inf,
 ) -> Seq2SeqModel:
     """Return the configured model with its weights made.
@@ -38,7 +39,8 @@ def build_model(
         target_vocabulary: number of ids of the target side, V.
         precision: compute precision of the layers.
         trained: whether trained weights are to be loaded for inference: zeros are made then, in ``precision`` too;
-            otherwise initial values from the global seed, in float32.
+            otherwise initial values, in float32.
+        seed: seed of the initial values; None: that of Python's generator.
         most_weights: largest number of weights.
 
     Raises:
@@ -48,7 +50,7 @@ def build_model(
     problem = config.vocabulary_problem(source_vocabulary, target_vocabulary)
     if problem:
         raise ConfigError(problem)
-    with _GLOBAL_POLICY:
+    with _GLOBAL_POLICY, seeded(seed):
         policy, left = keras.config.dtype_policy(), WEIGHTS_LEFT.set(most_weights)
         # Training keeps float32 weights: bfloat16 loses small changes. A trained model rounds them once, instead of at
         # every step.

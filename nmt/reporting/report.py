@@ -132,7 +132,7 @@ def draw_attention(
         except SentenceError:
             raise
         except NmtError as error:
-            notes.append(f"{run.name}: {error}")
+            notes.append(f"{run.name}: {error.message}")
             warn(f"No attention of {notes[-1]}")
     order = [*dict.fromkeys(found.sentence for found in maps)]
     return sorted(maps, key=lambda found: order.index(found.sentence)), notes

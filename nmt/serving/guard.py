@@ -44,7 +44,8 @@ def read_api_keys(path: Path) -> frozenset[bytes]:
     Raises:
         DataError: if the file has no key, or a key with white space.
     """
-    keys = [key for line in read_lines(find_text_file(str(path), [])) if (key := line.strip()) and not key.startswith("#")]
+    lines = map(str.strip, read_lines(find_text_file(str(path), [])))
+    keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
         raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
     if spaced := [number for number, key in enumerate(keys, start=1) if len(key.split()) > 1]:

@@ -14,7 +14,6 @@ Shapes: V rows, D width, N pairs.
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
-from threadpoolctl import threadpool_limits
 
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
@@ -23,6 +22,7 @@ from nmt.errors import ConflictError
 from nmt.models.base import Seq2SeqModel
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import WeightsFile, choose_epoch
+from nmt.runtime import threadpool_limits
 from nmt.storage.atomic import sha256
 
 MOST_PAIRS = 200_000

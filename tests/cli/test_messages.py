@@ -144,10 +144,10 @@ $ nmt prepare english-german-both.pkl --name notes  => data/notes exists and is 
 $ printf 'one\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --name english-german-both  => data/english-german-both was prepared
 $ nmt prepare english-german-both.pkl --name again --tokenizer-of base --set data.tokenizer=char
-=> --set data.tokenizer is 'char', but with --tokenizer-of data.tokenizer is
+=> --set data.tokenizer is 'char', but --tokenizer-of requires 'word'
 $ nmt prepare english-german-both.pkl --name again --languages english-german  => --languages is 'english-german'
 $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.target_language=fr
-=> --set data.target_language is 'fr', but with --languages data.target_language is 'de'.
+=> --set data.target_language is 'fr', but --languages requires 'de'.
 $ nmt prepare english-german-both.pkl --name again --set data.source_language=English
 => 'English' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.decoding.beam import beam_search, coverage_penalty, length_penalty
-from nmt.decoding.sampling import draw, sample, step_search
-from nmt.decoding.search import Hypotheses, SearchLimits, largest, mask_repeats
+from nmt.decoding.search import Hypotheses, SearchLimits, draw, largest, mask_repeats, sample, step_search
 from nmt.models.layers.unpadding import BeamLayout
 from nmt.runtime import tf
 

@@ -98,7 +98,7 @@ def to_ctranslate2(
             return [SimpleNamespace(result=lambda: SimpleNamespace(hypotheses=[["x"]], scores=[0.0]))] * len(sources)
 
     monkeypatch.setattr(CTranslate2Engine, "_load", lambda *_: Recorder())
-    monkeypatch.setattr(ctranslate2_engine, "_cores", lambda: 1)
+    monkeypatch.setattr(ctranslate2_engine, "available_processors", lambda: 1)
     monkeypatch.setattr(ctranslate2_engine.ctranslate2, "set_random_seed", calls.append)
     for side in ("source", "target"):
         pieces = [str(id_) for id_ in range(getattr(model, side).size)]
@@ -106,6 +106,7 @@ def to_ctranslate2(
     config = model.config.model_copy(update={"decoding": decoding})
     translator = Translator(CTranslate2Engine(folder, config), model.source, model.target, config, 1)
     translator.find(TEXTS, SearchOptions(sampled))
+    assert not sampled or calls[-1] == ctranslate2_engine.NO_SEED, "the seed is that of the whole process"
     return repr(calls)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nmt import runtime
 from nmt.config.schema import Config, TransformerConfig
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.models.build import build_model
@@ -20,8 +19,7 @@ def test_search_with_a_cache_equals_decoding_anew_at_every_step(norm: str, seed:
     config = TransformerConfig(
         encoder_layers=1, decoder_layers=2, d_model=8, d_ff=16, heads=2, norm_placement=norm, tie_embeddings="none"
     )
-    runtime.start(1)
-    model, random = build_model(config, VOCABULARY, VOCABULARY), np.random.default_rng(seed)
+    model, random = build_model(config, VOCABULARY, VOCABULARY, seed=1), np.random.default_rng(seed)
     for weight in model.trainable_weights:
         if len(weight.shape) == 2:  # biases would make it say the same to everything
             weight.assign(random.normal(0, 1, weight.shape))

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from conftest import MakeRun, small_pairs
 
-from nmt import runtime
 from nmt.config.schema import Config
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
@@ -107,8 +106,7 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
     if config.data.joint_vocabulary:
         sides = [[*sides[0], *sides[1]]] * 2
     source, target = (fit_tokenizer(side, config.data, len(side)) for side in sides)
-    runtime.start(3)
-    model = build_model(config.model, source.size, target.size)
+    model = build_model(config.model, source.size, target.size, seed=3)
     dice = np.random.default_rng(5)
     for weight in model.weights:  # further apart than initial values, so that no two words are nearly as likely
         weight.assign(weight.numpy() * 1.5 + dice.normal(0, 0.1, weight.shape))

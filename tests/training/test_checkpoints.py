@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from nmt import runtime
 from nmt.config.schema import Config, TransformerConfig
 from nmt.config.training import TrainingConfig
 from nmt.errors import DataError, NotFoundError
@@ -53,8 +52,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def build(seed: int, **changes: Any) -> ModelAndOptimizer:
     """Return a tiny model with its optimizer."""
-    runtime.start(seed)
-    model = build_model(TINY.model_copy(update=changes), *VOCABULARIES)
+    model = build_model(TINY.model_copy(update=changes), *VOCABULARIES, seed=seed)
     return model, Adam([variable.value for variable in model.trainable_variables], TrainingConfig())
 
 

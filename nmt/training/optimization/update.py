@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import gc
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -84,9 +85,9 @@ class Update:
         Raises:
             ConfigError: for a model that does not fit the vocabularies.
         """
-        runtime.start(config.training.seed)
-        precision = runtime.resolve_precision(config.training.precision)
-        model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
+        gc.collect()  # models are in cycles: one that was trained before leaves the memory
+        precision, seed = runtime.resolve_precision(config.training.precision), config.training.seed
+        model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision, seed=seed)
         if initialize:
             initialize(model)
         return cls(model, config.training, group)
