@@ -34,10 +34,19 @@ def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> N
     assert "the reason" in done.stderr and "RuntimeError: broken" in done.stderr
 
 
-@pytest.mark.parametrize(("flags", "chosen"), [("sse amx_bf16", "bfloat16"), ("sse", "float32"), ("", "float32")])
-def test_auto_follows_the_processor(flags: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("vendor", "flags", "chosen"),
+    [
+        ("GenuineIntel", "avx512_bf16 amx_bf16", "bfloat16"),
+        ("GenuineIntel", "avx512_bf16", "float32"),
+        ("AuthenticAMD", "avx512_bf16", "bfloat16"),
+        ("AuthenticAMD", "sse", "float32"),
+        ("", "", "float32"),
+    ],
+)
+def test_auto_follows_the_processor(vendor: str, flags: str, chosen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "GPUS", [])
-    monkeypatch.setattr(runtime, "_cpuinfo", lambda: f"flags\t: {flags}\n")
+    monkeypatch.setattr(runtime, "_cpuinfo", lambda: f"vendor_id\t: {vendor}\nflags\t: sse {flags}\n")
     assert runtime.resolve_precision("auto") == chosen
     assert (runtime.resolve_precision("float32"), runtime.resolve_precision("bfloat16")) == ("float32", "bfloat16")
 

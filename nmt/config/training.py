@@ -38,9 +38,9 @@ class TrainingConfig(Section):
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of the initial weights, of dropout and of the order of batches."""
     precision: Precision | Literal["auto"] = "auto"
-    """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware that has it natively; weights,
-    norms, loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs
-    without bfloat16; a scaled loss preserves its small gradients."""
+    """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware made for it; weights, norms,
+    loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs without
+    bfloat16; a scaled loss preserves its small gradients."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of the target probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). Reported losses are without it."""
