@@ -36,6 +36,8 @@ RECURRENT: dict[str, dict[str, Any]] = {
     },
     "bahdanau, two layers of lstm": {"step": "bahdanau", "attention": "general", "layers": 2, **BIDIRECTIONAL},
     "bahdanau, local-p": {"step": "bahdanau", "attention": "concat", "window": "local-p", "window_half_width": 2},
+    # The gradient of its annotations, a loop's, has no static width.
+    "bahdanau, dot, local-p": {"step": "bahdanau", "attention": "dot", "window": "local-p", "window_half_width": 1},
     "luong, dot": {"attention": "dot", "layers": 2},
     "luong, general": {"attention": "general", **BIDIRECTIONAL, "first_state": "linear"},
     "luong, concat": {"attention": "concat", "attention_width": 5, "cell": "simple"},

@@ -29,7 +29,9 @@ def test_buckets_are_bounded_and_in_order(sizes: list[int], expected: list[list[
     assert [sizes[bucket] for bucket in buckets(sizes)] == expected
 
 
-def test_a_process_that_is_alone_exchanges_nothing() -> None:
+def test_a_process_that_is_alone_opens_no_port_and_exchanges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for opening in ("group.wait_for_all", "group._join"):
+        monkeypatch.setattr(f"nmt.cluster.{opening}", pytest.fail)
     group = Group()
     assert group.is_chief and group.share(5) == range(5)
     assert group.flags(True) == [True]

@@ -46,39 +46,6 @@ from nmt.training.optimization.update import Update
 Update.take = lambda *_: time.sleep(1000)
 {MAIN}
 """
-# Which ports are open after each command? A server that joins hosts stays open. At last it looks at one that is.
-LISTENING = """
-import contextlib, json, os, socket, sys
-from pathlib import Path
-from nmt.cli.app import main
-
-found = set()
-
-def look():
-    own = set()
-    for link in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            own.add(os.readlink(link))
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
-                found.add(fields[1].rpartition(":")[2])
-
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["nmt", *arguments]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code, arguments
-    look()
-opened = sorted(found)
-with socket.create_server(("127.0.0.1", 0)) as server:
-    look()
-    assert f"{server.getsockname()[1]:04X}" in found
-print("opened:", opened)
-"""
-
 Alone = Callable[..., dict[str, object]]
 
 
@@ -277,21 +244,3 @@ def test_a_host_that_never_joins_is_not_waited_for_for_ever(prepared: Path, numb
     words = "nmt: Host 0 has reached all others, and TensorFlow has not joined them within 3 s."
     assert (words in errors) == (number == signal.SIGKILL)
     assert "Traceback" not in errors
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs Linux")
-def test_a_process_that_is_alone_opens_no_port(prepared: Path) -> None:
-    run = ["--run", "closed"]
-    commands = [
-        ["train", *run, *SHORT_RUN],
-        ["translate", *run, "im six", "--beam", "2"],
-        ["evaluate", *run],
-    ]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("TF_CONFIG", "SLURM"))}
-    done = subprocess.run(
-        [sys.executable, "-c", LISTENING, json.dumps(commands)], cwd=prepared, env=environ, capture_output=True,
-        text=True, timeout=280, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "opened: []"

@@ -1,6 +1,5 @@
 """Language codes: read from names of files and columns and from TMX files, else unknown; kept in manifests."""
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -188,15 +187,13 @@ def test_the_manifest_has_the_codes_and_the_same_command_prepares_nothing(pairs:
         again = package.prepare("pairs.tsv", name="given", **options)  # type: ignore[arg-type]
         assert not again.is_new
         assert languages(again) == ("en", "pt")
-
-
-def test_other_codes_need_overwrite(pairs: None) -> None:
-    first = package.prepare("en-de.tsv")
+    for code in ("fr", None):  # the option and a key that contradict, and other codes than before
+        with pytest.raises(ConflictError):
+            package.prepare("pairs.tsv", name="new", languages="en-de", set={"data.target_language": code})
     with pytest.raises(ConflictError):
-        package.prepare("en-de.tsv", languages="en-fr")
-    second = package.prepare("en-de.tsv", languages="en-fr", overwrite=True)
-    assert languages(second) == ("en", "fr")
-    assert second.manifest.fingerprint == first.manifest.fingerprint
+        package.prepare("pairs.tsv", name="given", languages="en-fr")
+    other = package.prepare("pairs.tsv", name="given", languages="en-fr", overwrite=True)
+    assert languages(other) == ("en", "fr") and other.manifest.fingerprint == given.manifest.fingerprint
 
 
 def test_norwegian_is_not_false_in_yaml(pairs: None) -> None:
@@ -208,14 +205,6 @@ def test_norwegian_is_not_false_in_yaml(pairs: None) -> None:
     with pytest.raises(ConfigError, match="is False, but must be a valid string, in quotes where it looks like"):
         package.prepare("pairs.tsv", set=["data.source_language=no"])
     assert not package.prepare("pairs.tsv", set=["data.source_language='no'"]).is_new
-
-
-def test_the_option_and_a_key_may_agree_and_not_contradict(pairs: None) -> None:
-    agreed = package.prepare("pairs.tsv", languages="en-de", set={"data.source_language": "en"})
-    assert languages(agreed) == ("en", "de")
-    for key, value in itertools.product(("source_language", "target_language"), ("fr", None)):
-        with pytest.raises(ConflictError):
-            package.prepare("pairs.tsv", languages="en-de", set={f"data.{key}": value})
 
 
 def test_codes_are_shown_and_kept_by_a_run_and_its_successors(pairs: None, folder: Path) -> None:

@@ -52,21 +52,6 @@ def test_what_was_prepared_meanwhile_stays(step: str, existing: str | None) -> N
     assert open_dataset("pairs").manifest.corpus.name == "second.tsv"
 
 
-def test_of_two_commands_at_the_same_time_the_one_that_says_so_has_written_the_dataset() -> None:
-    prepare = [sys.executable, "-c", "from nmt.cli.app import main; main()", "prepare", "--name", "pairs"]
-    running = {
-        name: subprocess.Popen([*prepare, f"{name}.tsv"], stderr=subprocess.PIPE, text=True)
-        for name in ("first", "second")
-    }
-    errors = {name: process.communicate(timeout=120)[1] for name, process in running.items()}
-    assert sorted(process.returncode for process in running.values()) == [0, 2]
-    (winner,) = (name for name, process in running.items() if process.returncode == 0)
-    (loser,) = running.keys() - {winner}
-    assert open_dataset("pairs").manifest.corpus.name == f"{winner}.tsv"
-    assert errors[loser].startswith("nmt: data/pairs ")
-    assert "Traceback" not in errors[loser]
-
-
 def test_a_killed_preparation_is_in_nobody_s_way() -> None:
     nmt.prepare("second.tsv", name="pairs")
     kill = "import os, nmt; nmt.prepare('first.tsv', name='pairs', overwrite=True, progress=lambda *_: os.kill(0, 9))"

@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 from model_variants import RECURRENT, SMALL, TRANSFORMERS
 
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.training import TrainingConfig
+from nmt.decoding.tensorflow_engine import TensorFlowEngine
+from nmt.decoding.translation import SearchOptions
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model, weight_shapes
+from nmt.models.layers import basic
 from nmt.models.layers.unpadding import BeamLayout, Unpadding
-from nmt.models.weights import weight_name
+from nmt.models.weights import weight_name, weights_of
 from nmt.runtime import keras, tf
-from nmt.tokenizers.base import PAD
+from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.training.optimization.gradient_sums import Sums
+from nmt.training.optimization.update import Update
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 SOURCE = tf.constant([[2, 5, 6, 7, 4, 3], [2, 8, 3, 0, 0, 0], [2, 4, 4, 6, 3, 0]])
@@ -104,3 +110,54 @@ def test_half_the_precision_gives_nearly_the_logits_with_float32_weights_in_trai
         logits = half(SOURCE, TARGET)
         assert logits.dtype == precision
         np.testing.assert_allclose(tf.cast(logits, tf.float32), exact, rtol=0, atol=0.1)
+
+
+def test_products_are_counted_as_they_are_computed(model: Seq2SeqModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No word twice: what depends on the word alone is computed once for each.
+    source, target = tf.constant([[4, 5, 6, 7, 3]]), tf.constant([[2, 5, 6, 7, 8, 9, 4, 3]])
+    counted, plain = [], tf.matmul
+
+    def matmul(a: tf.Tensor, b: tf.Tensor, **transposed: bool) -> tf.Tensor:
+        product = plain(a, b, **transposed)
+        counted.append(int(tf.size(product)) * a.shape[-2 if transposed.get("transpose_a") else -1])
+        return product
+
+    monkeypatch.setattr(tf, "matmul", matmul)
+    monkeypatch.setattr(basic, "layer_normalization", lambda x, *_: x)  # whose means are products
+    model.output_projection().logits(model.teacher_forcing(source, target).states)
+    assert sum(counted) == model.config.multiplications(5, 7, 10)
+
+
+FAST = ("recurrent, luong, local-m",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in SECTIONS]
+)
+def test_traced_steps_lower_the_loss_and_beams_score_what_the_model_says(name: str) -> None:
+    model = ModelConfig.model_validate({**SECTIONS[name], "dropout": 0.0})
+    settings, steps, beams = TrainingConfig(precision="float32"), 20, 3
+    limits = np.array([3, 6, 5], np.int32)  # sentences leave the search one after another
+    update, losses = Update.of(Config(model=model, training=settings), {"source": 10, "target": 10}), []
+    before = weights_of(update.model)
+    for step in range(steps):
+        update.totals.set(Sums())
+        update.take([(SOURCE, TARGET)], 0.01, 1 + step)
+        losses.append(update.totals.read().means[0])
+    same = {path for path, weight in weights_of(update.model).items() if np.array_equal(weight, before[path])}
+    assert all(path.endswith("key/bias") for path in same)  # which softmax takes out again
+    assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
+
+    config = Config(model=model, decoding=DecodingConfig(beam_size=beams, length_penalty=0))
+    found = TensorFlowEngine(update.model, config).search_batch(SOURCE.numpy(), limits, SearchOptions(n_best=beams))
+    tokens, scores = found.tokens.numpy(), found.scores.numpy()
+    assert (np.diff(scores) <= 0).all() and BOS not in tokens
+    assert all(len({*map(tuple, rows)}) == beams for rows in tokens.tolist())
+    is_eos = tokens == EOS
+    lengths = np.where(is_eos.any(axis=-1), is_eos.argmax(axis=-1) + 1, limits[:, None])
+    np.testing.assert_array_equal(tokens != PAD, np.arange(tokens.shape[-1]) < lengths[..., None])
+    rows = tokens.reshape(len(limits) * beams, -1)
+    read = np.pad(rows[:, :-1], [(0, 0), (1, 0)], constant_values=BOS)
+    logits = tf.nn.log_softmax(update.model(tf.repeat(SOURCE, beams, axis=0), tf.constant(read)))
+    of_tokens = tf.gather(logits, rows, batch_dims=2).numpy() * (rows != PAD)
+    np.testing.assert_allclose(of_tokens.sum(axis=1).reshape(scores.shape), scores, atol=1e-4)

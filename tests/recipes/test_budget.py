@@ -79,16 +79,15 @@ def test_few_epochs_of_many_steps_keep_the_model(monkeypatch: pytest.MonkeyPatch
     assert recipe.config.model == large.config.model
 
 
-def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused(measured: list[Config]) -> None:
+def test_a_budget_below_an_epoch_of_the_smallest_model_is_refused_with_one_that_suffices(
+    measured: list[Config],
+) -> None:
+    whole = compose(MEASURED)
     with pytest.raises(ConfigError, match=r"^--minutes is 0\.01, which has no room for an epoch on dataset 'corpus'"):
-        fit_recipe(compose(MEASURED), NO_DATASET, 0.01)
+        fit_recipe(whole, NO_DATASET, 0.01)
     smallest = measured[-1].model
     assert (smallest.encoder_layers, smallest.d_model) == (SIZES[0].layers, SIZES[0].width)  # type: ignore[attr-defined]
-
-
-def test_the_least_minutes_of_the_message_suffice(measured: list[Config]) -> None:
-    config = compose(MEASURED).config
     with pytest.raises(ConfigError) as refused:
-        fit(config, None, NO_DATASET, 0.01)
+        fit(whole.config, None, NO_DATASET, 0.01)
     minutes = float(str(refused.value).split("Give --minutes ")[1].split()[0])
-    assert fit(config, None, NO_DATASET, minutes)[:2] == (None, 1)
+    assert fit(whole.config, None, NO_DATASET, minutes)[:2] == (None, 1)

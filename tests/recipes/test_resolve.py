@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from conftest import outcome, run_nmt
 
-import nmt
 from nmt.config.loading import load_config
 from nmt.data.dataset import open_dataset
 from nmt.errors import ConfigError, ConflictError
@@ -82,15 +81,15 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
 ) -> None:
     """The plan is made before the lock is taken."""
     monkeypatch.chdir(project)
-    nmt.train("tiny.yaml", run="run", set=[*SMALL, *SILENT])
-    late, new = resolve(Request(run="run")), resolve(Request("tiny.yaml", "new", overrides=[*SMALL, *SILENT]))
-    run = nmt.train(run="run", set={"training.epochs": 2})
-    created = nmt.train("tiny.yaml", run="new", set=[*SMALL, *SILENT])
-    before = {run.name: outcome(run), created.name: outcome(created)}
+    late, new = resolve(Request(run="base")), resolve(Request("base.yaml", "new"))
+    run = find_run("base")
+    run.write_config(resolve(Request(run="base", overrides=["training.samples=1"])).plan.config)
+    shutil.copytree(run.folder, "checkpoints/new")
+    before = outcome(run)
     for stale in (late, new):
         with pytest.raises(ConflictError, match=r"Another process has changed run .* since this one read it"):
             stale.trainer()
-    assert before == {run.name: outcome(run), created.name: outcome(created)}
+    assert before == outcome(run) == outcome(find_run("new"))
 
 
 def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

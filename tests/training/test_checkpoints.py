@@ -189,17 +189,11 @@ def test_saving_a_step_again_replaces_it_and_what_lies_ahead_of_it(
 # --- damage
 
 
-def flip_a_bit(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 0b1000]) + content[middle + 1 :]
-
-
 PARTS = ["weights.safetensors", "optimizer.safetensors", "metrics.jsonl", "state.json"]
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[: len(content) // 2],
-    "bit flipped": flip_a_bit,
     "empty": lambda content: b"",
     "missing": bytes,
 }
@@ -364,27 +358,18 @@ def test_of_weights_amid_epochs_the_best_alone_are_kept(run: Run) -> None:
     assert run.saved_weights == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "epoch"),
-    [(None, 2), ("best", 2), ("last", 4), ("1", 1), ("3", 3)],
-)
+@pytest.mark.parametrize(("wanted", "epoch"), [(None, 2), ("best", 2), ("last", 4), ("1", 1), ("3", 3)])
 def test_an_epoch_is_chosen_by_number_or_as_best_or_last(run: Run, wanted: str | None, epoch: int) -> None:
     pretend_epochs(run, [3, 1, 2, 4])
     assert choose_epoch(run, wanted) == epoch
 
 
-@pytest.mark.parametrize("wanted", ["5", "0", "-1", "1.0", "", "bset"])
+@pytest.mark.parametrize("wanted", ["5", "0", "-1", "1.0", "", "bset", "best"])
 def test_an_epoch_without_weights_is_refused(run: Run, wanted: str) -> None:
-    pretend_epochs(run, [3, 1, 2])
-    with pytest.raises(NotFoundError):
-        choose_epoch(run, wanted)
-
-
-def test_best_is_refused_when_its_weights_are_gone(run: Run) -> None:
     pretend_epochs(run, [3, 1, 2])
     run.weights_path(2).unlink()
     with pytest.raises(NotFoundError):
-        choose_epoch(run, "best")
+        choose_epoch(run, wanted)
 
 
 # --- the average of epochs
