@@ -18,6 +18,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_the_last_good_weights_stay_and_training_goes_on_from_them(project: Path) -> None:
     run = Run(project / "checkpoints" / "base")
     step, best = run.state_steps[-1], run.best()
