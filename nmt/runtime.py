@@ -135,3 +135,56 @@ def peak_memory() -> int | None:
     if resource is None:
         return None
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the bytes that this process may still take; None where the system does not say.
+
+    They are those of the first GPU, or the least of what the machine, the control groups of this process and its limit
+    of address space (``ulimit -v``) leave.
+
+    Args:
+        proc: folder of process information of the Linux kernel.
+        cgroups: folder of control groups.
+    """
+    if GPUS:
+        from tensorflow.python.client import device_lib  # noqa: PLC0415 - no public name, so only where it is needed
+
+        used = int(tf.config.experimental.get_memory_info("GPU:0")["current"])
+        return next(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU") - used
+    try:
+        found = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit - _kilobytes(proc / "self" / "status", "VmSize"))
+    except (AttributeError, OSError, ValueError, KeyError):
+        return None
+    return max(0, min(found))
+
+
+def _kilobytes(path: Path, name: str) -> int:
+    """Return an entry "Name:  123 kB" of a file in bytes."""
+    entries = dict(line.split(":", 1) for line in path.read_text(encoding="utf-8").splitlines())
+    return int(entries[name].split()[0]) * 1024
+
+
+def _left_by_control_groups(proc: Path, cgroups: Path) -> Iterator[int]:
+    """Yield what each control group with a limit, of version 1 or 2, leaves of it."""
+    for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, limit, used, cached = cgroups, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            root, limit, used = cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cached = "total_inactive_file"
+        else:
+            continue
+        folder = root / path.lstrip("/")
+        # In a container the group is mounted as the root, whatever its path is outside.
+        groups = [group for group in {folder, *folder.parents, root} if group.is_relative_to(root)]
+        for group in groups:
+            most = (group / limit).read_text().strip() if (group / limit).exists() else "max"
+            if most.isdecimal() and int(most) < 2**60:
+                stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+                # Files in the cache are given up when memory is short.
+                yield int(most) - int((group / used).read_text()) + int(stat[cached])

@@ -58,3 +58,39 @@ def test_a_seed_decides_initial_values_and_python_draws_on_as_before() -> None:
             drawn.append(runtime.keras.initializers.GlorotUniform()([4, 4]).numpy().tolist())
         assert random.getstate() == state
     assert drawn[0] == drawn[1] and len({*map(str, drawn)}) == 3
+
+
+def test_free_memory_is_the_least_that_machine_and_control_groups_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "GPUS", [])
+    proc, cgroups = tmp_path / "proc", tmp_path / "cgroup"
+    assert runtime.free_memory(proc, cgroups) is None
+    (proc / "self").mkdir(parents=True)
+    (proc / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
+    (proc / "self" / "cgroup").write_text("4:memory:/docker/0123\n3:cpu:/\n0::/job/step\n")
+
+    def group(folder: Path, *files: str) -> None:
+        folder.mkdir(parents=True)
+        for file in files:
+            name, _, content = file.partition("=")
+            (folder / name).write_text(f"{content}\n")
+
+    def free() -> int:
+        return (runtime.free_memory(proc, cgroups) or 0) // 1024
+
+    assert free() == 8_000_000
+    group(
+        cgroups / "job", f"memory.max={6_000_000 * 1024}", f"memory.current={3_000_000 * 1024}",
+        f"memory.stat=anon 5\ninactive_file {1_000_000 * 1024}",
+    )  # fmt: skip
+    group(cgroups / "job" / "step", "memory.max=max")
+    assert free() == 4_000_000
+    # Version 1, in a container: its group is mounted as the root.
+    group(
+        cgroups / "memory", f"memory.limit_in_bytes={3_000_000 * 1024}", f"memory.usage_in_bytes={2_000_000 * 1024}",
+        "memory.stat=total_inactive_file 0",
+    )  # fmt: skip
+    assert free() == 1_000_000
+    (cgroups / "memory" / "memory.limit_in_bytes").write_text(f"{2**63 - 4096}\n")  # no limit
+    assert free() == 4_000_000

@@ -22,6 +22,21 @@ class LengthLimits(NamedTuple):
     target: int | None
 
 
+class BatchShape(NamedTuple):
+    """Size of a batch of B sentence pairs, eos included."""
+
+    pairs: int
+    """B."""
+    source: int
+    """Length S of the longest source sentence."""
+    target: int
+    """Length T of the longest target sentence."""
+    source_tokens: int
+    """Number of source tokens that layers compute, without padding if it is removed."""
+    target_tokens: int
+    """Number of target tokens likewise."""
+
+
 class ModelConfig(Section):
     """What every architecture's section has in common. Validating a dict gives the record of its architecture."""
 
@@ -53,6 +68,10 @@ class ModelConfig(Section):
     def settings_for_length(self, tokens: int) -> str:
         """Return settings of a model that reads sentences of N tokens, for messages of models with limits."""
         return ""
+
+    def activations(self, batch: BatchShape) -> float:
+        """Return about how many numbers a training step keeps for its gradient, logits apart; 0: it is not known."""
+        return 0.0
 
     def multiplications(self, source: int, target: int, vocabulary: int) -> int:
         """Return the multiplications of a forward pass over a sentence pair, for benchmarks; 0: they are not known.

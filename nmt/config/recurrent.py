@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nmt.config.architecture import ModelConfig
+from nmt.config.architecture import BatchShape, ModelConfig
 from nmt.config.record import Contradiction
 
 ADDITIVE = ("additive", "concat")
@@ -70,6 +70,18 @@ class RecurrentConfig(ModelConfig):
     def trains_embeddings(self) -> bool:
         """Whether the model has trained word embeddings."""
         return True
+
+    def activations(self, batch: BatchShape) -> float:
+        """Return about how many numbers a training step keeps, with the factors that measurements gave.
+
+        Steps run over padding too.
+        """
+        cell = self.layers * (5 if self.cell == "simple" else 16)
+        readout = 4 * (self.width + (self.annotation_width if self.attention != "none" else 0))
+        readout += 4 * self.input_width * (self.step == "bahdanau")
+        score = 1.5 * self.score_width if self.attention in ADDITIVE else 3
+        decoder = cell * self.width + readout + batch.source * score * (self.attention != "none")
+        return batch.pairs * (batch.source * cell * self.annotation_width + batch.target * decoder)
 
     def multiplications(self, source: int, target: int, vocabulary: int) -> int:
         """Return the multiplications of a forward pass; annotations outside of a local window count too."""

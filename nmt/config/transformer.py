@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nmt.config.architecture import LengthLimits, ModelConfig
+from nmt.config.architecture import BatchShape, LengthLimits, ModelConfig
 from nmt.config.record import Contradiction
 
 
@@ -95,6 +95,14 @@ class TransformerConfig(ModelConfig):
     def settings_for_length(self, tokens: int) -> str:
         """Return settings of a model that reads sentences of N tokens."""
         return f"model.max_positions={tokens}, or model.positions=sinusoidal"
+
+    def activations(self, batch: BatchShape) -> float:
+        """Return about how many numbers a training step keeps, with the factors of D that measurements gave."""
+        kept = self.heads * (3 if self.attention_dropout else 1)  # of each attention weight
+        encoder = batch.source_tokens * (10 * self.d_model + self.d_ff) + kept * batch.pairs * batch.source**2
+        decoder = batch.target_tokens * (17 * self.d_model + self.d_ff)
+        decoder += kept * batch.pairs * batch.target * (batch.target + batch.source)
+        return self.encoder_layers * encoder + self.decoder_layers * decoder
 
     def multiplications(self, source: int, target: int, vocabulary: int) -> int:
         """Return the multiplications of a forward pass; scores behind the causal mask count (Chowdhery et al. 2022)."""

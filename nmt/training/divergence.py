@@ -59,16 +59,23 @@ def shortage_in_words(where: str, config: Config) -> Iterator[None]:
     try:
         yield
     except (tf.errors.ResourceExhaustedError, MemoryError) as error:
-        settings = config.training
-        remedy = (
-            f"End other programs, or give --set training.batch_size={settings.batch_size // 2} --set "
-            f"training.micro_batches={2 * settings.micro_batches}, which learns from as many tokens a step. A run that "
-            "has begun needs --allow-changes too."
-            if settings.batch_size > 1
-            else "End other programs, make the model smaller, or drop long sentences with nmt prepare --set "
-            "data.max_tokens=100."
-        )
+        halvings = 1 if config.training.batch_size > 1 else None
         raise OutOfMemoryError(
             f"Memory ran out {where}. It must hold a batch and what its gradient needs. With more memory the same "
-            f"command goes on from the last state saved. {remedy}"
+            f"command goes on from the last state saved. {memory_remedy(config, halvings)}"
         ) from error
+
+
+def memory_remedy(config: Config, halvings: int | None) -> str:
+    """Return what to do about a lack of memory: batches halved N times, in more micro-batches; None: no help."""
+    if halvings is None:
+        return (
+            "End other programs, make the model smaller, or drop long sentences with nmt prepare --set "
+            "data.max_tokens=100."
+        )
+    settings = config.training
+    return (
+        f"End other programs, or give --set training.batch_size={max(1, settings.batch_size // 2**halvings)} --set "
+        f"training.micro_batches={settings.micro_batches * 2**halvings}, which learns from as many tokens a step. A "
+        "run that has begun needs --allow-changes too."
+    )

@@ -14,11 +14,10 @@ from nmt.cli.endings import finished
 from nmt.config.schema import Config
 from nmt.data.batch_plan import pad_rows
 from nmt.data.dataset import Dataset
-from nmt.errors import NmtError, OutOfMemoryError
+from nmt.errors import NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import DecodedValidation, WeightsId
 from nmt.runs.weights import SavedWeights, average_weights, choose_epoch, save_weights
-from nmt.runtime import tf
 from nmt.storage.arrays import Arrays, checksum
 from nmt.training.checkpoints import Checkpoint, Progress, State, save_checkpoint
 from nmt.training.divergence import diverged
@@ -169,23 +168,6 @@ def test_a_run_that_the_disk_cannot_hold_is_not_begun(dataset: Dataset, monkeypa
     fresh = trainer_of("fresh", config, dataset)
     with pytest.raises(NmtError, match=r"Not enough disk space: checkpoints/fresh needs .* more"):
         estimate(fresh)
-
-
-@pytest.mark.parametrize(
-    ("part", "step", "where"), [("update", "take", "in step 1"), ("validator", "step", "in validation")]
-)
-def test_memory_that_runs_out_ends_training_with_sizes_to_try(
-    dataset: Dataset, part: str, step: str, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run_out(*_: object) -> None:
-        raise tf.errors.ResourceExhaustedError(None, None, "no memory for a tensor")
-
-    trainer = trainer_of("run", tiny(micro_batches=2), dataset)
-    monkeypatch.setattr(getattr(trainer, part), step, run_out)
-    with pytest.raises(
-        OutOfMemoryError, match=f"ran out {where}.*training.batch_size=16 --set training.micro_batches=4"
-    ):
-        trainer.train()
 
 
 @pytest.mark.parametrize("settings", [

@@ -85,7 +85,7 @@ def train(
 def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     from nmt.cluster.group import HostLostError
     from nmt.training.console import Console
-    from nmt.training.estimate import estimate
+    from nmt.training.estimate import estimate, foreseen_shortage
     from nmt.training.interrupts import GracefulShutdown, StopRequested
 
     for line in endings.beginning(trainer):
@@ -96,6 +96,8 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
     with GracefulShutdown(notice) as shutdown, contextlib.closing(console):
         try:
             if not trainer.is_trained:
+                if shortage := foreseen_shortage(trainer):
+                    say(shortage)  # before a batch is computed, since the system may end the process there
                 say(estimate(trainer, shutdown.check).text)
             if dry_run:
                 say("A dry run: nothing was written.")
