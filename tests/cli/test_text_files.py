@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import nmt, run_nmt, small_pairs
-from nmt.serving.access import read_api_keys
+from nmt.serving.guard import read_api_keys
 from typer.main import get_command
 
 from nmt.cli.app import app
