@@ -27,9 +27,6 @@ ARGUMENTS = {
     "metric": ("metrics", "metrics=[{literal}]"), "overwrite": ("overwrite=True", "overwrite=True {value}"),
     "allow-changes": ("allow_changes=True", "allow_changes=True {value}"),
     "by-length": ("by_length=True", "by_length=True {value}"),
-    "epochs": ("nmt average --epochs", "nmt average --epochs {value}"),
-    **{option: (f"nmt export --{option}", f"nmt export --{option} {{value}}")
-       for option in ("to", "quantization", "vocabulary-map", "output", "tolerance", "allow-different")},
     **{option_of(key)[2:]: (f'decoding["{key}"]', f'decoding={{{{"{key}": {{literal}}}}}}') for key in KEYS},
 }  # fmt: skip
 """What stands for an option without and with a value, if it is not an argument of the same name."""

@@ -234,9 +234,7 @@ class Translator(AbstractContextManager["Translator"]):
     ) -> list[list[int]]:
         """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
         if names is not None and len(names) != len(texts):
-            raise NmtError(
-                f"names has {len(names)} names for {len(texts)} sentences. Give a name for each, or leave it out."
-            )
+            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
         encoded = [self.source.encode(text) for text in texts]
         for number, ids in enumerate(encoded):
             try:

@@ -29,13 +29,6 @@ def translator(trained_project: Path) -> Translator:
 SENTENCES = ["im one", "im two three four", "one", "im seven six five four three two one", "im thirsty", "two two"]
 
 
-def test_sentences_are_translated_as_alone_and_come_back_in_order(translator: Translator) -> None:
-    many = [*SENTENCES, *(f"im {source.split()[1]}" for source, _ in small_pairs(300))]
-    assert len(many) > translator.config.decoding.batch_size
-    alone = {text: translator.find([text]) for text in set(many)}
-    assert translator.find(many) == [alone[text][0] for text in many]
-
-
 def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
     """The same model, searched otherwise; with ``few_steps`` 0 every search is compiled."""
     config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
