@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import JsonValue
+
 from nmt.config.data import DataConfig
 from nmt.config.loading import change_decoding, find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
@@ -45,7 +47,7 @@ if TYPE_CHECKING:  # what loads TensorFlow
 
 Files = str | Path | Sequence[str | Path]
 """A file of sentence pairs, or two files with a side each."""
-Overrides = Mapping[str, Any] | Sequence[str]
+Overrides = Mapping[str, JsonValue] | Sequence[str]
 """Keys of the configuration with their values, as {"data.seed": 7} or ["data.seed=7"]."""
 
 DEFAULT_CONFIG = "base.yaml"
@@ -155,7 +157,7 @@ def train(
     resolved = resolve(Request(config, run, dataset, _overrides(set), minutes, allow_changes), report=lambda _: None)
     from nmt.training.listeners import Listener  # loads TensorFlow, as has the plan
 
-    if not all(isinstance(listener, Listener) for listener in listeners):
+    if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
         raise NmtError("listeners has an object that is no nmt.training.listeners.Listener. Derive its class from it.")
 
     def warn(note: str) -> None:
@@ -172,7 +174,7 @@ def load(
     run: str | Run | None = None,
     epoch: str | int | None = None,
     *,
-    decoding: DecodingConfig | Mapping[str, Any] | None = None,
+    decoding: DecodingConfig | Mapping[str, JsonValue] | None = None,
     export: str | None = None,
 ) -> Translator:
     """Return the translator of a run.

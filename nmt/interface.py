@@ -3,16 +3,14 @@
 Messages are written in the words of the command line, which its users type; here they are said again for callers.
 """
 
-import builtins
-import contextlib
 import functools
 import inspect
 import re
-import types
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from numbers import Integral, Real
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from nmt.config.decoding import KEYS, option_of
 from nmt.errors import NmtError, unusable
@@ -20,21 +18,18 @@ from nmt.errors import NmtError, unusable
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-PLAIN = None | bool | int | float | str | Mapping[str, Any] | Sequence[Any]
-LARGEST = 2**63
-"""Bound of numbers."""
+CHECKS = ConfigDict(arbitrary_types_allowed=True, strict=True)
+_adapter = functools.cache(lambda hint: TypeAdapter(hint, config=CHECKS))
 
-OTHER_NAMES = {"tokenize": "tokenization", "n-best": "n"}
-"""Arguments with other names than their options."""
-LISTS = {"reference": "references", "hypothesis": "hypotheses", "metric": "metrics"}
-"""Arguments that are lists, by the options that give an element."""
-FLAGS = {"allow-changes", "by-length", "overwrite"}
-DECODING = {option_of(key)[2:]: key for key in KEYS}
-COMMANDS = {
-    **dict.fromkeys(["to", "quantization", "vocabulary-map", "output", "tolerance", "allow-different"], "nmt export"),
-    "epochs": "nmt average",
+ARGUMENTS = {
+    "tokenize": ("tokenization", "tokenization={literal}"), "n-best": ("n", "n={literal}"),
+    "reference": ("references", "references=[{literal}]"), "hypothesis": ("hypotheses", "hypotheses=[{literal}]"),
+    "metric": ("metrics", "metrics=[{literal}]"), "overwrite": ("overwrite=True", "overwrite=True {value}"),
+    "allow-changes": ("allow_changes=True", "allow_changes=True {value}"),
+    "by-length": ("by_length=True", "by_length=True {value}"),
+    **{option_of(key)[2:]: (f'decoding["{key}"]', f'decoding={{{{"{key}": {{literal}}}}}}') for key in KEYS},
 }  # fmt: skip
-"""Commands by their options that are no argument of a function."""
+"""What stands for an option without and with a value, if it is not an argument of the same name."""
 
 _PROSE = "(?:is|has|must|cannot|chooses|measures|requires|replaces|needs|too|out|alone|or|and|with|to|for|from)"
 _VALUE = rf"(?!--|{_PROSE}\b)('[^']*'|\S*[^\s,;:.)])"  # a mark at its end belongs to the sentence
@@ -50,8 +45,8 @@ def in_python(message: str) -> str:
     >>> in_python("Give --run NAME, or --set training.epochs=9. Or begin with nmt prepare --overwrite")
     'Give run="NAME", or set={"training.epochs": 9}. Or begin with nmt prepare --overwrite'
     """
-    message = re.sub("^FILE ", "files ", message)  # an argument of the command line too
-    return _PHRASE.sub(lambda match: match[0] if match["kept"] else _arguments(match[0]), message)
+    said = _PHRASE.sub(lambda match: match[0] if match["kept"] else _arguments(match[0]), message)
+    return re.sub("^FILE ", "files ", said)  # an argument of the command line too
 
 
 def _arguments(options: str) -> str:
@@ -60,39 +55,24 @@ def _arguments(options: str) -> str:
     keys: list[str] = []
     for option, value in re.findall(_OPTION, options):
         key, equals, of_key = value.strip("'").partition("=")
-        name, literal = OTHER_NAMES.get(option, option.replace("-", "_")), _literal(value)
         if option == "from":
-            keys.append(f'"training.start_from": {literal}')
+            keys.append(f'"training.start_from": {_literal(value)}')
+        elif option == "set" and equals:
+            keys.append(f'"{key}": {_literal(of_key)}')
         elif option == "set" and value:
-            keys += [f'"{key}": {_literal(of_key)}'] * bool(equals)
-            found += [f'set["{key}"]'] * (not equals)
-        elif option in FLAGS:
-            found.append(f"{name}=True {value}".rstrip())
-        elif option in DECODING:
-            key = DECODING[option]
-            found.append(f'decoding={{"{key}": {literal}}}' if value else f'decoding["{key}"]')
-        elif option in LISTS:
-            found.append(f"{LISTS[option]}=[{literal}]" if value else LISTS[option])
-        elif option in COMMANDS:
-            found.append(f"{COMMANDS[option]} --{option} {value}".rstrip())
+            found.append(f'set["{key}"]')
         else:
-            found.append(f"{name}={literal}" if value else name)
+            name = option.replace("-", "_")
+            forms = ARGUMENTS.get(option, (name, f"{name}={{literal}}"))
+            found.append(forms[bool(value)].format(value=value, literal=_literal(value)))
     return ", ".join([*found, f"set={{{', '.join(keys)}}}"] if keys else found)
 
 
 def _literal(text: str) -> str:
     """Return a value of the command line as Python writes it; the placeholders N and M stay."""
     words = {"true": "True", "false": "False", "null": "None", "N": "N", "M": "M"}
-    if text in words or text[:1] in ("'", '"', "[", "{"):
-        return words.get(text, text)
-    return text if re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text) else f'"{text}"'
-
-
-# --- arguments
-
-
-class _Misfit(Exception):  # noqa: N818 - never leaves this module
-    """A place within an argument, its value and its type."""
+    is_literal = text[:1] in ("'", '"', "[", "{") or re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text)
+    return words.get(text, text if is_literal else f'"{text}"')
 
 
 def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -106,10 +86,10 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
     @functools.wraps(function)
     def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        bound, hints = signature.bind(*args, **kwargs), _types(function)
+        bound = signature.bind(*args, **kwargs)
         try:
-            given = bound.arguments
-            given |= {name: _checked(name, value, hints[name]) for name, value in given.items() if name in hints}
+            for name, value in bound.arguments.items():
+                bound.arguments[name] = _checked(name, value, signature.parameters[name].annotation)
             return function(*bound.args, **bound.kwargs)
         except NmtError as error:
             error.in_python = in_python(error.message)
@@ -122,75 +102,21 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     return checked
 
 
-@functools.cache
-def _types(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of arguments; ``object`` stands for a name that is imported for type checkers alone."""
-
-    class Names(dict[str, Any]):
-        def __missing__(self, name: str) -> Any:
-            return object
-
-    return typing.get_type_hints(function, None, Names(vars(builtins) | function.__globals__))
-
-
 def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Return an argument with numbers and sequences of other libraries as Python's own.
-
-    Raises:
-        NmtError: if it has another type.
-    """
-    try:
-        return _fit(value, hint)
-    except _Misfit as misfit:
-        place, value, hint = misfit.args
-    except RecursionError:
-        place = ""
-    try:
-        shown = repr(value)[:80]
-    except Exception:  # whatever a foreign class may raise
-        shown = f"of {type(value)}"
-    wanted = "a plain value" if hint is Any else re.sub(r"[\w.]+\.", "", inspect.formatannotation(hint))
-    raise NmtError(f"{name}{place} is {shown}, but must be {wanted}. Change the argument.")
-
-
-def _fit(value: Any, hint: Any) -> Any:
-    """Return a value of a type. ``Any`` is a plain value: None, a number, text, a list or a mapping of plain values."""
-    if hint is Any:
-        hint = PLAIN
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        for choice in inner:
-            with contextlib.suppress(_Misfit):
-                return _fit(value, choice)
-    elif origin is Mapping and isinstance(value, Mapping):
-        return {_fit(key, inner[0]): _within(f"[{key!r:.60}]", each, inner[1]) for key, each in value.items()}
-    elif origin is Sequence and isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping | Set):
-        with contextlib.suppress(TypeError):  # of an array without dimensions
-            return [_within(f"[{place}]", each, inner[0]) for place, each in enumerate(value)]
-    elif origin is tuple and isinstance(value, tuple) and len(value) == len(inner):
-        return tuple(map(_fit, value, inner))
-    elif origin in (None, Callable):
-        return _leaf(value, hint, origin or hint)
-    raise _Misfit("", value, hint)
-
-
-def _leaf(value: Any, hint: Any, kind: Any) -> Any:
-    """Return a value without parts; numbers and texts of other libraries as Python's own."""
-    if kind is str and isinstance(value, str):
-        return str.__str__(value)
-    if kind in (int, float):
-        is_number = isinstance(value, Real if kind is float else Integral) and not isinstance(value, bool)
-        if is_number and not abs(value) >= LARGEST:
-            return kind(value)
-    elif isinstance(value, kind):
+    """Return an argument, an array as a list. One without a type, or with the name of a type, is not checked."""
+    if hint is inspect.Parameter.empty or isinstance(hint, str):
         return value
-    raise _Misfit("", value, hint)
-
-
-def _within(place: str, value: Any, hint: Any) -> Any:
-    """Return a value of a type, which is at a place of an argument."""
+    place = ""
     try:
-        return _fit(value, hint)
-    except _Misfit as misfit:
-        inner, *others = misfit.args
-        raise _Misfit(place + inner, *others) from None
+        value = value.tolist() if hasattr(value, "tolist") else value
+        shown = repr(value)
+        return _adapter(hint).validate_python(value)
+    except ValidationError as error:
+        inner = error.errors()[0]["loc"]
+        if typing.get_origin(hint) is Sequence and inner:
+            place, value, hint = f"[{inner[0]}]", value[inner[0]], typing.get_args(hint)[0]
+            shown = repr(value)
+    except Exception:  # whatever the repr of a foreign class may raise
+        shown = f"of {type(value)}"
+    wanted = re.sub(r"[\w.]+\.", "", inspect.formatannotation(hint))
+    raise NmtError(f"{name}{place} is {shown[:80]}, but must be {wanted}. Change the argument.")

@@ -164,7 +164,3 @@ def test_what_cannot_be_translated_is_refused(trained_project: Path, monkeypatch
         assert translator.translate(["im thirsty"])
     with pytest.raises(package.NmtError, match="The translator is closed"):
         translator.translate(["im thirsty"])
-
-
-def test_types_travel_with_the_package() -> None:
-    assert Path(api.__file__).with_name("py.typed").is_file()  # see test_app.py for that of the wheel

@@ -52,7 +52,6 @@ def test_no_message_names_an_option_outside_of_a_command() -> None:
         ("--beam is 0; --minutes is 0; --beam 2 or more", 'decoding["beam_size"] is 0; minutes is 0; '
          'decoding={"beam_size": 2} or more'),
         ("Score files: --source FILE --reference FILE.", 'Score files: source="FILE", references=["FILE"].'),
-        ("Export the run with --to ctranslate2.", "Export the run with nmt export --to ctranslate2."),
         ("With: nmt export --run RUN --to argos --output a/b", "With: nmt export --run RUN --to argos --output a/b"),
         ("nmt prepare writes a folder of its own. Give --name.", "nmt prepare writes a folder of its own. Give name."),
     ],

@@ -147,7 +147,7 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
     if description.to != CTRANSLATE2:
         raise NmtError(
             f"{exported.folder} is an export to {description.to}, which nmt does not translate with. Export the run "
-            "with --to ctranslate2."
+            "with nmt export --to ctranslate2."
         )
     if (
         epoch is not None

@@ -4,21 +4,14 @@
 """
 
 from collections.abc import Sequence
-from typing import Self
+from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
-from nmt.decoding.translation import (
-    BEST,
-    AttentionMaps,
-    CrossAttention,
-    Engine,
-    Hypothesis,
-    SearchOptions,
-    Translation,
-)
+from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
 from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
@@ -28,8 +21,10 @@ from nmt.runs.weights import WeightsFile, choose_epoch
 from nmt.tokenizers.base import BOS, EOS, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
+Attention = TypeVar("Attention")
 
-class Translator:
+
+class Translator(AbstractContextManager["Translator"]):
     """A trained model with its tokenizers: raw text in, raw text out. Several threads may use it.
 
     ``nmt.load`` makes it. At the end of a ``with`` block, or by ``close``, it gives up its model and threads.
@@ -72,24 +67,17 @@ class Translator:
             from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
             export = trained.description
-            engine = CTranslate2Engine(trained.folder, config, export.positions)
-            return cls(engine, source, target, config, export.epoch)
+            exported = CTranslate2Engine(trained.folder, config, export.positions)
+            return cls(exported, source, target, config, export.epoch)
 
-        from nmt.decoding.tensorflow_engine import (  # noqa: PLC0415 - TensorFlow starts while the weights are read
-            TensorFlowEngine,
-        )
+        from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
 
-        return cls(
-            TensorFlowEngine.load(config, source.size, target.size, weights), source, target, config, weights.epoch
-        )
+        engine = TensorFlowEngine.load(config, source.size, target.size, weights)
+        return cls(engine, source, target, config, weights.epoch)
 
     @property
     def engine(self) -> Engine:
-        """The model.
-
-        Raises:
-            NmtError: if the translator is closed.
-        """
+        """The model; NmtError if the translator is closed."""
         if self._engine is None:
             raise NmtError("The translator is closed and translates no more. Load the run again.")
         return self._engine
@@ -97,10 +85,6 @@ class Translator:
     def close(self) -> None:
         """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
         self._engine = None
-
-    def __enter__(self) -> Self:
-        """Return the translator."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the translator."""
@@ -124,7 +108,6 @@ class Translator:
         """Return the translations of raw sentences, in their order. An empty sentence has an empty translation.
 
         Args:
-            texts: sentences.
             prefix: text that every translation begins with.
             sample: draw words by their probabilities, instead of searching for the most probable translation.
             names: name of each sentence in error messages, such as "line 7".
@@ -154,8 +137,7 @@ class Translator:
     ) -> list[Translation]:
         """Return the translations of raw sentences with their scores, token ids and unknown words.
 
-        Args, Raises: as for ``translate``, and
-            scored: compute the scores. They are None otherwise.
+        Args, Raises: as for ``translate``. Scores are None unless ``scored``.
 
         >>> [details] = nmt.load("base").translate_details(["im thirsty xylophone"])
         >>> details.unknown, details.score < 0
@@ -179,8 +161,7 @@ class Translator:
         Their texts differ: of equal texts, which are different tokens, the best stays. A sentence has fewer than ``n``
         where its beam has fewer different texts; a wider beam has more.
 
-        Args, Raises: as for ``translate``, and
-            NmtError: if ``n`` exceeds the beam size.
+        Args, Raises: as for ``translate``, and NmtError if ``n`` exceeds the beam size.
 
         >>> translator = nmt.load("base", decoding={"beam_size": 5})
         >>> [[best, second]] = translator.translate_n_best(["im thirsty"], 2)
@@ -199,10 +180,7 @@ class Translator:
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
     ) -> list[list[Translation]]:
-        """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first.
-
-        Args, Raises: as for ``translate``.
-        """
+        """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first."""
         if (n := options.n_best) > (beams := self.config.decoding.beam_size):
             raise NmtError(
                 f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
@@ -229,9 +207,7 @@ class Translator:
             longest = max(range(len(encoded)), key=lambda number: len(encoded[number]))
             raise OutOfMemoryError(
                 f"Memory ran out: the longest sentence, {_name(names, longest)}, has {len(encoded[longest]):,} tokens. "
-                "Attention takes memory by the square of the longest, for each sentence of a batch. Split it into "
-                f"sentences, set decoding.batch_size lower than {self.config.decoding.batch_size}, or end other "
-                "programs."
+                f"Split it, or set decoding.batch_size lower than {self.config.decoding.batch_size}."
             ) from error
         return [
             self._translations(text, ids, hypotheses, options)
@@ -256,14 +232,9 @@ class Translator:
     def encode(
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
     ) -> list[list[int]]:
-        """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped.
-
-        Args, Raises: as for ``translate``.
-        """
+        """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
         if names is not None and len(names) != len(texts):
-            raise NmtError(
-                f"names has {len(names)} names for {len(texts)} sentences. Give a name for each, or leave it out."
-            )
+            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
         encoded = [self.source.encode(text) for text in texts]
         for number, ids in enumerate(encoded):
             try:
@@ -315,9 +286,7 @@ class Translator:
         """
         _check_pairs(sources, translations)
         encoded, targets = self.encode(sources), [translation.ids for translation in translations]
-        found = self.engine.cross_attention(encoded, targets)
-        if found is None:
-            raise self._no_attention()
+        found = self._existing(self.engine.cross_attention(encoded, targets))
         bos = [BOS] if self.config.model.reads_bos else []
         return [
             CrossAttention([*bos, *ids, EOS], target, weights)
@@ -331,16 +300,16 @@ class Translator:
         Raises:
             DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
-        found = self.engine.attention_maps(self.source.encode(source), translation.ids)
-        if found is None:
-            raise self._no_attention()
-        return found
+        return self._existing(self.engine.attention_maps(self.source.encode(source), translation.ids))
 
-    def _no_attention(self) -> DataError:
-        return DataError(
-            f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and figures "
-            "of attention need it. Choose a run whose model has attention."
-        )
+    def _existing(self, attention: Attention | None) -> Attention:
+        """Return attention, or refuse a model without it."""
+        if attention is None:
+            raise DataError(
+                f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and "
+                "figures of attention need it. Choose a run whose model has attention."
+            )
+        return attention
 
     @public
     def given_translation(self, text: str) -> Translation:
@@ -393,10 +362,7 @@ def check_length(config: Config, side: str, tokens: int, name: str, positions: i
 def max_lengths(config: Config, lengths: np.ndarray, prefix_length: int = 0) -> np.ndarray:
     """Return the most tokens of each translation, its prefix and eos included: int32 [B].
 
-    Args:
-        config: configuration of the run; its section decoding has the ratio and the extra tokens.
-        lengths: tokens of each source sentence as the encoder reads it, eos and any bos included, int [B].
-        prefix_length: tokens of the prefix of every translation.
+    ``lengths``, int [B], are of the sources as the encoder reads them, eos and any bos included.
     """
     settings, limit = config.decoding, config.model.limits.target
     limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
@@ -68,7 +70,7 @@ def evaluate(
     source: str | None = None,
     references: Sequence[str] = (),
     epoch: str | None = None,
-    decoding: Mapping[str, Any] | None = None,
+    decoding: Mapping[str, JsonValue] | None = None,
     metrics: Sequence[str] = (),
     tokenization: str = DEFAULT_TOKENIZATION,
     lowercase: bool = False,

@@ -13,7 +13,7 @@ from conftest import ENVIRONMENT, nmt
 
 from nmt.cli.commands import translate
 from nmt.cli.commands.translate import _arriving
-from nmt.decoding.translation import SearchOptions, Translation
+from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.runs.directory import Run
 
@@ -81,19 +81,6 @@ def test_lines_that_come_without_end_are_answered(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(translate, "LONGEST_WAIT", 0.2)
     parts = arriving([b"one\n", 0.02] * 30)
     assert 1 < len(parts) < 6 and [line for part in parts for line in part] == ["one"] * 30
-
-
-def test_what_is_there_is_translated_at_once(trained_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = []
-
-    def find(self: Translator, texts: list[str], *_: object) -> list[list[Translation]]:
-        parts.append(texts)
-        return [[Translation(text, [], True, [])] for text in texts]
-
-    monkeypatch.setattr(Translator, "find", find)
-    lines = [f"{number}" for number in range(1000)]
-    assert nmt("translate", cwd=trained_project, stdin="\n".join(lines)).stdout.splitlines() == lines
-    assert [part for part in parts if part] == [lines]
 
 
 def test_what_is_drawn_for_a_sentence_does_not_depend_on_the_parts(trained_project: Path) -> None:

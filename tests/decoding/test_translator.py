@@ -29,13 +29,6 @@ def translator(trained_project: Path) -> Translator:
 SENTENCES = ["im one", "im two three four", "one", "im seven six five four three two one", "im thirsty", "two two"]
 
 
-def test_sentences_are_translated_as_alone_and_come_back_in_order(translator: Translator) -> None:
-    many = [*SENTENCES, *(f"im {source.split()[1]}" for source, _ in small_pairs(300))]
-    assert len(many) > translator.config.decoding.batch_size
-    alone = {text: translator.find([text]) for text in set(many)}
-    assert translator.find(many) == [alone[text][0] for text in many]
-
-
 def with_settings(translator: Translator, few_steps: int = FEW_STEPS, **settings: Any) -> Translator:
     """The same model, searched otherwise; with ``few_steps`` 0 every search is compiled."""
     config = translator.config.model_copy(update={"decoding": change_decoding(translator.config.decoding, settings)})
@@ -70,12 +63,13 @@ class SaysTwice(TensorFlowEngine):
 
 
 def test_the_n_best_translations_have_different_texts(make_run: MakeRun) -> None:
-    translator = Translator.open(make_run("subword"))
-    translator.config = translator.config.model_copy(update={"decoding": DecodingConfig(beam_size=6)})
-    short, long = translator.target.encode("ich bin eins"), translator.target.encode("ich bin")
-    again = next(ids for seed in range(50) for ids in translator.target.sample(["ich bin eins"], seed) if ids != short)
+    trained = Translator.open(make_run("subword"))
+    config = trained.config.model_copy(update={"decoding": DecodingConfig(beam_size=6)})
+    short, long = trained.target.encode("ich bin eins"), trained.target.encode("ich bin")
+    again = next(ids for seed in range(50) for ids in trained.target.sample(["ich bin eins"], seed) if ids != short)
     beam = [short, again, long, [*short, *long], long, again]
-    translator.engine = SaysTwice([Hypothesis([*ids, EOS], -float(rank)) for rank, ids in enumerate(beam)])
+    engine = SaysTwice([Hypothesis([*ids, EOS], -float(rank)) for rank, ids in enumerate(beam)])
+    translator = Translator(engine, trained.source, trained.target, config, trained.epoch)
     for wanted, ranks in ((1, [0]), (2, [0, 2]), (3, [0, 2, 3]), (6, [0, 2, 3])):
         found, empty = translator.translate_n_best(["im one", ""], wanted)
         assert [each.score for each in found] == [-float(rank) for rank in ranks]
