@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from conftest import nmt, run_nmt, small_pairs
-from nmt.serving.access import read_api_keys
 from typer.main import get_command
 
 from nmt.cli.app import app
 from nmt.cli.commands.translate import read_sentences
+from nmt.serving.guard import read_api_keys
 
 # Every command that reads sentences.
 COMMANDS = [
