@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import ROOT
+from conftest import ROOT, an_epoch
 
 from nmt.config.schema import Config
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
@@ -17,7 +17,7 @@ from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.charts import attention_figure
 from nmt.reporting.page import AttentionMap
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepMetrics
+from nmt.runs.metrics import Sample, SampleMetrics, StepMetrics
 
 ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
 VOID = {"meta", "link", "br"}
@@ -41,13 +41,10 @@ def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -
                     learning_rate=1e-4 * epoch, target_tokens=500 * half, seconds=2.5 * half,
                 )
             )  # fmt: skip
-        run.append_metrics(
-            EpochMetrics(
-                epoch=epoch, step=20 * epoch, train_loss=4 / epoch, train_accuracy=0.1 * epoch, target_tokens=1000,
-                seconds=5.0, validation_loss=4.2 / epoch, validation_accuracy=0.1 * epoch + better,
-                validation_bleu=3.0 * epoch, validation_chrf=5.0 * epoch,
-            )
-        )  # fmt: skip
+        trained = {"train_loss": 4 / epoch, "train_accuracy": 0.1 * epoch, "target_tokens": 1000, "seconds": 5.0}
+        validated = {"validation_loss": 4.2 / epoch, "validation_accuracy": 0.1 * epoch + better}
+        decoded = {"validation_bleu": 3.0 * epoch, "validation_chrf": 5.0 * epoch}
+        run.append_metrics(an_epoch(epoch, step=20 * epoch, **trained, **validated, **decoded))
         run.append_metrics(sampled(epoch, 20 * epoch, f"ein hund {'läuft ' * epoch}hier"))
     return run
 
