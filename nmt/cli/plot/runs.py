@@ -213,8 +213,8 @@ def attention(
             panels.append((", ".join(caption), weights[number - 1, one - 1]))
     name, *sides = KINDS[kind]
     rows, columns = ((side, tokens[side]) for side in sides)
-    across = len(shown) if len(layers) > 1 and len(shown) > 1 else None
-    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, across=across)
+    row = {"across": len(shown)} if len(layers) > 1 and len(shown) > 1 else {}  # a layer has a row of its own
+    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, **row)
     return chosen
 
 
