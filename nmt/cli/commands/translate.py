@@ -54,9 +54,8 @@ def translate(
     """Translate sentences, one translation a line; warnings are on standard error.
 
     Examples:
-        nmt translate "im thirsty"
+        nmt translate --beam 5 "im thirsty"
         nmt translate --run letters --input letters.en > letters.out
-        nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
     """
     from nmt.api import load
     from nmt.decoding.translation import SearchOptions
