@@ -34,7 +34,7 @@ from nmt.version import version
 
 TURNS = 5
 WARM_UP = 3
-MATMUL_SIZE = 8192 if runtime.GPUS else 2048
+MATMUL_SIZES = (2048, 4096, 8192) if runtime.GPUS else (512, 1024, 2048)
 BEAMS = {"greedy": 1, "beam 5": 5}
 TRAINING, PRODUCTS, SEARCH = 0.5, 0.2, 0.3
 """Shares of the measuring time."""
@@ -147,8 +147,7 @@ def measure_model(
     model.set_weights(update.model.get_weights())
     precisions = list(dict.fromkeys(["float32", "bfloat16", update.model.compute_dtype]))
     turn = seconds / TURNS
-    name = f"{MATMUL_SIZE} x {MATMUL_SIZE} product in {{}}"
-    works = {name.format(each): product_work(each, PRODUCTS * turn / len(precisions)) for each in precisions}
+    works = dict(fastest_product(each, PRODUCTS * turn / len(precisions)) for each in precisions)
     works[f"step in {update.model.compute_dtype}"] = training_work(update, pipeline, vocabulary, TRAINING * turn)
     for kind, beams in BEAMS.items():
         changes = {"beam_size": beams, "length_penalty": 0.0, "coverage_penalty": 0.0}
@@ -166,15 +165,22 @@ def measure_model(
     )  # fmt: skip
 
 
-def product_work(precision: str, seconds: float) -> Work:
-    """Return the product of two square matrices."""
-    factors = [tf.cast(tf.random.normal([MATMUL_SIZE, MATMUL_SIZE]), precision) for _ in range(2)]
+def fastest_product(precision: str, seconds: float) -> tuple[str, Work]:
+    """Return the product of two square matrices of the size with the highest rate, and its name."""
 
-    def run() -> None:
-        tf.matmul(*factors)
-        tf.test.experimental.sync_devices()
+    def product(size: int) -> Work:
+        factors = [tf.cast(tf.random.normal([size, size]), precision) for _ in range(2)]
 
-    return Work(run, lambda _: {"flops": 2 * MATMUL_SIZE**3}, seconds)
+        def run() -> None:
+            tf.matmul(*factors)
+            tf.test.experimental.sync_devices()
+
+        return Work(run, lambda _: {"flops": 2 * size**3}, seconds)
+
+    works = {f"{size} x {size} product in {precision}": product(size) for size in MATMUL_SIZES}
+    speeds = measure({name: work._replace(seconds=0.0) for name, work in works.items()}, TURNS, lambda _: None)
+    fastest = max(speeds, key=lambda speed: speed.flops_per_second or 0.0).name
+    return fastest, works[fastest]
 
 
 def training_work(update: Update, pipeline: InputPipeline, vocabulary: dict[str, int], seconds: float) -> Work:

@@ -20,7 +20,7 @@ from nmt.training.optimization.update import Update
 
 def nmt_bench(folder: Path, arguments: str) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(benchmark, "MATMUL_SIZE", 64)
+        patch.setattr(benchmark, "MATMUL_SIZES", (16, 64))
         return run_nmt("bench", *arguments.split(), cwd=folder)
 
 

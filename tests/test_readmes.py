@@ -176,7 +176,7 @@ def run(command: str, project: Path) -> None:
 )
 def test_every_command_works(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if folder == "configs":
-        monkeypatch.setattr("nmt.benchmark.MATMUL_SIZE", 64)
+        monkeypatch.setattr("nmt.benchmark.MATMUL_SIZES", (64,))
     write_corpora(tmp_path)
     write_recipes(tmp_path, EPOCHS.get(folder, 2))
     for command in commands(folder):
