@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -107,6 +108,13 @@ def nmt_process(*arguments: str, cwd: Path, stdin: str = "", code: int = 0) -> s
     assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
+
+
+def unpack(folder: Path) -> Path:
+    """Put a dataset and a trained run of an older version into a folder, and return it."""
+    with tarfile.open(ROOT / "tests" / "made_before" / "format-1.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 def an_epoch(epoch: int, **values: Any) -> EpochMetrics:

@@ -1,14 +1,13 @@
 """Runs with records of any kind, and readers of the page, for the tests of the report."""
 
 import re
-import tarfile
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import ROOT, an_epoch
+from conftest import an_epoch
 
 from nmt.config.schema import Config
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
@@ -19,14 +18,7 @@ from nmt.reporting.page import AttentionMap
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import Sample, SampleMetrics, StepMetrics
 
-ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
 VOID = {"meta", "link", "br"}
-
-
-def unpack(folder: Path) -> None:
-    """Put a dataset and a trained run into a folder."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
 
 
 def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -> Run:
