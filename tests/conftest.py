@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import pytest
 import nmt as package
 from nmt.cli.app import main
 from nmt.runs.directory import Run, create_run
+from nmt.runs.metrics import EpochMetrics
 from nmt.runs.weights import save_weights
 from nmt.storage.arrays import checksum, read_arrays
 
@@ -106,6 +108,20 @@ def nmt_process(*arguments: str, cwd: Path, stdin: str = "", code: int = 0) -> s
     assert done.returncode == code, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
+
+
+def unpack(folder: Path) -> Path:
+    """Put a dataset and a trained run of an older version into a folder, and return it."""
+    with tarfile.open(ROOT / "tests" / "made_before" / "format-1.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def an_epoch(epoch: int, **values: Any) -> EpochMetrics:
+    """Return the metrics of an epoch of ten steps, with other values where they are given."""
+    usual = {"train_loss": 2.0, "train_accuracy": 0.5, "validation_loss": 1.0, "validation_accuracy": 0.6}
+    counts = {"epoch": epoch, "step": 10 * epoch, "target_tokens": 100, "seconds": 1.5}
+    return EpochMetrics.model_validate(usual | counts | values)
 
 
 def outcome(run: Run) -> dict[str, object]:

@@ -1,12 +1,11 @@
 """A project made by an older version: today's code opens, translates, continues, scores and plots it."""
 
 import json
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, nmt
+from conftest import nmt, unpack
 
 from nmt import runtime
 from nmt.config.loading import load_config
@@ -16,15 +15,8 @@ from nmt.runs.directory import Run
 from nmt.runs.weights import average_weights
 from nmt.storage.arrays import Arrays, read_arrays
 
-ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
 TOLERANCE = 1e-3  # relative, between processors
 SMALLEST = 1e-5  # absolute; weights are about 0.1
-
-
-def unpack(folder: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
 
 
 @pytest.fixture

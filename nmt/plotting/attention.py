@@ -26,6 +26,7 @@ LEAST_BAR, LONGEST_BAR, BAR_WIDTH = 1.2, 3.0, 0.15  # of the colour bar, which l
 # Sides of a matrix alone and of its cells, labels at 45 degrees; those of a sheet's, whose labels are upright.
 SIDE, CELLS, SLANT = 5.0, (0.27, 0.55), 0.5  # slant: font size by side of a cell
 SHEET_WIDTH, SHEET_SIDES, SHEET_CELLS, UPRIGHT = 10.5, (1.2, 2.9), (0.105, 0.3), 0.8
+ACROSS = 4  # matrices in a row of a sheet
 LARGEST_SIDE = 45.0  # of all matrices together, so that a picture of any sentence fits into memory
 LEAST_WIDTH = 5.5  # of the figure, so that its title has room
 GAP, TITLE, NAME, BAR = 0.12, 0.6, 0.3, 0.95  # between matrices; heights of title and of a matrix' name; bar's width
@@ -39,7 +40,7 @@ def draw_attention(
     heading: str,
     details: str,
     *,
-    across: int | None = None,
+    across: int = ACROSS,
 ) -> None:
     """Draw a matrix large, or several side by side with labels at the left and at the top of the sheet alone.
 
@@ -51,11 +52,11 @@ def draw_attention(
         columns: name and tokens attended to.
         heading: content of the figure in a line.
         details: run, data and date.
-        across: number of matrices in a row; None: a number that makes the sheet about as wide as a page.
+        across: most matrices in a row.
     """
     (row_name, row_tokens), (column_name, column_tokens) = rows, columns
     height, width = shape = len(row_tokens), len(column_tokens)
-    across = across or best_across(len(panels), shape)
+    across = min(across, len(panels))
     down = math.ceil(len(panels) / across)
     alone = len(panels) == 1
     side = SIDE if alone else float(np.clip(SHEET_WIDTH / across, *SHEET_SIDES))
@@ -102,16 +103,6 @@ def draw_attention(
         figure, mapping, shown, "attention weight", pad=0.02, fraction=BAR_WIDTH / wide, shrink=length / high,
         aspect=length / BAR_WIDTH, anchor=(0, 1),
     )  # fmt: skip
-
-
-def best_across(count: int, shape: tuple[int, int]) -> int:
-    """Return how many of N matrices of a shape stand in a row: few empty places, and a sheet of 3 to 2 about."""
-
-    def cost(across: int) -> float:
-        down = math.ceil(count / across)
-        return abs(math.log(across * shape[1] / (down * shape[0]) / 1.5)) + 0.5 * (across * down - count)
-
-    return min(range(1, count + 1), key=cost)
 
 
 def top_of_scale(weights: Sequence[np.ndarray]) -> float:

@@ -38,7 +38,6 @@ STAR: dict[str, Any] = {
 BOUND: dict[str, Any] = {"color": FAINT_INK, "linestyle": ":", "linewidth": 1.1, "zorder": 1}
 SCHEDULE_POINTS = 1000
 SLOWEST = 4  # times of a step beyond this multiple of the median are at the edge: the first steps, a pause
-MOST_BOUNDS = 30  # of epochs; more lines would be a grey area
 
 
 def _draw_by_epoch(figure: Figure, run: Run, measure: Measure) -> None:
@@ -177,7 +176,6 @@ def draw_speed(figure: Figure, run: Run) -> None:
     unit = "" if by_step else " · means of epochs: its records of steps have no times"
     add_title(figure, "Speed of training", f"{run_title(run)}{unit}")
     steps, speeds, times = zip(*timed, strict=True)
-    bounds = [record.step for record in records if isinstance(record, EpochMetrics)]
     panels = figure.subplots(2, 1, sharex=True)
     series = ((speeds, "target tokens a second"), (times, "milliseconds a step"))
     for number, (axes, (values, label)) in enumerate(zip(panels, series, strict=True)):
@@ -194,10 +192,7 @@ def draw_speed(figure: Figure, run: Run) -> None:
         axes.set_ylim(0, 1.08 * highest)
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-        for bound in bounds if len(bounds) <= MOST_BOUNDS else []:
-            axes.axvline(bound, **BOUND | {"linewidth": 0.7})
-    shown = 0 < len(bounds) <= MOST_BOUNDS
-    axes.set_xlabel("step (dotted: ends of epochs)" if shown else "step", color=INK)
+    axes.set_xlabel("step", color=INK)
     axes.set_xlim(0, 1.02 * steps[-1])
     count(axes.xaxis)
 

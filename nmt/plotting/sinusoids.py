@@ -20,7 +20,7 @@ MAX_VALUES = 2**24  # 64 MB in float32; matplotlib needs several times as much t
 MAX_SIMILAR = 4_096  # positions whose similarities are MAX_VALUES values
 LEAST_RANGE = 0.1  # of cosines in the image, also where all of them are close to 1
 MOST_POINTS = 128  # of a curve, with space between them
-WRITTEN_ROWS, WRITTEN_COLUMNS = 32, 16  # of a matrix whose cells are large enough for their values
+WRITTEN_ROWS, WRITTEN_COLUMNS = 32, 10  # of a matrix whose cells are large enough for their values
 
 
 @dataclass(frozen=True)
@@ -197,11 +197,8 @@ def draw_binary_code(figure: Figure, encoding: Encoding) -> None:
     style.label(right, "dimension", title=title)
     are_few = encoding.width <= WRITTEN_COLUMNS
     if are_few:
-        columns, turned = range(encoding.width), 0 if encoding.width <= 10 else 90
-        lengths = [f"{encoding.wavelength(column):,.4g}" for column in columns]
-        gap = " " if turned else "\n"
-        names = [f"{encoding.function(column)}{gap}{length}" for column, length in enumerate(lengths)]
-        right.set_xticks(columns, names, rotation=turned)
+        columns = range(encoding.width)
+        right.set_xticks(columns, [f"{encoding.function(one)}\n{encoding.wavelength(one):,.4g}" for one in columns])
         right.set_xlabel("dimension (function and wavelength in positions)")
     if encoding.length <= WRITTEN_ROWS:
         left.set_yticks(range(encoding.length))

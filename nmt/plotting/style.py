@@ -18,7 +18,6 @@ from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -66,8 +65,8 @@ FONTS = {  # with East Asian characters, beside the font that comes with matplot
     "WenQuanYi Micro Hei", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Hiragino Sans", "PingFang SC",
     "Arial Unicode MS",
 }  # fmt: skip
-# What a file says of itself. Dates are left out, so that equal figures are equal files.
 PROGRAM = "nmt plot"
+# Suffixes of figures, and what a file says of itself. Dates are left out, so that equal figures are equal files.
 METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": PROGRAM},
     ".svg": {"Creator": PROGRAM, "Date": None},
@@ -87,19 +86,17 @@ def empty_figure() -> Figure:
 def curve(number: int, points: int = 1) -> dict[str, Any]:
     """Return the keywords of ``Axes.plot`` for curve ``number`` from 0, with K ``points``.
 
-    Up to 36 curves differ by marker and line, the next 36 by hollow markers. A curve of many points has markers at
-    every n-th of them, counted from the last, at most ``MOST_MARKERS``.
+    Up to 36 curves differ by marker and line, 252 by colour too. A curve of many points has markers at every n-th of
+    them, counted from the last, at most ``MOST_MARKERS``.
     """
     every, color = max(1, -(-points // MOST_MARKERS)), COLORS[number % len(COLORS)]
-    hollow = number // (len(MARKERS) * len(LINES)) % 2
     return {
         "color": color,
         "marker": MARKERS[number % len(MARKERS)],
         "linestyle": LINES[number % len(LINES)],
         "linewidth": 1.8 if points <= MANY else 1.2,
         "markersize": 6.5 if points <= MANY else 5.0,
-        "markerfacecolor": "white" if hollow else color,
-        "markeredgecolor": color if hollow else "white",
+        "markeredgecolor": "white",
         "markeredgewidth": 0.8,
         "markevery": (max(0, points - 1) % every, every),
     }
@@ -310,11 +307,10 @@ def check_format(path: Path) -> None:
     Raises:
         NmtError: naming the suffixes.
     """
-    known = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix.removeprefix(".").lower() not in known:
+    if path.suffix.lower() not in METADATA:
         raise NmtError(
-            f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Known: "
-            f"{', '.join(sorted(known))}."
+            f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Give a name in "
+            f"{', '.join(METADATA)}."
         )
 
 
@@ -322,7 +318,7 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format that the suffix of ``path`` names; text stays text.
 
     Raises:
-        NmtError: for a format that matplotlib does not write, a path that cannot be written, or a figure too large.
+        NmtError: for another format, a path that cannot be written, or a figure too large.
     """
     check_format(path)
     width, height = figure.get_size_inches()
@@ -331,13 +327,6 @@ def save(figure: Figure, path: Path) -> None:
             f"The figure would be {width:.0f} x {height:.0f} inches; a side has at most {LARGEST_SIDE:.0f}. Draw fewer "
             "runs, panels or words."
         )
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42, "ps.fonttype": 42}
-    metadata = METADATA.get(path.suffix.lower())
-    options: dict[str, Any] = {"metadata": metadata} if metadata else {}  # some formats take none
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42}
     with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
-        try:
-            figure.savefig(temporary, **options)
-        except RuntimeError as error:  # a format that needs another program
-            raise NmtError(
-                f"matplotlib cannot write {path} here: {error}. Choose another suffix, such as .png."
-            ) from None
+        figure.savefig(temporary, metadata=METADATA[path.suffix.lower()])

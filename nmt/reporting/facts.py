@@ -1,12 +1,12 @@
 """Facts of a run, read from its folder, without TensorFlow; its sample translations, with what changed."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.runs import metrics
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
@@ -66,6 +66,24 @@ class RunFacts:
             Fact("Training time", duration(self.seconds), steps),
             score,
         ]
+
+
+def split_rows(manifest: Manifest) -> Iterator[list[str]]:
+    """Yield the statistics of a dataset: in each row what it is, and a value for each split."""
+    splits, unit = list(manifest.splits.values()), manifest.unit
+    yield ["pairs", *(f"{split.pairs:,}" for split in splits)]
+    for side in SIDES:
+        yield [f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)]
+        if all(split.percentiles for split in splits):
+            lengths = ["/".join(map(str, split.percentiles[side].values())) for split in splits]
+            yield [f"{side} length, {'/'.join(splits[0].percentiles[side])}%", *lengths]
+        yield [f"longest {side}", *(f"{split.longest[side]:,} {unit}" for split in splits)]
+        shares = [split.unknown[side] / max(1, split.tokens[side]) for split in splits]
+        yield [f"unknown {side} {unit}", *(f"{share:.2%}" for share in shares)]
+        if all(split.characters for split in splits):
+            per_token = [split.characters[side] / max(1, split.tokens[side]) for split in splits]
+            yield [f"characters per {side} token", *(f"{characters:.1f}" for characters in per_token)]
+    yield ["pairs whose source is in training", "-", *(f"{split.sources_in_training:,}" for split in splits[1:])]
 
 
 def duration(seconds: float) -> str:

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from nmt.data.manifest import SIDES, Manifest
 from nmt.errors import NmtError
 from nmt.evaluation import result as words
 from nmt.evaluation.result import Evaluation, EvaluationRecord
 from nmt.reporting.charts import curve_figures, length_figures
-from nmt.reporting.facts import RunFacts, duration, sample_histories
+from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
 from nmt.version import version
@@ -79,7 +78,7 @@ def run_page(
         notes=notes,
         settings=settings_table(runs),
         epochs=epoch_table(runs),
-        datasets=[(manifest, split_table(manifest)) for manifest in manifests.values()],
+        datasets=[(each, Table(["", *each.splits], [*split_rows(each)])) for each in manifests.values()],
         machine=machine or {},
     )
 
@@ -125,23 +124,6 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
             cells = [ABSENT if value is None else f"{value:{form}}" for value, form in values]
             rows.append([facts.name, f"{epoch.epoch}", f"{epoch.step:,}", f"{epoch.seconds:,.1f}", *cells])
     return Table(["run", "epoch", "step", "seconds", *heads, "tokens/s"], rows)
-
-
-def split_table(manifest: Manifest) -> Table:
-    """Return the statistics of the splits of a dataset, a column for each."""
-    splits, unit = list(manifest.splits.values()), manifest.unit
-    rows = [["pairs", *(f"{split.pairs:,}" for split in splits)]]
-    for side in SIDES:
-        rows.append([f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)])
-        if all(split.percentiles for split in splits):
-            percents = " / ".join(f"{percent}%" for percent in splits[0].percentiles[side])
-            values = [" / ".join(map(str, split.percentiles[side].values())) for split in splits]
-            rows.append([f"{side} length at {percents}", *values])
-        rows.append([f"longest {side}", *(f"{split.longest[side]:,}" for split in splits)])
-        shares = [f"{split.unknown[side] / max(1, split.tokens[side]):.2%}" for split in splits]
-        rows.append([f"unknown {side} {unit}", *shares])
-    rows.append(["source is in training", ABSENT, *(f"{split.sources_in_training:,}" for split in splits[1:])])
-    return Table(["", *manifest.splits], rows)
 
 
 def evaluation_page(evaluation: Evaluation) -> str:

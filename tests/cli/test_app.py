@@ -11,41 +11,15 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, SMALLEST, MakeRun, nmt, nmt_process, run_nmt, small_pairs, write_pickle
+from conftest import ROOT, MakeRun, an_epoch, nmt, nmt_process, run_nmt, small_pairs, write_pickle
 
 from nmt.config.schema import Config
 from nmt.runs.directory import create_run
-from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics
+from nmt.runs.metrics import Sample, SampleMetrics
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-# --- the four commands ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_four_commands_in_order(tmp_path: Path) -> None:
-    write_pickle(tmp_path / "data" / "english-german-both.pkl", small_pairs())
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs" / "base.yaml").write_text(SMALLEST)
-    prepared = nmt_process("prepare", "english-german-both.pkl", cwd=tmp_path).stdout
-    assert "300 pairs read" in prepared
-    assert re.search(r"longest source +4 words", prepared)
-    assert re.search(r"unknown target words +0\.00%", prepared)
-    assert re.search(r"pairs whose source is in training +- +0 +0\n", prepared)
-    trained = nmt_process("train", "--config", "base.yaml", cwd=tmp_path)
-    assert "on dataset english-german-both" in trained.stdout
-    assert len(re.findall(r"^epoch \d/2: loss .* tokens/s$", trained.stderr, re.M)) == 2
-    assert "\r" not in trained.stderr, "a pipe gets plain lines, no bar"
-    plotted = nmt_process("plot", "losses", cwd=tmp_path).stdout
-    assert plotted == "checkpoints/base/plots/losses.png\n"
-    assert (tmp_path / plotted.strip()).read_bytes().startswith(b"\x89PNG")
-    translated = nmt_process("translate", "im one two three", cwd=tmp_path)
-    assert len(translated.stdout.splitlines()) == 1
-    said = translated.stderr.splitlines()
-    assert all(line.startswith("nmt: ") for line in said), "nothing from TensorFlow"
 
 
 @pytest.mark.slow
@@ -110,19 +84,6 @@ def test_what_is_odd_is_printed_with_its_lines_and_kept_in_the_manifest(tmp_path
                 "--set", "data.drop_control=false", cwd=tmp_path).stdout  # fmt: skip
     for reason in ("identical sides", "duplicates", "control characters"):
         assert f"Kept, but suspicious: 1 x {reason}\n" in again
-
-
-@pytest.mark.corpora
-def test_multi30k_is_prepared_as_it_is_given(corpora: Path, tmp_path: Path) -> None:
-    def sides(name: str) -> list[str]:
-        return [str(corpora / "multi30k" / f"{name}.{side}.gz") for side in ("en", "de")]
-
-    apart = [argument for option, name in (("--validation", "val"), ("--test", "test_2016_flickr"))
-             for file in sides(name) for argument in (option, file)]  # fmt: skip
-    out = nmt("prepare", *sides("train"), *apart, "--name", "multi30k", cwd=tmp_path).stdout
-    assert "31,014 pairs read, 1 dropped (training source that is in validation or test)" in out
-    assert re.search(r"pairs +28,999 +1,014 +1,000\n", out)
-    assert "4,000 source and 4,000 target ids" in out
 
 
 @pytest.mark.corpora
@@ -221,15 +182,16 @@ FILES = "data/english-german-both/test."
 
 
 @pytest.mark.parametrize("command", [
-    "info --run base", "runs --json", "samples", "tokens --json im", "fetch english-german", "demo tiny",
-    f"evaluate --hypothesis {FILES}source.txt --reference {FILES}target.txt", "report --no-scores --no-attention",
-    pytest.param("average --last 2", marks=pytest.mark.slow),
+    "translate im", "info --run base", "runs --json", "samples", "tokens --json im", "fetch english-german",
+    "demo tiny", f"evaluate --hypothesis {FILES}source.txt --reference {FILES}target.txt",
+    "report --no-scores --no-attention", pytest.param("average --last 2", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_process_prints_what_these_tests_read(command: str, project: Path, tmp_path: Path) -> None:
-    """Each command but those of other tests: the four above; export, serve and bench in their folders."""
+    """Each command but those of other tests: prepare, train, plot, export, serve and bench in their folders."""
     again = Path(shutil.copytree(project, tmp_path / "again"))
     here = run_nmt(*command.split(), cwd=project)
-    assert nmt_process(*command.split(), cwd=again, code=here.code).stdout == here.out
+    process = nmt_process(*command.split(), cwd=again, code=here.code)
+    assert (process.stdout, process.stderr) == (here.out, here.err), "nothing from TensorFlow"
 
 
 # --- the program ----------------------------------------------------------------------------------------------------
@@ -248,7 +210,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-SCORES = dict.fromkeys(("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"), 0.5)
 HOSTILE = "a\x1b[2J\rb\x9b1A\x08\u202e\tü\u200d"
 
 
@@ -256,7 +217,7 @@ def test_no_text_moves_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     run = create_run("first", Config(), [])
     sample = Sample(source=HOSTILE, reference="", translation=HOSTILE)
-    run.append_metrics(EpochMetrics.model_validate({"epoch": 1, "step": 1, "target_tokens": 1, "seconds": 1} | SCORES))
+    run.append_metrics(an_epoch(1, step=1))
     run.append_metrics(SampleMetrics(epoch=1, step=1, samples=[sample]))
     assert "\x9b1A\x08\u202e\tü" in nmt("samples", cwd=tmp_path).stdout, "a file gets the text as it is"
     terminal, end = pty.openpty()

@@ -17,7 +17,6 @@ import shutil
 import socket
 import subprocess
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,13 +32,10 @@ TEXTS = Path(__file__).with_name("messages.txt")
 TABLE = r"""
 # --- nmt, whatever the command ---------------------------------------------------------------------------------------
 $ nmt traim  => No such command 'traim'. Did you mean 'train'
-$ nmt --verbos  => No such option: --verbos. Did you mean --version?
 $ nmt translate --bem 3 'im thirsty'  => No such option: --bem. Did you mean --beam or --n-best?
 $ nmt train --name x  => No such option: --name. Did you mean --run?
-$ nmt evaluate --beam-size 3  => No such option: --beam-size. Did you mean --beam?
 $ nmt train --learning-rate-scale 3  => Did you mean --set training.learning_rate_scale=...?
 $ nmt tune  => Did you mean the example with Optuna in configs/README.md?
-$ nmt download  => No such command 'download'. Did you mean nmt fetch?
 $ nmt translate --beam  => Option '--beam' requires an argument
 $ nmt translate --sample=yes 'im thirsty'  => Option '--sample' does not take a value
 $ nmt evaluate --resamples many  => Invalid value for '--resamples': Input should be a valid integer; received 'many'
@@ -54,8 +50,6 @@ $ rm -r data
 $ nmt train --run base  => There is no prepared dataset 'english-german-both'
 $ rm -r data
 $ nmt train  => No dataset is prepared in data/ yet
-$ nmt train --dataset english  => There is no prepared dataset 'english'
-$ nmt train --dataset ../english  => '../english' cannot be the name of a dataset
 $ nmt train --run ../up  => '../up' cannot be the name of a run
 # Hosts.
 $ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which up to K hosts share?
@@ -63,24 +57,10 @@ $ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which u
 $ nmt train --set training.micro_batches=2  => There are 3 hosts, and training.micro_batches is 2
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
 $ nmt train --run short --minutes 5 --set training.micro_batches=2  => --minutes 5 measures the speed of one machine
-& variable TF_CONFIG {"cluster": {"worker": "a:1"}}
-$ nmt train  => TF_CONFIG is not a cluster
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"]}}
-$ nmt train  => TF_CONFIG names a 'ps'
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b"]}}
-$ nmt train  => TF_CONFIG has the address 'b'
 & variable TF_CONFIG {"cluster": {"worker": ["a:1", "a:1"]}}
 $ nmt train  => TF_CONFIG has the address 'a:1' twice
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 2}}
-$ nmt train  => TF_CONFIG gives this process index 2 of type 'worker'
 & variable SLURM_STEP_NUM_TASKS 2
 $ nmt train  => The variables of SLURM name no hosts: SLURM_PROCID not found
-& variable SLURM_STEP_NUM_TASKS 2
-& variable SLURM_PROCID 1
-& variable SLURM_STEP_NODELIST a,b
-& variable SLURM_STEP_TASKS_PER_NODE 1(x2)
-& variable SLURMD_NODENAME c
-$ nmt train  => SLURM names the hosts a:20000, b:20000
 # A folder is not what it is to be.
 $ rm -r data && touch data
 $ printf 'one\teins\n' > pairs.tsv
@@ -99,7 +79,6 @@ $ nmt export --to ctranslate2  => checkpoints/base/exports/ctranslate2-float32 e
 $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'
-$ nmt translate --backend ctranslate2 'im thirsty'  => No such option: --backend. Did you mean --export?
 $ nmt export --to ctranslate2
 $ nmt translate --export ctranslate2-float32 --precision bfloat16 'im thirsty'
 => --precision bfloat16 is for TensorFlow
@@ -120,7 +99,6 @@ $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
 $ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
-$ nmt serve --api-keys keys.txt  => There is no file 'keys.txt'
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
@@ -167,20 +145,14 @@ $ (cat data/english-german-both.pkl; echo more) > longer.pkl
 $ nmt prepare longer.pkl  => longer.pkl has further bytes after the end of the pickle
 $ printf 'cos\nsystem\n(S"touch executed"\ntR.' > hostile.pkl
 $ nmt prepare hostile.pkl  => hostile.pkl asks to load os.system, which could run code
-$ printf '\x80\x04]\x94.' > list.pkl
-$ nmt prepare list.pkl  => list.pkl holds a list
 $ printf '\x80\x04N\x92.' > odd.pkl
 $ nmt prepare odd.pkl  => odd.pkl uses the pickle instruction NEWOBJ_EX, which an array
-$ printf '\x80\x04K\x07.' > number.pkl
-$ nmt prepare number.pkl  => number.pkl holds a value of type int
 $ python -c "open('long.pkl', 'wb').write(b'\x80\x04' + b'N' * 200 + b'.')"
 $ nmt prepare long.pkl  => long.pkl has more than 100 pickle instructions
 $ python -c "import numpy as np, pickle; pickle.dump(np.ones((5, 2)), open('floats.pkl', 'wb'))"
 $ nmt prepare floats.pkl  => floats.pkl holds an array of dtype 'f8' instead of strings
 $ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b']], object), open('objects.pkl', 'wb'))"
 $ nmt prepare objects.pkl  => objects.pkl holds an array of Python objects (dtype 'O8')
-$ python -c "import numpy as np, pickle; pickle.dump(np.array([['a', 'b', 'c']] * 5), open('columns.pkl', 'wb'))"
-$ nmt prepare columns.pkl  => columns.pkl holds an array of shape (5, 3)
 $ python -c "import numpy as np, pickle; pickle.dump(np.array([['\ud800', 'b']]), open('surrogate.pkl', 'wb'))"
 $ nmt prepare surrogate.pkl  => surrogate.pkl holds 0xd800, which is not the code of a Unicode
 $ sed 's/M,\x01K\x02/M,\x02K\x02/' data/english-german-both.pkl > shape.pkl
@@ -194,30 +166,17 @@ $ printf 'one\teins\ntwo zwei\nthree\tdrei\n' > pairs.tsv
 $ nmt prepare pairs.tsv  => pairs.tsv, line 2 has no tab: 'two zwei'
 $ printf 'one\teins\tx\ntwo\tzwei\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.target_column=3  => pairs.tsv, line 2 has 2 columns: 'two\tzwei'
-$ printf 'one\teins\nfive\tf\xfcnf\n' > pairs.tsv
-$ nmt prepare pairs.tsv  => it holds the byte 0xfc
 $ printf 'english\tgerman\none\teins\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.source_column=english --set data.target_column=deutsch
 => pairs.tsv, line 1 names the columns 'english, german'
 $ printf 'one\teins\n?!\tzwei\nthree\tdrei\nfour\tvier\n' > pairs.tsv
 $ nmt prepare pairs.tsv --set data.normalization=ascii-words  => the source is empty after 'ascii-words' normalization
-& nmt.data.sources.text_file.MAX_LINE = 20
-$ printf 'one\teins\nthe longest line that was ever seen\tzwei\n' > pairs.tsv
-$ nmt prepare pairs.tsv  => pairs.tsv, line 2 is longer than 20 bytes
-$ printf 'one\ntwo\n' > few.en; printf 'eins\nzwei\ndrei\n' > few.de
-$ nmt prepare few.en few.de  => few.en has 2 lines, few.de has 3
 # JSON Lines
-$ printf '{"source": "one", "target": "eins"}\n{"source": "two"\n' > pairs.jsonl
-$ nmt prepare pairs.jsonl  => line 1 column 17 (char 16))
 $ printf '{"en": "one", "de": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl  => pairs.jsonl, line 1 has the fields en, de
-$ printf '{"source": "one", "target": 1}\n' > pairs.jsonl
-$ nmt prepare pairs.jsonl  => pairs.jsonl, line 1 has 1 instead of text
 $ printf '{"source": "one", "target": "eins"}\n' > pairs.jsonl
 $ nmt prepare pairs.jsonl --set data.source_column=1 --set data.target_column=2  => data.source_column is 1
 # TMX
-$ printf '<tmx>\n<tu>\n</tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => mismatched tag
 $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="de"><seg>eins</seg></tuv></tu>' > unit
 $ printf '<tu><tuv lang="en"><seg>one</seg></tuv><tuv lang="fr"><seg>un</seg></tuv></tu>' > other
 $ (echo '<tmx>'; cat unit other; echo '</tmx>') > pairs.tmx
@@ -226,20 +185,9 @@ $ printf '<tmx><tu><tuv lang="en"><seg>one</seg></tuv></tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => pairs.tmx has segments in en in its first unit
 $ printf '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">\n]>\n<tmx>&a;</tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => they could grow without bound or read other files
-$ printf '<?xml version="1.0" encoding="klingon"?>\n<tmx></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => pairs.tmx has an encoding that nmt does not read
 & nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
 $ printf '<tmx><tu>\n<tuv lang="en"><seg>one two three four five six</seg></tuv>\n</tu></tmx>' > pairs.tmx
 $ nmt prepare pairs.tmx  => the unit is longer than 20 characters, the limit of a TMX unit
-& nmt.data.sources.tmx.TmxReader.MAX_DEPTH = 2
-$ printf '<tmx><tu><tuv lang="en"></tuv></tu></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => pairs.tmx, line 1 nests more than 2 elements
-& nmt.data.sources.tmx.TmxReader.MAX_NAMES = 3
-$ printf '<tmx><a/><b/><c/><d/></tmx>' > pairs.tmx
-$ nmt prepare pairs.tmx  => the file has more than 3 distinct tags and attributes
-& nmt.data.sources.tmx.TmxReader.MAX_UNIT = 20
-$ python -c "open('pairs.tmx', 'w').write('<tmx><!--' + 200_000 * 'x')"
-$ nmt prepare pairs.tmx  => pairs.tmx, line 1 begins a tag or comment longer than 20 bytes
 # Archives
 $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip  => two.zip holds a.txt, b.txt
@@ -247,15 +195,8 @@ $ echo one > a.txt; echo eins > b.txt; python -m zipfile -c two.zip a.txt b.txt
 $ nmt prepare two.zip/c.txt  => There is no member 'c.txt' in two.zip (did you mean 'b.txt'?)
 $ python -m zipfile -c none.zip
 $ nmt prepare none.zip  => none.zip holds no text file
-$ python -c "import zipfile; zipfile.ZipFile('rare.zip', 'w', zipfile.ZIP_LZMA).writestr('a.txt', 'one')"
-$ nmt prepare rare.zip  => rare.zip/a.txt is compressed by a method that nmt does not read
 $ echo one > a.txt; zip -qP secret s.zip a.txt
 $ nmt prepare s.zip  => s.zip/a.txt cannot be unpacked: File 'a.txt' is encrypted
-$ echo 'not packed' > pairs.tsv.gz
-$ nmt prepare pairs.tsv.gz  => pairs.tsv.gz is damaged or cut off (Not a gzipped file (b'no'))
-$ python -c "import gzip; open('trap.tsv.gz', 'wb').write(gzip.compress(bytes(1_000_000)))"
-& nmt.data.sources.text_file.FREE_EXPANSION = 100_000
-$ nmt prepare trap.tsv.gz  => trap.tsv.gz has 1,003 bytes and unpacks to more than 262,144
 
 # --- nmt prepare: too little, too long -------------------------------------------------------------------------------
 $ rm -r data; printf 'one\teins\ntwo\tzwei\n' > pairs.tsv
@@ -304,14 +245,11 @@ $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
 $ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, by its older name too
-$ printf 'format: 3\n' > my.yaml
-$ nmt train --config my.yaml --set training.epochs=2  => my.yaml has format 3
 $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
 $ nmt train --set training.epochs=[1  => --set 'training.epochs=[1' has a value that is not valid YAML
 $ nmt train --set training.epochs=0  => training.epochs is 0, but must be greater than or equal to 1
 $ nmt train --set model.epochs=1  => 'training.epochs')
 $ nmt prepare english-german-both.pkl --set data.train_share=0.9  => train_share is 0.9, validation_share is 0.1
-$ nmt prepare english-german-both.pkl --set 'data.dataset=my data'  => 'my data' cannot be the name of a dataset
 $ nmt train --config base.yaml --set model.heads=5  => heads is 5 and d_model is 32. heads must divide d_model unless
 $ nmt train --config base.yaml --set model.positions=rotary --set model.head_size=5
 => positions is rotary, heads is 4
@@ -368,24 +306,13 @@ $ nmt translate --alignment 'im thirsty'  => Memory ran out. It must hold the mo
 $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
 $ nmt train --run base --set training.epochs=3  => Run 'base' is in use by process 4711 on atlas, since
-$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/state.json
-$ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/state.json is missing
-$ rm -r checkpoints/base/state/*16 && truncate -s 100 checkpoints/base/state/*/state.json
-$ nmt train --run base --set training.epochs=3  => line 7 column 16 (char 100)
 $ rm -r checkpoints/base/state/*16 && sed -i s/metrics/metric/ checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3  => it is not as it was saved
-$ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/metrics.jsonl
-$ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/metrics.jsonl cannot
-$ rm -r checkpoints/base/state/*16 && echo >> checkpoints/base/state/*/metrics.jsonl
-$ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/metrics.jsonl is damaged
 $ rm -r checkpoints/base/state/*16
 $ sed -i 's/"format": 2/"format": 3/' checkpoints/base/state/*/state.json
 $ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/state.json has format 3
 $ rm -r checkpoints/base/state/*16 && rm checkpoints/base/state/*/optimizer.safetensors
 $ nmt train --run base --set training.epochs=3  => Run 'base' cannot go on
-$ rm -r checkpoints/base/state/*16
-$ cp checkpoints/base/weights/epoch-0002.safetensors checkpoints/base/state/*/weights.safetensors
-$ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000008/weights.safetensors
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
 $ nmt train --run base --set training.epochs=3  => checkpoints/base/state/step-00000016 is the state of another
 $ rm -r checkpoints/base/state
@@ -393,12 +320,8 @@ $ nmt train --run base --set training.epochs=3  => it has weights, but checkpoin
 # The dataset
 $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
-$ rm data/english-german-both/train.source.tokens.npy
-$ nmt train --run new  => data/english-german-both/train.source.tokens.npy cannot be read
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i s/prepared_at/prepared_on/ data/english-german-both/manifest.json
-$ nmt train --run new  => prepared_at: Field required
 $ sed -i 's/"format": 4/"format": 5/' data/english-german-both/manifest.json
 $ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 5
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
@@ -407,16 +330,9 @@ $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifes
 $ nmt train --run new  => counts have the keys english, target instead of source, target
 & nmt.storage.json_file.MAX_JSON = 1000
 $ nmt train --run new  => data/english-german-both/manifest.json is too long
-$ python -c "import numpy as np; np.save('data/english-german-both/train.source.tokens.npy', np.zeros(3))"
-$ sha256sum data/*/train.source.tokens.npy | cut -c-64 > sum
-$ sed -i "/train.source.tokens/ s/: \".*\"/: \"$(cat sum)\"/" data/*/manifest.json
-$ nmt train --run new  => Dataset 'english-german-both' is damaged
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
 $ nmt train --run new --from base --dataset characters  => The tokenizers of run 'base' are not those of dataset
 # A run that diverges
-& leaves checkpoints/new
-$ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.precision=float32
-=> step 2, batch 2 of epoch 1
 $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
 & leaves checkpoints/new
 $ nmt train --run new --config base.yaml --set training.learning_rate_scale=1e30 --set training.skip_nonfinite=2
@@ -433,12 +349,8 @@ $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 $ nmt plot loss  => No such command 'loss'. Did you mean 'losses'
-& matplotlib.backend_bases.FigureCanvasBase.filetypes = dict.fromkeys(["pdf", "png", "svg"])
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
-$ nmt plot losses --output configs/base.yaml/curve.png  => configs/base.yaml/curve.png cannot be written: File exists
 $ nmt plot bleu  => Run 'base' has no BLEU to draw
-& matplotlib.figure.Figure.savefig = failing("xelatex not found")
-$ nmt plot losses --output curve.pgf  => matplotlib cannot write curve.pgf here
 $ rm checkpoints/base/metrics.jsonl
 $ nmt plot losses  => The first point of a curve comes after the first epoch
 $ sed -i '3 s/loss/lost/' checkpoints/base/metrics.jsonl
@@ -458,7 +370,6 @@ $ nmt plot position-columns --length 50 --position 50  => --position must be fro
 $ nmt plot position-table ' '  => A table has from 1 to 32 rows, one a word
 $ nmt plot position-table --width 18  => at most 16 columns; received 4 words and --width 18
 $ nmt plot masks ''  => The sentence has 0 words and 2 of padding
-$ nmt plot embeddings --length 3 'I am a robot'  => Phrase 'I am a robot' has 4 tokens
 $ nmt plot words thirst  => 'thirst' is no token of the source vocabulary (did you mean
 $ nmt plot words --neighbors 1 thirsty  => A map needs 3 words at least
 $ sed -i 's/word_embedding: trained/word_embedding: sinusoidal/' checkpoints/base/config.yaml
@@ -500,49 +411,33 @@ $ nmt samples  => Run 'base' has no sample translations
 $ nmt average  => received neither
 $ nmt average --last 2 --epochs 1,2  => Epochs come from --last N or --epochs 12-16,20
 $ nmt average --epochs 2  => received --epochs 2
-$ nmt average --epochs one  => 'one' names no epochs of run 'base'
 $ nmt average --epochs 1-4  => Run 'base' does not have the weights of epochs 1-4
-$ nmt average --last 3  => Run 'base' does not have the weights of the last 3 epochs
-$ rm checkpoints/base/weights/*
-$ nmt average --last 2  => Run 'base' has no weights yet
 $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
 $ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
 $ nmt average --run base --last 2  => Only weights of one model can be averaged
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
-$ nmt translate --epoch 9 'im thirsty'  => Run 'base' has no weights of epoch '9'
 $ nmt translate --epoch bets 'im thirsty'  => Run 'base' has no weights of epoch 'bets' (did you mean 'best'?)
 $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weights
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
-$ nmt translate --input ghost.txt  => There is no file 'ghost.txt'
 $ nmt translate --input data  => data cannot be read: Is a directory
-$ printf 'im thirsty\nf\xfcnf\n' > in.txt
-$ nmt translate --input in.txt  => it holds the byte 0xfc
-$ printf 'im thirsty\nf\xfcnf\n' | nmt translate  => it holds the byte 0xfc
 $ nmt translate --input in.txt 'im thirsty'  => Sentences come as arguments or from --input
 $ nmt translate --n-best 2 'im thirsty'  => --n-best 2 needs a beam of at least 2
-$ nmt translate --beam 0 'im thirsty'  => --beam is 0, but must be greater than or equal to 1
 $ nmt translate --precision int8 'im thirsty'  => --precision is 'int8', but must be 'auto', 'float32'
 $ nmt translate --sample --top-p 1.5 'im thirsty'  => --top-p is 1.5, but must be less than or equal to 1
 $ nmt translate --top-p 0.5 'im thirsty'  => --top-p is for sampling
 $ nmt translate --sample --beam 2 'im thirsty'  => Words are drawn or searched for
 $ nmt translate --beam 1 --length-penalty 1 'im thirsty'  => --length-penalty needs beam search
 $ nmt translate --score --beam 2 'im thirsty'  => --score reads translations and searches for none
-$ nmt translate --score 'im thirsty'  => 'im thirsty' has 0 TABs
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
 $ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' has the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six
-$ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
-$ printf 'im one\nim one two three four five six seven\n' | nmt translate --run learned
-=> Too long: standard input, line 2 has 8 tokens. This model reads at most 6 tokens of source. Split the sentence, or
 # A run that is damaged
 $ truncate -s 1000 checkpoints/base/weights/epoch-0002.safetensors
 $ nmt translate --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors is damaged
-$ sed -i '1 s/"format":"2"/"format":"3"/' checkpoints/base/weights/epoch-0002.safetensors
-$ nmt translate --run base --epoch 2 'im thirsty'  => checkpoints/base/weights/epoch-0002.safetensors has format 3
 $ printf x | dd of=checkpoints/base/weights/epoch-0002.safetensors bs=1 seek=20000 conv=notrunc status=none
 $ nmt translate --epoch 2 'im thirsty'  => its SHA-256 is not the one noted when it was saved
 $ sed -i 's/d_ff: 64/d_ff: 32/' checkpoints/base/config.yaml
@@ -553,23 +448,11 @@ $ sed -i 's/encoder_layers: 1/encoder_layers: 1000/' checkpoints/base/config.yam
 $ nmt translate 'im thirsty'  => the file has 22,240 weights, the model more than 2
 $ rm checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => A tokenizer is missing
-$ sed -i 's/"word"/"wort"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.json is damaged
-$ sed -i 's/"format": 2/"format": 3/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => Tokenizer checkpoints/base/tokenizer.source.json has format 3
 $ sed -i 's/"im"/"one"/' checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => its vocabulary of words holds a word twice
-$ sed -i 's/"im"/"i m"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary of words holds 'i m'
-$ sed -i 's/"im"/"\\ud800"/' checkpoints/base/tokenizer.source.json
-$ nmt translate 'im thirsty'  => its vocabulary of words holds '\ud800'
 $ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
 $ mv subword checkpoints/base/tokenizer.source.json
 $ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model is missing
-$ echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe", "model_sha256": ""}' > subword
-$ mv subword checkpoints/base/tokenizer.source.json
-$ echo model > checkpoints/base/tokenizer.source.model
-$ nmt translate 'im thirsty'  => checkpoints/base/tokenizer.source.model has changed
 $ echo model > checkpoints/base/tokenizer.source.model
 $ cd checkpoints/base; echo '{"kind": "subword", "normalization": "nfkc", "algorithm": "bpe",' > tokenizer.source.json
 $ cd checkpoints/base; echo '"model_sha256": "'$(sha256sum *.model | cut -c-64)'"}' >> tokenizer.source.json
@@ -593,7 +476,6 @@ $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone
 $ nmt evaluate --resamples 100000000  => 100,000,000 bootstrap resamples of 30 sentences would take 291
-$ nmt evaluate --source few.en --reference few.de  => There is no file 'few.de'
 $ printf 'one\ntwo\n' > few.en; printf 'eins\n' > few.de
 $ nmt evaluate --source few.en --reference few.de  => few.de has 1 and few.en has 2 lines
 $ touch few.en few.de
@@ -604,9 +486,6 @@ $ echo 'im one' >> data/english-german-both/test.source.txt
 $ nmt evaluate  => data/english-german-both/test.source.txt is missing
 $ nmt prepare english-german-both.pkl --overwrite --set data.seed=7
 $ nmt evaluate  => data/english-german-both is not the dataset that run 'base'
-$ nmt prepare english-german-both.pkl --name other --set data.seed=7
-$ cp -r checkpoints/base checkpoints/other && cp data/other/manifest.json checkpoints/other/dataset.json
-$ nmt evaluate --run base --run other  => The test split of 'other' (dataset other) differs
 
 # --- nmt report ------------------------------------------------------------------------------------------------------
 $ nmt report --no-attention --sentence 'im thirsty'  => --sentence 'im thirsty' has no effect with --no-attention
@@ -680,15 +559,6 @@ def hold_lock(patch: pytest.MonkeyPatch, path_and_holder: str) -> None:
     file.flush()
     fcntl.flock(file, fcntl.LOCK_EX)
     patch.setattr(hold_lock, "file", file, raising=False)
-
-
-def failing(message: str) -> Callable[..., None]:
-    """Return a callable that fails, as the programs that matplotlib calls for some formats do."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError(message)
-
-    return fail
 
 
 def exhausted() -> Exception:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from conftest import nmt
+from conftest import an_epoch, nmt
 
 from nmt.config.schema import Config
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepValidation
+from nmt.runs.metrics import Sample, SampleMetrics, StepValidation
 
 
 @pytest.fixture
@@ -17,12 +17,10 @@ def run(folder: Path) -> Run:
 
 def validated(run: Run, epoch: int, step: int, translations: list[str], *, within_epoch: bool = False) -> None:
     """Append a validation, within an epoch or after it, with its translations of the sentences a, b and c."""
-    figures = {"epoch": epoch, "step": step, "validation_loss": 1.0, "validation_accuracy": 0.5}
     if within_epoch:
-        run.append_metrics(StepValidation.model_validate(figures))
+        run.append_metrics(StepValidation(epoch=epoch, step=step, validation_loss=1.0, validation_accuracy=0.5))
     else:
-        trained = {"train_loss": 1.0, "train_accuracy": 0.5, "target_tokens": 9, "seconds": 1.0}
-        run.append_metrics(EpochMetrics.model_validate(figures | trained))
+        run.append_metrics(an_epoch(epoch, step=step))
     translated = [
         Sample(source=source, reference=source.upper(), translation=translation)
         for source, translation in zip("abc", translations, strict=False)

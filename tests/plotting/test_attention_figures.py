@@ -9,7 +9,7 @@ from appearance import problems
 from matplotlib.figure import Figure
 
 from nmt.plotting import style
-from nmt.plotting.attention import LARGEST_SIDE, SMALLEST_FONT, best_across, draw_attention, top_of_scale
+from nmt.plotting.attention import ACROSS, LARGEST_SIDE, SMALLEST_FONT, draw_attention, top_of_scale
 from nmt.plotting.style import LONGEST_LABEL
 
 TITLE = "Attention of layer 1 of 1, mean of 4 heads", "run base · data words · 2026-01-02"
@@ -34,14 +34,13 @@ def draw(heads: int, target: list[str], source: list[str]) -> tuple[Figure, list
 def test_matrices_and_labels_are_those_of_the_weights_on_one_scale(heads: int) -> None:
     figure, weights = draw(heads, words(5), words(7))
     *matrices, bar = figure.axes
-    across = best_across(heads, (5, 7))
     for number, (axes, part) in enumerate(zip(matrices, weights, strict=True)):
         (image,) = axes.get_images()
         np.testing.assert_array_equal(np.asarray(image.get_array()), part)
         assert image.get_clim() == (0, top_of_scale(weights)) == bar.get_ylim()
         # A line or column of a sheet has its tokens once.
-        assert [text.get_text() for text in axes.get_yticklabels()] == (words(5) if number % across == 0 else [])
-        assert [text.get_text() for text in axes.get_xticklabels()] == (words(7) if number < across else [])
+        assert [text.get_text() for text in axes.get_yticklabels()] == (words(5) if number % ACROSS == 0 else [])
+        assert [text.get_text() for text in axes.get_xticklabels()] == (words(7) if number < ACROSS else [])
     figure.draw_without_rendering()
     top, bottom = (matrices[0].get_yticklabels()[row].get_window_extent().y0 for row in (0, -1))
     assert top > bottom, "the translation is read from top to bottom"

@@ -14,7 +14,6 @@ import pytest
 from appearance import problems
 from conftest import ROOT
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from nmt.config.schema import Config
@@ -271,17 +270,14 @@ def test_a_slow_step_is_marked_at_the_edge_and_its_time_is_told() -> None:
 
 
 def test_every_known_suffix_is_written_in_its_format_or_refused_in_words(tmp_path: Path) -> None:
-    starts = {"png": PNG, "PNG": PNG, "svg": b"<?xml", "pdf": b"%PDF-"}
     figure = empty_figure()
-    figure.text(0, 0, "loss")
-    for suffix in ["xyz", "", *starts, *FigureCanvasBase.get_supported_filetypes()]:
+    for suffix, start in {"png": PNG, "PNG": PNG, "svg": b"<?xml", "pdf": b"%PDF-"}.items():
         path = tmp_path / "figures" / f"a.{suffix}"
-        try:
-            plots.save(figure, path)
-        except NmtError:
-            assert suffix not in starts
-        else:
-            assert path.stat().st_size > 0 and path.read_bytes().startswith(starts.get(suffix, b""))
+        plots.save(figure, path)
+        assert path.read_bytes().startswith(start)
+    for suffix in ("xyz", "", "pgf"):
+        with pytest.raises(NmtError):
+            plots.save(figure, tmp_path / f"a.{suffix}")
 
 
 def test_a_figure_larger_than_can_be_read_is_refused(tmp_path: Path) -> None:

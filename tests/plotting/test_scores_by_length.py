@@ -16,7 +16,7 @@ BUCKETS = [(1, 2, 245), (3, 3, 1485), (4, 5, 270)]
     [
         ["base:best", "_out.de", "$x$/\\frac/$y$", "a/" * 20 + "long.de", "W" * 200 + ".de"],
         ["n" * 29 + str(number) for number in range(9)],
-        [f"run-{number}" for number in range(72)],
+        [f"run-{number}" for number in range(36)],
     ],
 )
 def test_each_panel_has_the_scores_of_a_metric_over_the_buckets_with_names_as_they_are(systems: list[str]) -> None:
@@ -38,12 +38,7 @@ def test_each_panel_has_the_scores_of_a_metric_over_the_buckets_with_names_as_th
         assert axes.get_title(loc="left") == metric
         assert [label.get_text() for label in axes.get_xticklabels()] == ["1-2\n(245)", "3\n(1,485)", "4-5\n(270)"]
         assert [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()] == list(by_system.values())
-        assert len(
-            {
-                (line.get_marker(), line.get_linestyle(), line.get_markerfacecolor() == "white")
-                for line in axes.get_lines()
-            }
-        ) == len(systems)
+        assert len({(line.get_marker(), line.get_linestyle()) for line in axes.get_lines()}) == len(systems)
         assert axes.get_window_extent().height > 200
     legend = figure.legends[0].get_texts()
     assert not any(text.get_parse_math() for text in legend)

@@ -1,14 +1,13 @@
 """Runs with records of any kind, and readers of the page, for the tests of the report."""
 
 import re
-import tarfile
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from conftest import ROOT
+from conftest import an_epoch
 
 from nmt.config.schema import Config
 from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
@@ -17,16 +16,9 @@ from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.charts import attention_figure
 from nmt.reporting.page import AttentionMap
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import EpochMetrics, Sample, SampleMetrics, StepMetrics
+from nmt.runs.metrics import Sample, SampleMetrics, StepMetrics
 
-ARCHIVE = ROOT / "tests" / "made_before" / "format-1.tar.gz"
 VOID = {"meta", "link", "br"}
-
-
-def unpack(folder: Path) -> None:
-    """Put a dataset and a trained run into a folder."""
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
 
 
 def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -> Run:
@@ -41,13 +33,10 @@ def made_run(name: str, epochs: int = 3, better: float = 0.0, **settings: Any) -
                     learning_rate=1e-4 * epoch, target_tokens=500 * half, seconds=2.5 * half,
                 )
             )  # fmt: skip
-        run.append_metrics(
-            EpochMetrics(
-                epoch=epoch, step=20 * epoch, train_loss=4 / epoch, train_accuracy=0.1 * epoch, target_tokens=1000,
-                seconds=5.0, validation_loss=4.2 / epoch, validation_accuracy=0.1 * epoch + better,
-                validation_bleu=3.0 * epoch, validation_chrf=5.0 * epoch,
-            )
-        )  # fmt: skip
+        trained = {"train_loss": 4 / epoch, "train_accuracy": 0.1 * epoch, "target_tokens": 1000, "seconds": 5.0}
+        validated = {"validation_loss": 4.2 / epoch, "validation_accuracy": 0.1 * epoch + better}
+        decoded = {"validation_bleu": 3.0 * epoch, "validation_chrf": 5.0 * epoch}
+        run.append_metrics(an_epoch(epoch, step=20 * epoch, **trained, **validated, **decoded))
         run.append_metrics(sampled(epoch, 20 * epoch, f"ein hund {'läuft ' * epoch}hier"))
     return run
 

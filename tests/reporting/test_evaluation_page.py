@@ -3,47 +3,32 @@
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import pytest
 from report_runs import Page
 from report_runs import evaluation as made_evaluation
 from rich.console import Console
 
-from nmt.evaluation.result import (
-    Evaluation,
-    EvaluationRecord,
-    EvaluationSetRecord,
-    System,
-    pick_examples,
-    print_evaluation,
-)
-from nmt.evaluation.scoring import score_systems, sentence_scores
+from nmt.evaluation.evaluate import evaluate
+from nmt.evaluation.result import Evaluation, EvaluationRecord, print_evaluation
 from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.page import evaluation_page
 
+pytestmark = pytest.mark.usefixtures("folder")
 NASTY = ["a | b <script>alert(1)</script> & `c` \\| *d* _e_ [f](g)", "", "\u2028x\u00a0y"]
 
 
 def small_evaluation(*, known: list[int]) -> Evaluation:
-    translations = {"base": NASTY, "their|s<b>": ["x", "y", "z"]}
-    references = [NASTY]
-    systems = [System(name="base", run="base", epoch=3), System(name="their|s<b>", hypothesis="their|s<b>")]
-    chrf = {name: sentence_scores(lines, references) for name, lines in translations.items()}
-    unseen = [index for index in range(3) if index + 1 not in known]
-    without = None
-    if known and unseen:
-        unseen_translations = {name: [lines[n] for n in unseen] for name, lines in translations.items()}
-        without = score_systems(unseen_translations, [[NASTY[n] for n in unseen]], ["bleu", "ter"], "13a", 50)
-    record = EvaluationRecord(
-        nmt="1",
-        test_set=EvaluationSetRecord(dataset=None, source="a|b", references=["c"], sentences=3, sha256={}),
-        resamples=50,
-        systems=systems,
-        scores=score_systems(translations, references, ["bleu", "ter"], "13a", 50),
-        overlap=TrainingOverlap(checked={"d": len(known)}, unchecked=[], numbers=known),
-        without_overlap=without,
-        examples={name: pick_examples(lines, NASTY, references, chrf[name], 2) for name, lines in translations.items()},
-    )
-    return Evaluation(record, NASTY, references, translations, chrf)
+    """Return the evaluation of two files of translations, where a training split has some of the sentences."""
+    for name, lines in {"a|b": NASTY, "c": NASTY, "base": NASTY, "their|s<b>": ["x", "y", "z"]}.items():
+        Path(name).write_text("".join(f"{line}\n" for line in lines))
+    overlap = TrainingOverlap(checked={"d": len(known)}, unchecked=[], numbers=known)
+    settings: dict[str, Any] = {"metrics": ["bleu", "ter"], "resamples": 50, "examples": 2}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt.evaluation.evaluate.compare_with_training", lambda *_: overlap)
+        return evaluate(hypotheses=["base", "their|s<b>"], source="a|b", references=["c"], **settings)
 
 
 def terminal_report(record: EvaluationRecord, width: int) -> str:

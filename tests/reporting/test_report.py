@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_runs import Page, attention_map, evaluation, made_run, sampled, unpack
+from conftest import unpack
+from report_runs import Page, attention_map, evaluation, made_run, sampled
 from typer.testing import CliRunner
 
 from nmt.cli.app import app

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from chromium import Chromium
-from report_runs import Page, attention_map, evaluation, made_run, sampled, unpack
+from conftest import unpack
+from report_runs import Page, attention_map, evaluation, made_run, sampled
 
 from nmt.evaluation.evaluate import evaluate
 from nmt.reporting.facts import RunFacts

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from conftest import an_epoch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,14 +36,6 @@ SAMPLES = st.builds(SampleMetrics, epoch=COUNTS, step=COUNTS, samples=st.lists(S
 def run(folder: Path) -> Run:
     """A run that has not begun."""
     return create_run("first", Config(), [])
-
-
-def an_epoch(epoch: int) -> EpochMetrics:
-    """Return the metrics of an epoch of ten steps."""
-    return EpochMetrics(
-        epoch=epoch, step=10 * epoch, train_loss=2.0, train_accuracy=0.5,
-        validation_loss=1.0, validation_accuracy=0.6, target_tokens=100, seconds=1.5,
-    )  # fmt: skip
 
 
 def a_step(step: int) -> StepMetrics:
@@ -115,7 +108,7 @@ def test_the_best_weights_are_those_by_the_measure_then_by_the_loss_then_the_ear
         values = {"step": 5 * number, "validation_loss": loss, "validation_accuracy": accuracy}
         values |= {"validation_bleu": bleu, "validation_chrf": chrf}
         if isinstance(weights, int):
-            run.append_metrics(an_epoch(weights).model_copy(update=values))
+            run.append_metrics(an_epoch(weights, **values))
         else:
             run.append_metrics(StepValidation(epoch=1, **values))
     assert run.best() == best

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import nmt
+from conftest import an_epoch, nmt
 
 from nmt.config.schema import Config
 from nmt.data.manifest import read_manifest
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import EpochMetrics, StepMetrics
+from nmt.runs.metrics import StepMetrics
 from nmt.runs.overview import Overview, differences, in_order, overview, run_folders
 from nmt.storage.arrays import write_arrays
 from nmt.storage.file_lock import holder, locked
@@ -36,12 +36,8 @@ def make(base: Path, name: str, accuracies: list[float], **training: Any) -> Run
     config = Config.model_validate({"data": {"dataset": "pairs"}, "training": {"epochs": 3, **training}})
     run = create_run(name, config, [base / "dataset.json", *base.glob("tokenizer.*")])
     for epoch, accuracy in enumerate(accuracies, start=1):
-        run.append_metrics(
-            EpochMetrics(
-                epoch=epoch, step=10 * epoch, train_loss=1.0, train_accuracy=0.5, target_tokens=100, seconds=2.0,
-                validation_loss=3.0 - accuracy, validation_accuracy=accuracy,
-            )
-        )  # fmt: skip
+        validated = {"validation_loss": 3.0 - accuracy, "validation_accuracy": accuracy}
+        run.append_metrics(an_epoch(epoch, seconds=2.0, **validated))
         run.weights_path(epoch).parent.mkdir(exist_ok=True)
         write_arrays(run.weights_path(epoch), {"matrix": np.zeros([20, 10], np.float32)})
     return run

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import an_epoch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -19,7 +20,7 @@ from nmt.errors import DataError, NotFoundError
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weights_of
 from nmt.runs.directory import Run, create_run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, WeightsId
+from nmt.runs.metrics import AverageMetrics, WeightsId
 from nmt.runs.weights import average_weights, choose_epoch, save_weights, weights_to_delete
 from nmt.runtime import keras, tf
 from nmt.storage.arrays import checksum, read_arrays, write_arrays
@@ -78,14 +79,6 @@ def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
     )
 
 
-def an_epoch(epoch: int, validation_loss: float) -> EpochMetrics:
-    """Return the metrics of an epoch."""
-    return EpochMetrics(
-        epoch=epoch, step=epoch, train_loss=2.0, train_accuracy=0.5,
-        validation_loss=validation_loss, validation_accuracy=0.6, target_tokens=100, seconds=1.5,
-    )  # fmt: skip
-
-
 def restore(run: Run, model: keras.Model, optimizer: Adam) -> tuple[Checkpoint | None, list[str]]:
     """Restore the newest checkpoint into model and optimizer."""
 
@@ -107,7 +100,7 @@ def progress(step: int) -> Progress:
 def save(run: Run, model: keras.Model, optimizer: Adam, step: int) -> None:
     """Save weights, metrics and state as after an epoch of one step."""
     saved = save_weights(run, weights_of(model), step)
-    run.append_metrics(an_epoch(step, 1.0))
+    run.append_metrics(an_epoch(step, step=step))
     state = State(weights_of(model), optimizer.state(), (1.5, 2.0, 3.0))
     content = Checkpoint(progress(step), run.metrics_path.read_bytes(), state)
     save_checkpoint(run, content, saved)
@@ -318,7 +311,7 @@ def pretend_epochs(run: Run, losses: list[float]) -> None:
     run.weights_path(1).parent.mkdir(parents=True)
     for epoch, loss in enumerate(losses, start=1):
         run.weights_path(epoch).touch()
-        run.append_metrics(an_epoch(epoch, loss))
+        run.append_metrics(an_epoch(epoch, step=epoch, validation_loss=loss))
 
 
 @pytest.mark.parametrize(
@@ -396,5 +389,5 @@ def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     run.weights_path("average").touch()
     assert choose_epoch(run, None) == choose_epoch(run, "average") == "average"
     assert choose_epoch(run, "best") == 2
-    run.append_metrics(an_epoch(5, 9))
+    run.append_metrics(an_epoch(5, step=5, validation_loss=9))
     assert choose_epoch(run, None) == 2

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import nmt, outcome
+from conftest import an_epoch, nmt, outcome
 
 from nmt.config.schema import Config
 from nmt.runs.directory import Run, create_run
 from nmt.runs.metrics import (
     AverageMetrics,
-    EpochMetrics,
     Sample,
     SampleMetrics,
     StepMetrics,
@@ -33,13 +32,6 @@ def steps(step: int, epoch: int = 1, tokens: int = 100, seconds: float = 2.0) ->
     )
 
 
-def epoch(number: int, accuracy: float = 0.5, bleu: float | None = None) -> EpochMetrics:
-    return EpochMetrics(
-        epoch=number, step=10 * number, train_loss=1.5, train_accuracy=0.6, target_tokens=200, seconds=4.0,
-        validation_loss=1.0, validation_accuracy=accuracy, validation_bleu=bleu, validation_chrf=bleu,
-    )  # fmt: skip
-
-
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
@@ -54,7 +46,7 @@ def follow(run: Run, numbers: range, listener: TensorBoard) -> None:
         run.append_metrics(record)
         listener.on_step(StepEvent(None, 2.0, record))
         listener.on_step(StepEvent(None, 2.1, None))
-        done = epoch(number)
+        done = an_epoch(number)
         run.append_metrics(done)
         run.append_metrics(SampleMetrics(epoch=number, step=done.step, samples=[SAMPLE]))
         listener.on_epoch(ValidationEvent(done, [SAMPLE], True))
@@ -69,7 +61,7 @@ def test_series_of_each_record() -> None:
     assert scalars(steps(15, epoch=2, tokens=30, seconds=3.0), second)["train/tokens_per_second"] == 10.0
     unknown = StepMetrics(epoch=2, step=20, loss=2.0, accuracy=0.5, learning_rate=1e-3)
     assert "train/tokens_per_second" not in scalars(unknown, second)
-    validated = scalars(epoch(1, bleu=20.0), None)
+    validated = scalars(an_epoch(1, seconds=2.0, validation_bleu=20.0), None)
     assert (validated["epoch/tokens_per_second"], validated["validation/bleu"]) == (50.0, 20.0)
     within = StepValidation(epoch=3, step=25, validation_loss=1.0, validation_accuracy=0.5)
     assert scalars(within, None).keys() == {"validation/loss", "validation/accuracy"}
@@ -116,11 +108,11 @@ def test_tensorboard_notices_files_that_no_longer_grow(run: Run) -> None:
     warnings: list[str] = []
     listener = TensorBoard(run, warnings.append)
     listener.on_start()
-    listener.on_validation(ValidationEvent(epoch(1), [], True))
+    listener.on_validation(ValidationEvent(an_epoch(1), [], True))
     assert events(run).Tags()["tensors"]
     shutil.rmtree(run.events_path)
-    listener.on_validation(ValidationEvent(epoch(2), [], True))
-    listener.on_validation(ValidationEvent(epoch(3), [], True))
+    listener.on_validation(ValidationEvent(an_epoch(2), [], True))
+    listener.on_validation(ValidationEvent(an_epoch(3), [], True))
     listener.close()
     [warning] = warnings
     assert "The record for TensorBoard is switched off: checkpoints/first/events does not grow any more" in warning

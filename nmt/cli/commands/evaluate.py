@@ -61,14 +61,12 @@ def evaluate(
     as_json: JsonOption = False,
     **decoding: Any,
 ) -> None:
-    """Score translations of a test set with BLEU, chrF and TER.
+    """Score translations of a test set with BLEU, chrF and TER. Files may be gzipped.
 
-    Several systems are compared with the first by a paired bootstrap. Test sentences that were trained on are counted,
-    and scores without them given too. Files may be gzipped.
+    Others are compared with the first by a paired bootstrap. Sentences trained on are counted.
 
     Examples:
-        nmt evaluate --run base --report base.html
-        nmt evaluate --run base --run wide --run wide:best
+        nmt evaluate --run base --run wide:best --report compared.html
         nmt evaluate --source a.en --reference a.de --export ./model
     """
     from nmt.data.sources.text_file import TextFile

@@ -87,6 +87,8 @@ def prepare(
 
 def describe(manifest: "Manifest") -> str:
     """Return a description of a dataset for people: its counts, and what looks wrong in it."""
+    from nmt.reporting.facts import split_rows
+
     files = ", ".join(file.name for file in [manifest.corpus, *manifest.more_files])
     settings, report, vocabulary = manifest.settings, manifest.report, manifest.vocabulary
     dropped = "".join(f", {count:,} dropped ({reason})" for reason, count in manifest.dropped.items())
@@ -94,9 +96,10 @@ def describe(manifest: "Manifest") -> str:
     languages = "" if (source, target) == ("source", "target") else f"; languages {source} to {target}"
     of_both = " for both sides" if settings.joint_vocabulary is True else ""
     taken = f" of run {manifest.tokenizer_of}" if manifest.tokenizer_of else ""
+    table = [["", *manifest.splits], *split_rows(manifest)]
     lines = [
         f"{files}: {manifest.read:,} pairs read{dropped}; split {settings.split}, seed {settings.seed}{languages}",
-        *_table(manifest),
+        *("  ".join([f"{label:<33}", *(f"{cell:>13}" for cell in cells)]) for label, *cells in table),
         f"{manifest.unit}, normalization {settings.normalization}; vocabulary{taken}{of_both}: "
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
         f"{_why_size(manifest)}",
@@ -140,22 +143,3 @@ def _about_tokenizers(manifest: "Manifest", run: str) -> Iterator[str]:
             f"{' to '.join(before.values())}. If that is not intended, exchange the files or columns, or correct "
             "--languages."
         )
-
-
-def _table(manifest: "Manifest") -> Iterator[str]:
-    splits, unit = list(manifest.splits.values()), manifest.unit
-    rows = [["", *manifest.splits], ["pairs", *(f"{split.pairs:,}" for split in splits)]]
-    for side in ("source", "target"):
-        rows.append([f"{side} {unit}", *(f"{split.tokens[side]:,}" for split in splits)])
-        if all(split.percentiles for split in splits):
-            lengths = ["/".join(map(str, split.percentiles[side].values())) for split in splits]
-            rows.append([f"{side} length, {'/'.join(splits[0].percentiles[side])}%", *lengths])
-        shares = [split.unknown[side] / max(1, split.tokens[side]) for split in splits]
-        rows.append([f"longest {side}", *(f"{split.longest[side]} {unit}" for split in splits)])
-        rows.append([f"unknown {side} {unit}", *(f"{share:.2%}" for share in shares)])
-        if all(split.characters for split in splits):
-            per_token = [split.characters[side] / max(1, split.tokens[side]) for split in splits]
-            rows.append([f"characters per {side} token", *(f"{characters:.1f}" for characters in per_token)])
-    rows.append(["pairs whose source is in training", "-", *(f"{split.sources_in_training:,}" for split in splits[1:])])
-    for label, *cells in rows:
-        yield "  ".join([f"{label:<33}", *(f"{cell:>13}" for cell in cells)])

@@ -27,7 +27,9 @@ SHOWN = 5
 def translate(
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SENTENCE", help="Sentences. Default: lines of standard input, as they arrive."),
+        typer.Argument(
+            metavar="SENTENCE", help="Sentences: 'im thirsty'. Default: lines of standard input, as they arrive."
+        ),
     ] = None,
     run: RunOption = None,
     epoch: EpochOption = None,
@@ -54,9 +56,7 @@ def translate(
     """Translate sentences, one translation a line; warnings are on standard error.
 
     Examples:
-        nmt translate "im thirsty"
-        nmt translate --run letters --input letters.en > letters.out
-        nmt translate --sample --temperature 0.8 --seed 7 "im thirsty"
+        nmt translate --run letters --beam 5 --input letters.en > letters.out
     """
     from nmt.api import load
     from nmt.decoding.translation import SearchOptions

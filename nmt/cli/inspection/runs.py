@@ -3,7 +3,6 @@
 import datetime
 import json
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from nmt.runs.overview import Overview
 
 HEADINGS = ("run", "state", "epochs", "best", "time", "size", "trained")
-LONGEST_VALUE = 30
-"""Characters of a configuration's value."""
 IN_THE_TABLE = {"data.dataset", "model.architecture", "training.epochs"}
 """Keys of the configuration that the table shows anyway."""
 
@@ -72,16 +69,6 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
     states, about = (Table(box=None, padding=(0, 2, 0, 0), show_header=header) for header in (True, False))
     for heading in HEADINGS:
         states.add_column(heading, overflow="fold")
-    counts = Counter(key.partition(".")[2] for key in {key for keys in differing.values() for key in keys})
-
-    def setting(key: str, value: Any) -> str:  # without its section, where no two sections share the key
-        text = str(value).lower() if isinstance(value, bool) else "null" if value is None else str(value)
-        name = key.partition(".")[2]
-        return (
-            f"{name if counts[name] == 1 else key}="
-            f"{text if len(text) <= LONGEST_VALUE else f'{text[: LONGEST_VALUE - 3]}...'}"
-        )
-
     about.add_row("")
     for shown in found:
         config, count = shown.config, shown.weights
@@ -94,7 +81,8 @@ def tables(found: "Sequence[Overview]", differing: Mapping[str, Mapping[str, Any
             f"{datetime.datetime.fromtimestamp(shown.trained):%Y-%m-%d}",
         )  # fmt: skip
         model = f"{shown.dataset or 'unknown dataset'}: {config.model.architecture}{weights}" if config else ""
-        own = [setting(key, value) for key, value in differing[shown.name].items() if key not in IN_THE_TABLE]
+        others = ((key, value) for key, value in differing[shown.name].items() if key not in IN_THE_TABLE)
+        own = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in others]
         about.add_row(shown.name, ", ".join([model or "configuration unreadable", *own]))
         for problem in shown.problems:
             about.add_row("", f"damaged: {problem}")

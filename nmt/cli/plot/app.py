@@ -101,7 +101,7 @@ plot = typer.Typer(
     subcommand_metavar="FIGURE [ARGUMENT]...",
     help="""Draw the curves of a run, its attention, and what its model computes.
 
-    Prints the path of the figure. The suffix of --output names its format: .png, .svg, .pdf and others.
+    Prints the path of the figure. The suffix of --output names its format: .png, .svg or .pdf.
 
     Examples:
         nmt plot losses

@@ -111,11 +111,10 @@ def by_length(
 def lengths(
     figure: "Figure", dataset: DatasetOption = None, config: ConfigOption = "base.yaml", overrides: SetOption = None
 ) -> None:
-    """Draw the sentence lengths of a dataset and its padding.
+    """Draw the sentence lengths of a dataset, and tell its padding.
 
     The lengths are those of the training split, in tokens without marks of beginning and end. The padding is that of
-    the batches of the first epoch, by training.batch_type and training.batch_size. For batches of sentences, both
-    orders are drawn: random, as in training, and by length.
+    the batches of the first epoch, by training.batch_type and training.batch_size.
 
     Examples:
         nmt plot lengths
@@ -134,17 +133,14 @@ def lengths(
     sides = dict(zip(names, (split.source.lengths, split.target.lengths), strict=True))
     # The decoder reads a target from bos to the last token and predicts it from the first token to eos.
     marks = dict(zip(names, (1 + settings.model.reads_bos, 1), strict=True))
-    in_sentences = training.batch_type == "sentences"
-    plans = []
-    for order, sort in (("random order", False), ("by length", True)) if in_sentences else (("by length", True),):
-        plan = plan_epoch(
-            split, training.batch_size, seed=training.seed, epoch=1, batch_type=training.batch_type, sort_by_length=sort
-        )
-        size = f"{training.batch_size:,} {'pairs' if in_sentences else 'target tokens'}"
-        plans.append(padding_of(f"{size}, {order}", plan, sides, marks))
-    pairs = f"{manifest.splits['train'].pairs:,} pairs"
-    title = f"data {found.name} · training split, {pairs} · prepared {manifest.prepared_at[:10]}"
-    draw_lengths(figure, title, sides, manifest.unit, plans)
+    plan = plan_epoch(split, training.batch_size, seed=training.seed, epoch=1, batch_type=training.batch_type)
+    padding = [f"{share:.1%} of {side}" for side, share in padding_of(plan, sides, marks).items()]
+    draw_lengths(
+        figure, f"data {found.name} · training split, {manifest.splits['train'].pairs:,} pairs · prepared "
+        f"{manifest.prepared_at[:10]} · padding in batches of {training.batch_size:,} "
+        f"{'pairs' if training.batch_type == 'sentences' else 'target tokens'}: {', '.join(padding)}",
+        sides, manifest.unit,
+    )  # fmt: skip
 
 
 def attention(
@@ -213,8 +209,8 @@ def attention(
             panels.append((", ".join(caption), weights[number - 1, one - 1]))
     name, *sides = KINDS[kind]
     rows, columns = ((side, tokens[side]) for side in sides)
-    across = len(shown) if len(layers) > 1 and len(shown) > 1 else None
-    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, across=across)
+    row = {"across": len(shown)} if len(layers) > 1 and len(shown) > 1 else {}  # a layer has a row of its own
+    draw_attention(figure, panels, rows, columns, f"{name}, {part}", details, **row)
     return chosen
 
 
