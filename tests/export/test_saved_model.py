@@ -1,7 +1,6 @@
 """SavedModel exports: the translations of nmt, by TensorFlow alone."""
 
 import functools
-import random
 import re
 import subprocess
 import sys
@@ -224,15 +223,6 @@ def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(export
     for trace in (str(exported.model.run.folder), str(Path(__file__).parent.parent), "_tf_keras", "PyFunc"):
         assert trace.encode() not in content
     assert not [path for path in exported.folder.rglob("*") if path.suffix in {".pkl", ".py", ".keras"}]
-
-
-@pytest.mark.slow
-def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str], Export]) -> None:
-    exported = exports("luong, local windows, input feeding")
-    sentences = [*SENTENCES, *[source for source, _ in random.Random(1).sample(small_pairs(), 150)]]
-    ours = exported.translator.translate(sentences)
-    assert EXPORTER.translate(exported.model, exported.folder, sentences) == ours
-    assert EXPORTER.translate(exported.model, exported.folder, ["", " "]) == ["", ""]
 
 
 @pytest.mark.slow
