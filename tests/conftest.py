@@ -197,6 +197,9 @@ DATASETS: dict[str, dict[str, Any]] = {
     "char": {"tokenizer": "char", "normalization": "nfkc"},
     "subword": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330},
     "separate": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330, "joint_vocabulary": False},
+    "bpe": {"tokenizer": "subword", "normalization": "none", "vocabulary_size": 330, "subword_model": "bpe"},
+    "without-bytes": {"tokenizer": "subword", "normalization": "none", "vocabulary_size": 60, "byte_fallback": False},
+    "ascii-words": {"tokenizer": "subword", "normalization": "ascii-words", "vocabulary_size": 330},
     "joint-words": {"tokenizer": "word", "normalization": "none", "joint_vocabulary": True},
 }
 
@@ -219,7 +222,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_run(prepared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> MakeRun:
-    """Return a function of (tokenizer, section model) that makes a run in the folder of the datasets."""
+    """Return a function of (dataset, section decoding, section model) that makes a run in the datasets' folder."""
     from nmt.config.schema import Config
     from nmt.data.dataset import open_dataset
     from nmt.models.build import build_model
@@ -229,12 +232,12 @@ def make_run(prepared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fi
     monkeypatch.chdir(prepared)
     count = 0
 
-    def make(tokenizer: str = "subword", **section: Any) -> Run:
+    def make(tokenizer: str = "subword", decoding: dict[str, Any] = SHORT_SEARCH, **section: Any) -> Run:
         nonlocal count
         count += 1
-        name = re.sub(r"\W+", "-", f"{request.node.name}-{count}").strip("-")
+        name = re.sub(r"\W+", "-", f"{request.node.name}-{count}")[-100:].strip("-_")
         model = section if section.keys() & {"architecture"} else {**EXPORT_SIZES, **section}
-        config = Config.model_validate({"model": model, "decoding": SHORT_SEARCH})
+        config = Config.model_validate({"model": model, "decoding": decoding})
         dataset = open_dataset(tokenizer)
         run = create_run(name, config, [dataset.folder / "manifest.json", *dataset.tokenizer_files])
         keras.utils.set_random_seed(3)

@@ -1,9 +1,7 @@
 """Export to Argos Translate: the package that Argos Translate and LibreTranslate install."""
 
-import json
 import shutil
 import tempfile
-import zipfile
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,13 +14,12 @@ from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import transformer_section
 from nmt.export.vocabulary import check_normalization, with_normalization
+from nmt.storage.json_file import write_json
 from nmt.version import version
 
 PACKAGE_VERSION = "1.0"
 ARGOS_VERSION = "1.9"
 """Oldest Argos Translate that reads the package."""
-FIRST_DATE = (1980, 1, 1, 0, 0, 0)
-"""Date of all files in the archive, so that equal models are equal packages."""
 
 
 class ArgosExporter(CTranslate2Exporter):
@@ -56,19 +53,14 @@ class ArgosExporter(CTranslate2Exporter):
             "to_name": languages["target"],
         }
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            engine = Path(scratch)
-            super().write(model, engine)
-            files = {
-                "metadata.json": (json.dumps(metadata, indent=2) + "\n").encode(),
-                "README.md": f"# {stem}\n\nTrained with nmt {version()}.\n".encode(),
-                "sentencepiece.model": (engine / "source.spm").read_bytes(),
-                **{f"model/{file.name}": file.read_bytes() for file in sorted(engine.iterdir())},
-            }
-        with zipfile.ZipFile(folder / f"{stem}.argosmodel", "w") as archive:
-            for name, content in files.items():
-                info = zipfile.ZipInfo(f"{stem}/{name}", FIRST_DATE)
-                info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                archive.writestr(info, content)
+            package = Path(scratch) / stem
+            (package / "model").mkdir(parents=True)
+            super().write(model, package / "model")
+            shutil.copyfile(package / "model" / "source.spm", package / "sentencepiece.model")
+            write_json(package / "metadata.json", metadata)
+            (package / "README.md").write_text(f"# {stem}\n\nTrained with nmt {version()}.\n", encoding="utf-8")
+            archive = shutil.make_archive(str(folder / stem), "zip", scratch)
+            Path(archive).rename(folder / f"{stem}.argosmodel")
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with the package's CTranslate2 and sentencepiece models, as Argos Translate calls them."""

@@ -3,6 +3,8 @@
 HTML is cut where browsers begin and end tags (https://html.spec.whatwg.org/multipage/parsing.html) and never written
 anew, so attributes arrive as they were sent. Time grows linearly with the length of the text.
 
+An element without an end tag reaches to the end of the element around it, also where a browser ends it earlier.
+
 Each text between two tags is translated by itself. A sentence with tags inside, such as ``<b>``, so becomes several:
 the words that a tag encloses have no counterpart that a model could name.
 """
@@ -23,15 +25,6 @@ KEPT = RAW - _names("textarea title") | _names("template code kbd samp")
 """Elements whose content is not translated."""
 PREFORMATTED = _names("pre textarea")
 VOID = _names("area base br col embed hr img input link meta source track wbr")
-BLOCKS = _names(
-    "address article aside blockquote details dialog div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 "
-    "header hgroup hr main menu nav ol p pre section summary table ul"
-)
-KINDS = [_names(names) for names in ("li", "dt dd", "td th", "tr", "tbody thead tfoot", "option")]
-ENDED = dict.fromkeys(BLOCKS, _names("p")) | {name: kind for kind in KINDS for name in kind}
-"""Elements without an end tag that end where such an element begins."""
-AROUND = _names("ul ol menu dl table select button")
-"""Elements beyond which none is ended so."""
 MOST_OPEN = 200
 """Open elements that are remembered, the innermost."""
 
@@ -82,7 +75,7 @@ class Markup:
             if found and found["tag"]:
                 name = found["tag"].lower()
                 if found["end"]:
-                    self._end(frozenset({name}))
+                    self._end(name)
                 else:
                     self._begin(name, found["attributes"])
                     is_raw = name in RAW and not any(each.name in ("svg", "math") for each in self._open)
@@ -118,8 +111,6 @@ class Markup:
 
     def _begin(self, name: str, attributes: str) -> None:
         """Begin an element. Its text is translated by its name, attribute or class, else as that around it."""
-        if name in ENDED:
-            self._end(ENDED[name], AROUND)
         if name in VOID:
             return
         values: dict[str, str] = {}
@@ -133,12 +124,10 @@ class Markup:
             translated = wanted.lower() != "no"
         self._open.append(_Element(name, translated and name not in KEPT, preformatted or name in PREFORMATTED))
 
-    def _end(self, names: frozenset[str], around: frozenset[str] = frozenset()) -> None:
-        """End the innermost open element of these names, with all within it, unless another is around that."""
+    def _end(self, name: str) -> None:
+        """End the innermost open element of a name, with all within it."""
         for count, element in enumerate(reversed(self._open), start=1):
-            if element.name in around:
-                return
-            if element.name in names:
+            if element.name == name:
                 for _ in range(count):
                     self._open.pop()
                 return

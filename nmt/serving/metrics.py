@@ -1,21 +1,11 @@
 """Metrics for Prometheus."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import Metric
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-
-
-class _Registry(CollectorRegistry):
-    """Metrics without the time of their creation, a sample that the library turns off for a whole process alone."""
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in super().collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
 
 
 class Metrics:
@@ -23,7 +13,7 @@ class Metrics:
 
     def __init__(self) -> None:
         """Make all metrics, at zero."""
-        self.registry = _Registry()
+        self.registry = CollectorRegistry()
         self.requests = Counter(
             "nmt_requests", "Requests answered, by endpoint and HTTP status.", ["endpoint", "status"],
             registry=self.registry,

@@ -6,8 +6,7 @@ The tests of what transformers does with an export need the extra huggingface (t
 import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from nmt.config.data import DataConfig
-from nmt.config.schema import Config
+from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.huggingface import HuggingFaceExporter, load, translations_of, write_tokenizer
-from nmt.runs.directory import Run
-from nmt.runs.weights import save_weights
-from nmt.tokenizers.base import BOS, EOS, PAD, Tokenizer
-from nmt.tokenizers.subword import SubwordTokenizer
-from nmt.tokenizers.word import WordTokenizer
+from nmt.tokenizers.base import BOS, EOS, PAD
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 SENTENCES = ["a dog runs over the green grass", "two men sit", "the dog", "a woman in a red dress sings", "men run"]
 OTHERS = ["ein hund rennt", "zwei manner sitzen da", "der hund", "eine frau singt im roten kleid und a dog", "sie"]
-SMALL = {"encoder_layers": 2, "decoder_layers": 2, "d_model": 16, "d_ff": 24, "heads": 2}
 TOLERANCE = 2e-5
 """Largest difference of logits whose standard deviation is 1: rounding of float32."""
+MakeModel = Callable[..., TrainedModel]
 
 
 @pytest.fixture(scope="module")
@@ -44,45 +38,13 @@ def transformers() -> Any:
     return pytest.importorskip("transformers", reason="needs the extra huggingface: pip install 'nmt[huggingface]'")
 
 
-def subwords(*texts: str, **options: Any) -> SubwordTokenizer:
-    settings = {"tokenizer": "subword", "vocabulary_size": 330, "normalization": "none", **options}
-    return SubwordTokenizer.fit(texts * 5, DataConfig.model_validate(settings))
+SUBWORDS = ["separate", "subword", "bpe", "without-bytes"]
 
 
-SUBWORDS: dict[str, tuple[Tokenizer, Tokenizer]] = {
-    "separate": (subwords(*SENTENCES), subwords(*OTHERS)),
-    "joint": (subwords(*SENTENCES, *OTHERS),) * 2,
-    "bpe": (subwords(*SENTENCES, *OTHERS, subword_model="bpe"),) * 2,
-    "nfkc": (subwords(*SENTENCES, "ﬁne ½", normalization="nfkc"),) * 2,
-    "without bytes": (subwords(*SENTENCES, vocabulary_size=60, byte_fallback=False), subwords(*OTHERS)),
-}
-
-
-def described(
-    folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = SUBWORDS["separate"], **options: Any
-) -> TrainedModel:
-    """Return a model without weights."""
-    sizes = {} if "architecture" in options else SMALL
-    config = Config.model_validate({"model": {**sizes, **options}})
-    return TrainedModel(Run(folder / "run"), 1, config, None, *tokenizers)  # type: ignore[arg-type]
-
-
-def trained(
-    folder: Path, tokenizers: tuple[Tokenizer, Tokenizer] = SUBWORDS["separate"], **options: Any
-) -> TrainedModel:
-    """Return a model with random weights, none of them at its initial value."""
-    import keras
-
-    from nmt.models.build import build_model
-    from nmt.models.weights import weights_of
-
-    model = described(folder, tokenizers, **options)
-    keras.utils.set_random_seed(1)
-    arrays = weights_of(build_model(model.config.model, model.source.size, model.target.size))
-    random = np.random.default_rng(1)
-    noisy = {name: array + random.normal(0, 0.3, array.shape).astype(np.float32) for name, array in arrays.items()}
-    save_weights(model.run, noisy, 1)
-    return model
+@pytest.fixture
+def make_model(make_run: MakeRun) -> MakeModel:
+    """Return a function that makes a model with random weights, as ``make_run``."""
+    return lambda *arguments, **options: TrainedModel.of(make_run(*arguments, **options), None)
 
 
 def export(model: TrainedModel, folder: Path) -> Path:
@@ -130,20 +92,19 @@ def difference(model: TrainedModel, folder: Path) -> float:
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [
-    ("joint", {"tie_embeddings": "all"}),
-    ("joint", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
+    ("subword", {"tie_embeddings": "all"}),
+    ("subword", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
     ("separate", {"tie_embeddings": "none", "position_base": 100.0}),
     ("separate", {"attention_scale": "projection", "scale_embeddings": False}),
-    ("separate", {"source_bos": False, "head_size": 3}),
+    ("separate", {"source_bos": False}),
     ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
     ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
-    ("separate", {"heads": 3, "head_size": 4, "attention_scale": "projection"}),
     ("separate", {"positions": "learned", "max_positions": 80}),
     ("separate", {"layer_norm_epsilon": 1e-2}),
     ("separate", {"layer_norm_epsilon": 1e-12, "share_decoder_norm": True}),
     ("separate", {"norm_placement": "pre"}),
-    ("joint", {"norm_placement": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
-    ("separate", {"norm_placement": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2, "head_size": 5}),
+    ("subword", {"norm_placement": "pre", "tie_embeddings": "all", "layer_norm_epsilon": 1e-2}),
+    ("separate", {"norm_placement": "pre", "tie_embeddings": "none", "layer_norm_epsilon": 1e-2}),
     ("separate", {"norm_placement": "pre", "positions": "learned", "max_positions": 80}),
     ("separate", {"norm_placement": "pre", "positions": "learned", "max_positions": 80, "scale_embeddings": False}),
     ("separate", {"encoder_layers": 3, "decoder_layers": 1, "dropout": 0.3, "attention_dropout": 0.2}),
@@ -155,8 +116,10 @@ COPIED = ({}, {"norm_placement": "pre"}, {"norm_placement": "pre", "positions": 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "options"), CASES, ids=str)
-def test_logits_are_ours(kind: str, options: dict[str, Any], tmp_path: Path, transformers: Any) -> None:
-    model = trained(tmp_path, SUBWORDS[kind], **options)
+def test_logits_are_ours(
+    kind: str, options: dict[str, Any], make_model: MakeModel, tmp_path: Path, transformers: Any
+) -> None:
+    model = make_model(kind, **options)
     folder = export(model, tmp_path / "export")
     assert difference(model, folder) < TOLERANCE
     if kind == "separate" and options in COPIED:
@@ -173,8 +136,11 @@ RAW = st.one_of(TEXTS, SPELLINGS.map(" ".join), SPELLINGS.map("".join))
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 @pytest.mark.parametrize("kind", SUBWORDS)
-def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, transformers: Any) -> None:
-    source, target = SUBWORDS[kind]
+def test_subwords_have_the_same_ids_in_transformers(
+    kind: str, make_model: MakeModel, tmp_path: Path, transformers: Any
+) -> None:
+    model = make_model(kind)
+    source, target = model.source, model.target
     write_tokenizer(source, target, tmp_path, bos=True, max_length=100)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
 
@@ -190,15 +156,12 @@ def test_subwords_have_the_same_ids_in_transformers(kind: str, tmp_path: Path, t
 
 @pytest.mark.slow
 def test_translations_are_ours_and_the_documented_lines_run(
-    make_run: MakeRun, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
+    make_model: MakeModel, tmp_path: Path, transformers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmt.decoding.translator import Translator
-
-    run = make_run("separate")
-    model, exporter = TrainedModel.of(run, None), HuggingFaceExporter()
+    model, exporter = make_model("separate"), HuggingFaceExporter()
     exporter.write(model, tmp_path)
     texts = [source for source, _ in small_pairs(40)] + ["", "im im im im zzz im", "</s> one", "  One,  two! "]
-    ours = Translator.open(run).translate(texts)
+    ours = Translator.open(model.run).translate(texts)
     assert exporter.translate(model, tmp_path, texts) == ours
     [code] = re.findall(r"```python\n(.*?)```", exporter.usage(model), re.DOTALL)
     monkeypatch.chdir(tmp_path)
@@ -207,9 +170,9 @@ def test_translations_are_ours_and_the_documented_lines_run(
     assert names["translations"][0].startswith(ours[0])  # a model that never ends writes up to its limit
 
 
-def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
+def test_limit_of_each_translation_is_ours(make_model: MakeModel) -> None:
     """A stand-in for transformers repeats a word for ever."""
-    model = described(tmp_path)
+    model = make_model("separate", {"max_length_ratio": 2.0, "max_length_extra": 10})
     texts = ["the dog", "", "a dog runs over the green grass"]
     short, _, long = (2 * (len(model.source.encode(text)) + 2) + 10 for text in texts)
 
@@ -233,10 +196,9 @@ def test_limit_of_each_translation_is_ours(tmp_path: Path) -> None:
     assert [len(text.split()) for text in found] == [7]
 
 
-def test_files_hold_our_numbers(tmp_path: Path) -> None:
-    model = trained(tmp_path, dropout=0.3, feed_forward_dropout=0.2)
-    decoding = model.config.decoding.model_copy(update={"beam_size": 4, "length_penalty": 1.5})
-    model = replace(model, config=model.config.model_copy(update={"decoding": decoding}))
+def test_files_hold_our_numbers(make_model: MakeModel, tmp_path: Path) -> None:
+    decoding = {"beam_size": 4, "length_penalty": 1.5}
+    model = make_model("separate", decoding, dropout=0.3, feed_forward_dropout=0.2)
     folder = export(model, tmp_path / "export")
     config, generation = (json.loads((folder / name).read_text()) for name in ("config.json", "generation_config.json"))
     assert (config["dropout"], config["activation_dropout"]) == (0.3, 0.2)
@@ -249,26 +211,26 @@ def test_files_hold_our_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokenizers", "options", "message"),
+    ("kind", "options", "message"),
     [
-        (SUBWORDS["joint"], {"head_size": 9}, "heads x head_size is at most d_model"),
-        (SUBWORDS["joint"], {"positions": "rotary"}, "adds position vectors to the words"),
-        (SUBWORDS["joint"], {"architecture": "recurrent"}, "runs Transformers"),
-        (SUBWORDS["joint"], {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
-        ((WordTokenizer(["dog"], "none"),) * 2, {}, "The model has words as tokens"),
-        ((subwords(*SENTENCES, normalization="ascii-words"),) * 2, {}, "drops whole words with digits"),
+        ("subword", {"head_size": 4}, "heads x head_size is d_model"),
+        ("subword", {"positions": "rotary"}, "adds position vectors to the words"),
+        ("subword", {"architecture": "recurrent"}, "runs Transformers"),
+        ("subword", {"encoder_residual": False}, "model.encoder_residual: false. transformers runs"),
+        ("word", {}, "The model has words as tokens"),
+        ("ascii-words", {}, "drops whole words with digits"),
     ],
 )
 def test_what_transformers_cannot_hold_is_refused(
-    tokenizers: tuple[Tokenizer, Tokenizer], options: dict[str, Any], message: str, tmp_path: Path
+    kind: str, options: dict[str, Any], message: str, make_model: MakeModel
 ) -> None:
     with pytest.raises(NmtError, match=message):
-        HuggingFaceExporter().check(described(tmp_path, tokenizers, **options))
+        HuggingFaceExporter().check(make_model(kind, **options))
 
 
-def test_usage_says_where_transformers_differs(tmp_path: Path) -> None:
+def test_usage_says_where_transformers_differs(make_model: MakeModel) -> None:
     def usage(**options: Any) -> str:
-        return HuggingFaceExporter().usage(described(tmp_path, **options))
+        return HuggingFaceExporter().usage(make_model(**options))
 
     assert "save_pretrained" in usage(positions="learned")
     assert "save_pretrained" not in usage() + usage(positions="learned", norm_placement="pre")

@@ -1,7 +1,6 @@
 """SavedModel exports: the translations of nmt, by TensorFlow alone."""
 
 import functools
-import random
 import re
 import subprocess
 import sys
@@ -172,10 +171,13 @@ def test_beam_search_finds_the_hypotheses_that_nmt_finds(exported: Export) -> No
         for place, ours in enumerate(translator.find(SENTENCES, options)):
             scores = found["scores"].numpy()[place]
             ids = [without_padding(row) for row in found["target_ids"].numpy()[place]]
-            count = len(ours)
-            assert ids[:count] == [translation.ids for translation in ours]
-            np.testing.assert_allclose(scores[:count], [translation.score for translation in ours], atol=1e-4)
-            assert number or (np.isneginf(scores[count:]).all() and not any(ids[count:]))
+            assert not any(row for row, score in zip(ids, scores, strict=True) if np.isneginf(score))
+            texts = [translator.target.decode(row) for row in ids]  # of equal ones nmt has the best alone
+            kept = [rank for rank, text in enumerate(texts) if np.isfinite(scores[rank]) and text not in texts[:rank]]
+            assert number or len(kept) == len(ours)
+            kept = kept[: len(ours)]
+            assert [ids[rank] for rank in kept] == [translation.ids for translation in ours]
+            np.testing.assert_allclose(scores[kept], [translation.score for translation in ours], atol=1e-4)
 
 
 def test_a_sentence_gives_the_same_alone_and_in_a_batch_with_or_without_special_ids(exported: Export) -> None:
@@ -215,7 +217,7 @@ def test_a_sentence_longer_than_the_model_reads_is_refused_in_words(exports: Cal
     assert exported.signatures["greedy"](source_ids=padded([[5] * 39]))["target_ids"].shape[1] == 40
     with pytest.raises(tf.errors.InvalidArgumentError, match="more than 39 ids"):
         exported.signatures["greedy"](source_ids=padded([[5] * 40]))
-    with pytest.raises(DataError, match="Too long: sentence 1 has 40 tokens"):
+    with pytest.raises(DataError, match="A sentence has more than 39 ids"):
         EXPORTER.translate(exported.model, exported.folder, ["o" * 40])
 
 
@@ -224,15 +226,6 @@ def test_the_export_names_no_folder_of_this_machine_and_no_layer_of_keras(export
     for trace in (str(exported.model.run.folder), str(Path(__file__).parent.parent), "_tf_keras", "PyFunc"):
         assert trace.encode() not in content
     assert not [path for path in exported.folder.rglob("*") if path.suffix in {".pkl", ".py", ".keras"}]
-
-
-@pytest.mark.slow
-def test_a_process_without_nmt_translates_ids_as_nmt_does(exports: Callable[[str], Export]) -> None:
-    exported = exports("luong, local windows, input feeding")
-    sentences = [*SENTENCES, *[source for source, _ in random.Random(1).sample(small_pairs(), 150)]]
-    ours = exported.translator.translate(sentences)
-    assert EXPORTER.translate(exported.model, exported.folder, sentences) == ours
-    assert EXPORTER.translate(exported.model, exported.folder, ["", " "]) == ["", ""]
 
 
 @pytest.mark.slow

@@ -28,9 +28,6 @@ from nmt.tokenizers.word import WordTokenizer
 class FakeTranslator:
     """Translator that remembers its batches."""
 
-    epoch = 1
-    precision = "float32"
-
     def __init__(self, mark: str = "de", *, has_attention: bool = True) -> None:
         self.source = self.target = WordTokenizer.fit(["one two three"], DataConfig(normalization="none"))
         self.config, self.mark, self.has_attention = Config(), mark, has_attention

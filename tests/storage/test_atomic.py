@@ -119,24 +119,6 @@ def test_a_whole_folder_appears_at_the_end_with_the_permissions_of_any_new_folde
     assert path.stat().st_mode & 0o777 == 0o750
 
 
-@pytest.mark.parametrize("replace", [False, True])
-@pytest.mark.parametrize("failing", ["filling", "fsync"])
-def test_a_failure_while_filling_a_folder_leaves_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str, replace: bool
-) -> None:
-    if failing == "fsync":
-        monkeypatch.setattr(os, "fsync", refuse)
-    expected: type[Exception] = RuntimeError if failing == "filling" else NmtError
-    with (
-        pytest.raises(expected, match=r"stop|set cannot be written: No space left on device"),
-        atomic_folder(folder / "set", replace=replace) as aside,
-    ):
-        (aside / "a").write_text("1")
-        if failing == "filling":
-            raise RuntimeError("stop")
-    assert list(folder.iterdir()) == []
-
-
 def test_an_existing_folder_is_replaced_if_asked_with_none_of_its_old_files(folder: Path) -> None:
     (folder / "set").mkdir()
     (folder / "set" / "old").write_text("old")
