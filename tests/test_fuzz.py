@@ -15,6 +15,7 @@ splicing in.
 
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -393,14 +394,20 @@ def state() -> list[bytes]:
     loop = Progress(
         epoch=1, step=3, steps_in_epoch=1, seconds=2.5, totals=(1.5, 1.0, 2.0), logged=(0, 0, 0), environment={"a": "b"}
     )
-    return [CheckpointManifest.of(loop, files).model_dump_json().encode()]
+    return [signed(loop, files)]
+
+
+def signed(loop: Progress, files: dict[str, str]) -> bytes:
+    """Return the JSON of a state with its checksum."""
+    checksum = hashlib.sha256(json.dumps([2, loop.model_dump(mode="json"), files], sort_keys=True).encode()).hexdigest()
+    return CheckpointManifest(loop=loop, files=files, sha256=checksum).model_dump_json().encode()
 
 
 def sign_state(path: Path) -> None:
     """Make the checksum right, so that what is odd in a state is looked at."""
     with contextlib.suppress(ValueError):
         stored = CheckpointManifest.model_validate_json(path.read_bytes())
-        path.write_text(CheckpointManifest.of(stored.loop, stored.files).model_dump_json(), encoding="utf-8")
+        path.write_bytes(signed(stored.loop, stored.files))
 
 
 NPY_TOKENS = [

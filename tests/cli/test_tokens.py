@@ -30,13 +30,13 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         monkeypatch.setattr(sys, "argv", ["nmt", "tokens", *arguments])
         monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
         monkeypatch.setenv("COLUMNS", "60")
-        if stdin is not None:
-            file = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the test's last reference
-            file.write(stdin)
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+            file.write(stdin or "")
             file.seek(0)
-            monkeypatch.setattr(sys, "stdin", file)
-        with pytest.raises(SystemExit) as left:
-            main()
+            if stdin is not None:
+                monkeypatch.setattr(sys, "stdin", file)
+            with pytest.raises(SystemExit) as left:
+                main()
         assert not left.value.code
         return capsys.readouterr().out
 

@@ -49,7 +49,7 @@ def test_facts_are_those_of_the_dataset(prepared: Path, monkeypatch: pytest.Monk
         assert facts.target_tokens == train.target.lengths.sum()
         assert facts.source_tokens == train.source.lengths.sum()
         assert abs(facts.target_length - sorted(train.target.lengths)[len(train) // 2]) <= 1
-        assert facts.is_joint == (name in {"subword", "joint-words"})
+        assert facts.is_joint == DATASETS[name].get("joint_vocabulary", DATASETS[name]["tokenizer"] == "subword")
         old = dataset.manifest.model_copy(update={"splits": {
             name: split.model_copy(update={"percentiles": {}}) for name, split in dataset.manifest.splits.items()
         }})  # fmt: skip

@@ -254,7 +254,7 @@ def test_wrong_places_and_methods(service: RunningService, method: str, path: st
     refused = service.client.request(method, path)
     error(refused, status)
     allowed = "POST" if path in ("/translate", "/detect") else "GET"
-    assert refused.headers.get("allow", "").startswith(allowed if status == 405 else "")
+    assert status != 405 or allowed in refused.headers["allow"].split(", ")
 
 
 def test_the_longest_length_fits_into_a_body_however_it_is_written(service: RunningService) -> None:
