@@ -219,10 +219,10 @@ def test_a_metric(copy: Copy, project: Path) -> None:
         "from nmt.runs.metrics import *; from nmt.training.tensorboard import scalars; "
         "record = StepMetrics(epoch=1, step=1, loss=1.0, accuracy=0.5, learning_rate=0.1, update_norm=2.5); "
         "print(in_words(record), scalars(record, None)['train/update_norm'], SCORES['validation_ter'], "
-        "METRICS['ter'].best([3, 2]), 'update-norm' in METRICS)"
+        "METRICS['ter'].measure.best, 'update-norm' in METRICS)"
     )
     words = "loss 1.000, accuracy 0.500, learning rate 0.1, update norm 2.5"
-    assert copy.run(code=shown) == f"{words} 2.5 ter 2 True\n"
+    assert copy.run(code=shown) == f"{words} 2.5 ter min True\n"
     copy.run("prepare", "pairs.pkl")
     settings = [f"training.{key}" for key in ("epochs=1", "decode_validation=5", "samples=0")]
     copy.run("train", "--config", "tiny.yaml", *(part for key in settings for part in ("--set", key)))
