@@ -1,5 +1,6 @@
 """Adam with decoupled weight decay, and the exponential moving average of weights."""
 
+import abc
 from collections.abc import Iterable
 
 from nmt.config.training import TrainingConfig
@@ -10,9 +11,9 @@ from nmt.storage.arrays import Arrays, value_of
 class Checkpointed(tf.Module):
     """Variables that a checkpoint holds."""
 
+    @abc.abstractmethod
     def named(self) -> dict[str, tf.Variable]:
         """Return the variables by name."""
-        raise NotImplementedError
 
     def state(self) -> Arrays:
         """Return copies of the variables by name: all that a resumed run needs."""
