@@ -1,0 +1,69 @@
+"""Variants of a sentence pair, as ordinary text has them: capitals, several sentences in a line, typing errors, quotes.
+
+Training draws some of them anew each epoch (``training.augment``), ``nmt evaluate --stress`` scores them all.
+"""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from nmt.data.sources.formats import Pair
+
+STOPS = ".!?…。！？"
+SHORTEST_MISTYPED = 4
+"""Letters of the shortest word that is mistyped."""
+MISTYPED_SHARE = 0.1
+"""Probability of a typing error in a word that is long enough."""
+KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_WORD = re.compile(r"[^\W\d_]+")
+
+Variant = Callable[[Pair, Pair, Random], Pair]
+"""Function of a pair, the pair that a joined one goes on with, and random numbers."""
+
+
+def upper(pair: Pair, _other: Pair, _dice: Random) -> Pair:
+    """Return both sides in capitals."""
+    return pair._replace(source=pair.source.upper(), target=pair.target.upper())
+
+
+def title(pair: Pair, _other: Pair, _dice: Random) -> Pair:
+    """Return the source with a capital at the beginning of each word; the target stays as it is."""
+    return pair._replace(source=_WORD.sub(lambda word: word[0][:1].upper() + word[0][1:], pair.source))
+
+
+def join(pair: Pair, other: Pair, _dice: Random) -> Pair:
+    """Return two pairs as one line."""
+    return pair._replace(source=f"{pair.source} {other.source}", target=f"{pair.target} {other.target}")
+
+
+def typos(pair: Pair, _other: Pair, dice: Random) -> Pair:
+    """Return the source with typing errors: letters swapped, left out, doubled, or the key beside them."""
+    return pair._replace(source=_WORD.sub(lambda word: _mistyped(word[0], dice), pair.source))
+
+
+def no_stop(pair: Pair, _other: Pair, _dice: Random) -> Pair:
+    """Return both sides without the full stop, or what stands for it."""
+    return pair._replace(source=pair.source.rstrip(STOPS), target=pair.target.rstrip(STOPS))
+
+
+def quotes(pair: Pair, _other: Pair, _dice: Random) -> Pair:
+    """Return both sides in quotes."""
+    return pair._replace(source=f'"{pair.source}"', target=f'"{pair.target}"')
+
+
+VARIANTS: dict[str, Variant] = {
+    "upper": upper, "title": title, "join": join, "typos": typos, "no_stop": no_stop, "quotes": quotes,
+}  # fmt: skip
+"""Variants that training can draw, by the names of ``training.augment``."""
+
+
+def _mistyped(word: str, dice: Random) -> str:
+    if len(word) < SHORTEST_MISTYPED or dice.random() >= MISTYPED_SHARE:
+        return word
+    place, kind = dice.randrange(1, len(word) - 1), dice.randrange(4)
+    before, letter, after = word[:place], word[place], word[place + 1 :]
+    row = next((keys for keys in KEYBOARD if letter in keys), "")
+    if kind == 3 and row:
+        beside = row.index(letter) + dice.choice((-1, 1))
+        return before + row[max(0, min(beside, len(row) - 1))] + after
+    return before + {0: after[0] + letter + after[1:], 1: after, 2: 2 * letter + after}.get(kind, after)
