@@ -69,6 +69,14 @@ class DecodingKeys:
         "nmt export --quantization FORMAT",
     )] = "float32"  # fmt: skip
     """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
+    ordinary_text: Annotated[Literal["auto", "sentences", "lines", "none"], Key(
+        "Capitals, quotes, addresses, several sentences a line; lines: these unsplit; none: as is.", (),
+    )] = "auto"  # fmt: skip
+    """What is done for text unlike that of training. ``sentences``: sentences of a line are translated one by one; text
+    in capitals or title case is read in the case that the model knows; quotes around a sentence, emoji, addresses and
+    long numbers are carried over; an unknown word is replaced by its source word; a translation that repeats itself is
+    searched for again. ``lines``: all but the first. ``none``: nothing. ``auto``: lines for a corpus with several
+    sentences in a line, else sentences."""
     temperature: Annotated[float, Gt(0), Key(
         "Sampling: divide logits by X. Below 1: rare words are rarer.", (SAMPLING,),
         {"tensorflow": "temperature", "ctranslate2": "sampling_temperature"},

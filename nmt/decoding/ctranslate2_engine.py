@@ -56,8 +56,8 @@ class CTranslate2Engine:
         except (RuntimeError, ValueError, IndexError, MemoryError) as error:
             raise DataError(f"CTranslate2 cannot load {self._folder}: {error}. Export the run again.") from None
 
-    def reconfigured(self, decoding: DecodingConfig) -> "CTranslate2Engine":
-        """Return an engine of the same loaded model with other settings of decoding."""
+    def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "CTranslate2Engine":
+        """Return an engine of the same loaded model with other settings of decoding; there is nothing to prepare."""
         engine = copy.copy(self)
         engine.config = self.config.model_copy(update={"decoding": decoding})
         return engine

@@ -27,6 +27,8 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
+MANY_STEPS = 1_000
+"""The same for a search that is made now and then."""
 MOST_AT_ONCE = 8
 """Batches that are computed at the same time, for their memory."""
 
@@ -82,9 +84,10 @@ class TensorFlowEngine:
         weights.load(model)
         return cls(model, config)
 
-    def reconfigured(self, decoding: DecodingConfig) -> "TensorFlowEngine":
-        """Return an engine of the same weights with other settings of decoding, which compiles every search."""
-        return TensorFlowEngine(self.model, self.config.model_copy(update={"decoding": decoding}), few_steps=0)
+    def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "TensorFlowEngine":
+        """Return an engine of the same weights with other settings of decoding; prepared, it compiles every search."""
+        config = self.config.model_copy(update={"decoding": decoding})
+        return TensorFlowEngine(self.model, config, few_steps=0 if prepared else MANY_STEPS)
 
     @property
     def precision(self) -> str:

@@ -79,8 +79,8 @@ class Engine(Protocol):
             DataError: for an engine that gives cross-attention alone.
         """
 
-    def reconfigured(self, decoding: DecodingConfig) -> Self:
-        """Return an engine of the same weights with other settings of decoding, prepared for many calls."""
+    def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> Self:
+        """Return an engine of the same weights with other settings of decoding, prepared for many calls or for few."""
 
 
 class Translation(NamedTuple):
@@ -95,11 +95,27 @@ class Translation(NamedTuple):
     """Token ids, with eos if the model ended the translation."""
     score: float | None = None
     """Log-probability, with the penalties of beam search; None where scores were not asked for."""
+    read: str | None = None
+    """What the model read, of which ``ids`` are the translation, where it is not the sentence itself."""
 
     @property
     def is_skipped(self) -> bool:
         """Whether the sentence is longer than the model reads, and was skipped."""
         return not self.finished and not self.ids
+
+
+def joined(translations: list[Translation], separators: list[str]) -> Translation:
+    """Return the translation of a line from those of its sentences, with the white space between them."""
+    unknown = [word for each in translations for word in each.unknown]
+    if any(each.is_skipped for each in translations):
+        return Translation("", unknown, False, [])
+    text = "".join(each.text + space for each, space in zip(translations, separators, strict=True)).rstrip()
+    ids = [id_ for each in translations[:-1] for id_ in each.ids if id_ != EOS] + translations[-1].ids
+    scores = [each.score for each in translations if each.score is not None]
+    return Translation(
+        text, unknown, all(each.finished for each in translations), ids, sum(scores) if scores else None,
+        " ".join(each.read or "" for each in translations),
+    )  # fmt: skip
 
 
 class CrossAttention(NamedTuple):

@@ -3,6 +3,7 @@
 ``Translator.open`` loads TensorFlow for a run, CTranslate2 for an export.
 """
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
@@ -10,7 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
+from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import ExportedModel
+from nmt.decoding.lengths import check_length, max_lengths
+from nmt.decoding.ordinary import OrdinaryText
+from nmt.decoding.reading import Reader
+from nmt.decoding.rewriting import Alignment
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
 from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
@@ -21,6 +27,8 @@ from nmt.runs.weights import WeightsFile, choose_epoch
 from nmt.tokenizers.base import BOS, EOS, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
+CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
+"""Beam, and length of phrases that do not come twice, of the second search for a sentence whose translation babbles."""
 Attention = TypeVar("Attention")
 
 
@@ -31,10 +39,14 @@ class Translator(AbstractContextManager["Translator"]):
     Shapes: T target length, S source length, both in tokens.
     """
 
-    def __init__(self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId) -> None:
-        """Take the parts; ``open`` reads them from disk."""
+    def __init__(
+        self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId,
+        language: str = "source",
+    ) -> None:  # fmt: skip
+        """Take the parts, and the code of the source language; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
-        self.source, self.target, self.config = source, target, config
+        self._careful: Engine | None = None
+        self.source, self.target, self.config, self._language = source, target, config, language
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
 
@@ -63,17 +75,18 @@ class Translator(AbstractContextManager["Translator"]):
         if decoding is not None:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
+        language = read_manifest(run.dataset_path).languages["source"]
         if isinstance(trained, ExportedModel):
             from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
             export = trained.description
             exported = CTranslate2Engine(trained.folder, config, export.positions)
-            return cls(exported, source, target, config, export.epoch)
+            return cls(exported, source, target, config, export.epoch, language)
 
         from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
 
         engine = TensorFlowEngine.load(config, source.size, target.size, weights)
-        return cls(engine, source, target, config, weights.epoch)
+        return cls(engine, source, target, config, weights.epoch, language)
 
     @property
     def engine(self) -> Engine:
@@ -84,7 +97,7 @@ class Translator(AbstractContextManager["Translator"]):
 
     def close(self) -> None:
         """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
-        self._engine = None
+        self._engine = self._careful = None
 
     def __exit__(self, *_: object) -> None:
         """Close the translator."""
@@ -93,7 +106,8 @@ class Translator(AbstractContextManager["Translator"]):
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
-        return Translator(self.engine.reconfigured(decoding), self.source, self.target, config, self.epoch)
+        engine = self.engine.reconfigured(decoding)
+        return Translator(engine, self.source, self.target, config, self.epoch, self._language)
 
     @public
     def translate(
@@ -185,6 +199,50 @@ class Translator(AbstractContextManager["Translator"]):
             raise NmtError(
                 f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
             )
+        if self.config.decoding.ordinary_text == "none" or prefix:
+            return self._search(texts, options, prefix, names, skip_too_long)
+        return self._ordinary.find(texts, options, names, skip_too_long)
+
+    @functools.cached_property
+    def _ordinary(self) -> OrdinaryText:
+        reader = Reader(self.source, self._language, split=self.config.decoding.ordinary_text != "lines")
+        return OrdinaryText(reader, self._search, self._search_again, self._align)
+
+    def _search_again(self, texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
+        """Return translations found by a beam without repeated phrases."""
+        if self._careful is None:
+            decoding = self.config.decoding
+            changes = {
+                "beam_size": max(CAREFUL_BEAM, decoding.beam_size),
+                "no_repeat_ngram_size": decoding.no_repeat_ngram_size or CAREFUL_NGRAM,
+            }
+            self._careful = self.engine.reconfigured(decoding.model_copy(update=changes), prepared=False)
+        return self._search(texts, options, engine=self._careful)
+
+    def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
+        """Return the alignments of words; none for a model without attention."""
+        sources, targets = [self.source.encode(text) for text in texts], [each.ids for each in translations]
+        found = self.engine.cross_attention(sources, targets) or []
+        return [
+            Alignment.of(self._cross_attention(source, target, weights), self.source, self.target, text)
+            for source, target, weights, text in zip(sources, targets, found, texts, strict=False)
+        ]
+
+    def _cross_attention(self, source: list[int], target: list[int], weights: np.ndarray) -> CrossAttention:
+        bos = [BOS] if self.config.model.reads_bos else []
+        return CrossAttention([*bos, *source, EOS], target, weights)
+
+    def _search(
+        self,
+        texts: Sequence[str],
+        options: SearchOptions = BEST,
+        prefix: str = "",
+        names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
+        engine: Engine | None = None,
+    ) -> list[list[Translation]]:
+        """Return translations of sentences that the model reads as they stand, as ``find``."""
+        n, beams, engine = options.n_best, self.config.decoding.beam_size, engine or self.engine
         encoded = self.encode(texts, names, skip_too_long)
         if words := self.target.unknown(prefix):
             raise DataError(
@@ -194,12 +252,12 @@ class Translator(AbstractContextManager["Translator"]):
         forced = self.target.encode(prefix)
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
         limits = max_lengths(self.config, lengths, len(forced))
-        if self.engine.positions is not None:
-            limits = np.minimum(limits, self.engine.positions)
+        if engine.positions is not None:
+            limits = np.minimum(limits, engine.positions)
         # All of the beam: some of its hypotheses may be the same text.
         wanted = options._replace(n_best=beams) if n > 1 else options
         try:
-            found = self.engine.search(encoded, limits, wanted, forced)
+            found = engine.search(encoded, limits, wanted, forced)
         except Exception as error:
             # TensorFlow's error is told by its name: an export translates without TensorFlow.
             if type(error).__name__ not in {"MemoryError", "ResourceExhaustedError"}:
@@ -285,13 +343,10 @@ class Translator(AbstractContextManager["Translator"]):
         3
         """
         _check_pairs(sources, translations)
-        encoded, targets = self.encode(sources), [translation.ids for translation in translations]
+        read = [source if each.read is None else each.read for source, each in zip(sources, translations, strict=True)]
+        encoded, targets = self.encode(read), [translation.ids for translation in translations]
         found = self._existing(self.engine.cross_attention(encoded, targets))
-        bos = [BOS] if self.config.model.reads_bos else []
-        return [
-            CrossAttention([*bos, *ids, EOS], target, weights)
-            for ids, target, weights in zip(encoded, targets, found, strict=True)
-        ]
+        return [self._cross_attention(*each) for each in zip(encoded, targets, found, strict=True)]
 
     @public
     def attention_maps(self, source: str, translation: Translation) -> AttentionMaps:
@@ -300,7 +355,8 @@ class Translator(AbstractContextManager["Translator"]):
         Raises:
             DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
-        return self._existing(self.engine.attention_maps(self.source.encode(source), translation.ids))
+        read = source if translation.read is None else translation.read
+        return self._existing(self.engine.attention_maps(self.source.encode(read), translation.ids))
 
     def _existing(self, attention: Attention | None) -> Attention:
         """Return attention, or refuse a model without it."""
@@ -334,36 +390,3 @@ def _check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None
         raise NmtError(
             f"Received {len(sources)} sources and {len(translations)} translations. Each source has one. Give as many."
         )
-
-
-def check_length(config: Config, side: str, tokens: int, name: str, positions: int | None = None) -> None:
-    """Refuse a sentence of N ``tokens``, bos and eos not counted, that is longer than the model, or its export, takes.
-
-    ``positions`` is the limit of an export, bos and eos included.
-
-    Raises:
-        TooLongError: with the name of the sentence.
-    """
-    special = 1 + int(side == "source" and config.model.reads_bos)
-    trained = getattr(config.model.limits, side)
-    limit = min((bound for bound in (trained, positions) if bound is not None), default=None)
-    if limit is None or tokens + special <= limit:
-        return
-    takes, shorter = ("reads", "Split the sentence") if side == "source" else ("writes", "Give a shorter one")
-    remedy = "use the run's weights, which have more positions than their export"
-    if limit == trained:
-        remedy = f"train with {config.model.settings_for_length(tokens + special)}"
-    raise TooLongError(
-        f"Too long: {name} has {tokens} tokens. This model {takes} at most {limit - special} tokens"
-        f"{' of source' if side == 'source' else ''}. {shorter}, or {remedy}."
-    )
-
-
-def max_lengths(config: Config, lengths: np.ndarray, prefix_length: int = 0) -> np.ndarray:
-    """Return the most tokens of each translation, its prefix and eos included: int32 [B].
-
-    ``lengths``, int [B], are of the sources as the encoder reads them, eos and any bos included.
-    """
-    settings, limit = config.decoding, config.model.limits.target
-    limits = (settings.max_length_ratio * lengths).astype(np.int32) + settings.max_length_extra + prefix_length
-    return limits if limit is None else np.minimum(limits, limit)

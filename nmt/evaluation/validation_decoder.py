@@ -35,7 +35,9 @@ class ValidationDecoder:
         self.sources, self.references = (
             read_lines(TextFile(dataset.text("validation", side)))[:count] for side in ("source", "target")
         )
-        decoding = config.decoding.model_copy(update={"beam_size": 1, "precision": "float32", **changes})
+        decoding = config.decoding.model_copy(
+            update={"beam_size": 1, "precision": "float32", "ordinary_text": "none", **changes}
+        )
         self.config = config.model_copy(update={"decoding": decoding})
         self.dataset = dataset
         self._made: tuple[Seq2SeqModel, Translator] | None = None

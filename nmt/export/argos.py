@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import sentencepiece
 
-from nmt.decoding.translator import max_lengths
+from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter

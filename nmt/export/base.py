@@ -115,7 +115,7 @@ class Exporter(abc.ABC):
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
 
-        Each is at most as long as the section decoding allows (see ``nmt.decoding.translator.max_lengths``).
+        Each is at most as long as the section decoding allows (see ``nmt.decoding.lengths.max_lengths``).
         """
 
     def translate_with_beams(self, model: TrainedModel, folder: Path, texts: list[str]) -> tuple[int, list[str]] | None:

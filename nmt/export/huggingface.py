@@ -26,7 +26,7 @@ from safetensors.numpy import save_file
 
 from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
-from nmt.decoding.translator import max_lengths
+from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section

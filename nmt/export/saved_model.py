@@ -194,7 +194,7 @@ def _max_lengths(config: Config, sentences: tf.RaggedTensor) -> tf.Tensor:
     """Ids without bos and eos, ragged int32 [B, S'] -> most ids of each translation, 0 for no ids: int32 [B]."""
     settings, limit = config.decoding, config.model.limits.target
     lengths = sentences.row_lengths()
-    # In float64, as ``nmt.decoding.translator.max_lengths``: a ratio such as 1.1 rounds differently in float32.
+    # In float64, as ``nmt.decoding.lengths.max_lengths``: a ratio such as 1.1 rounds differently in float32.
     read = tf.cast(lengths + 1 + int(config.model.reads_bos), tf.float64)
     limits = tf.cast(tf.constant(settings.max_length_ratio, tf.float64) * read, tf.int32) + settings.max_length_extra
     limits = limits if limit is None else tf.minimum(limits, limit)

@@ -15,7 +15,7 @@ from typing import Self
 from nmt.decoding.translation import SearchOptions
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import Found, ServedModel
-from nmt.serving.segmentation import Segment
+from nmt.tokenizers.sentences import Segment
 
 WINDOW = 4
 """Batches of waiting sentences among which those of like length are looked for."""

@@ -45,6 +45,8 @@ class ServedModel:
         """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""
         self.pair, self.description = pair, description
         decoding, n_best = translator.config.decoding, max_alternatives + 1
+        if decoding.ordinary_text != "none":  # the service splits texts itself
+            decoding = change_decoding(decoding, {"ordinary_text": "lines"})
         best = wide = translator.reconfigured(decoding)
         if n_best > decoding.beam_size:
             wide = best.reconfigured(change_decoding(decoding, {"beam_size": n_best}))
@@ -99,7 +101,8 @@ class ServedModel:
     def pieces(self, text: str, translation: Translation) -> tuple[list[str], list[str]]:
         """Return the tokens of a sentence and of its translation as text; joined they are readable."""
         source, target = self._translator.source, self._translator.target
-        return _readable(source, source.encode(text)), _readable(target, translation.ids)
+        read = text if translation.read is None else translation.read
+        return _readable(source, source.encode(read)), _readable(target, translation.ids)
 
 
 def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:

@@ -28,7 +28,7 @@ from nmt.serving.protocol import (
     TranslateRequest,
     TranslationDetails,
 )
-from nmt.serving.segmentation import Segment, segment
+from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS = 2
 Result = TypeVar("Result")

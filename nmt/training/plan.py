@@ -7,10 +7,12 @@ from nmt.config.record import RETIRED, Record
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import read_manifest
+from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConflictError
 from nmt.runs.directory import RUNS, Run, create_run
 from nmt.storage.atomic import refuse_existing, sha256, write_bytes
 from nmt.storage.names import check_name
+from nmt.tokenizers.sentences import are_single
 from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
 from nmt.version import version
@@ -70,10 +72,15 @@ def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = 
 
 
 def decided(config: Config, dataset: Dataset) -> Config:
-    """Return the configuration with what this machine and this dataset decide: precision, data settings."""
+    """Return the configuration with what this machine and this dataset decide: precision, data settings, sentences."""
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
-    return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
+    decoding = config.decoding
+    if decoding.ordinary_text == "auto":
+        lines = read_lines(TextFile(dataset.text("validation", "source")))
+        is_single = are_single(lines, dataset.manifest.languages["source"])
+        decoding = decoding.model_copy(update={"ordinary_text": "sentences" if is_single else "lines"})
+    return config.model_copy(update={"data": dataset.manifest.settings, "training": training, "decoding": decoding})
 
 
 def _digest(run: Run) -> str | None:

@@ -13,7 +13,7 @@ from nmt.decoding.translation import BEST, SearchOptions
 from nmt.serving.batching import Batcher
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import SCORED, Pair, ServedModel
-from nmt.serving.segmentation import Segment
+from nmt.tokenizers.sentences import Segment
 
 BATCH = 4
 ALTERNATIVES = SearchOptions(n_best=2, scored=True)

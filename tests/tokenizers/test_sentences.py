@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.serving.segmentation import Segment, segment
+from nmt.tokenizers.sentences import Segment, segment
 
 LANGUAGES = ["en", "de", "ja", "ar", "source", "xx-yy", ""]
 SPACES = " \t\n\r\v\f\x1c\x85\xa0\u1680\u2003\u2028\u2029\u3000"

@@ -5,7 +5,7 @@ White space and line breaks are kept exactly: sentences and separators in order 
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import sentencex
@@ -16,6 +16,12 @@ SPACES = re.compile(r"\s+")
 PUNCTUATION = re.compile(
     r"[.!?;:,)\]}\xbb\u2013-\u2014\u2019\u201d\u2026\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f]+\s*"
 )
+
+STOPS = frozenset(".!?\u2026\u3002\uff01\uff1f\uff61\u0964\u061f\u06d4\u1362\u104b\u17d4\u0589\u203c\u2047\u2048\u2049")
+"""Signs that end a sentence; a line without them within it has one."""
+
+SEVERAL_SHARE, SAMPLE_LINES = 0.1, 1_000
+"""Share of lines with several sentences from which lines are not split; lines that decide it."""
 
 Count = Callable[[str], int]
 """Number of tokens of a sentence."""
@@ -47,7 +53,7 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
         most_tokens: most tokens of a sentence. Longer ones are cut at punctuation, else at white space, else anywhere.
     """
     found: list[Segment] = []
-    for piece in (piece for line in LINE_BREAK.split(text) if line for piece in _sentences(line, language)):
+    for piece in (piece for line in LINE_BREAK.split(text) if line for piece in _pieces(line, language)):
         core = piece.strip()
         start = piece.find(core) if core else len(piece)
         before, after = piece[:start], piece[start + len(core) :]
@@ -62,7 +68,22 @@ def segment(text: str, language: str, count: Count, most_tokens: int) -> list[Se
     return found
 
 
-def _sentences(line: str, language: str) -> list[str]:
+def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
+    """Return the sentences of a line without white space around it, each with the white space after it."""
+    if STOPS.isdisjoint(line[:-1]):
+        return [(line, "")]
+    pieces = _pieces(line, language)
+    return [(text := piece.rstrip(), piece[len(text) :]) for piece in pieces if piece.strip()]
+
+
+def are_single(lines: Iterable[str], language: str) -> bool:
+    """Return whether nearly all lines of a corpus are one sentence, so that a line of several is unlike them."""
+    sample = list(itertools.islice(lines, SAMPLE_LINES))
+    several = sum(len(sentences_of(line.strip(), language)) > 1 for line in sample)
+    return several < SEVERAL_SHARE * max(1, len(sample))
+
+
+def _pieces(line: str, language: str) -> list[str]:
     """Return parts of a line with at most a sentence in each; all together they are the line."""
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
     plain = SPACE.sub(" ", line)

@@ -1,0 +1,105 @@
+"""Translation of ordinary text: lines read, searched for, searched again where that failed, and written.
+
+Loads no TensorFlow.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from nmt.decoding.reading import Reader, Reading, Text
+from nmt.decoding.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
+from nmt.decoding.translation import SearchOptions, Translation, joined
+
+Found = list[list[Translation]]
+"""Translations of each sentence, the best first."""
+
+
+class Search(Protocol):
+    """Finds translations of sentences that the model reads as they stand."""
+
+    def __call__(
+        self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
+    ) -> Found:  # fmt: skip
+        """See ``Translator.find``."""
+
+
+class OrdinaryText:
+    """Translates lines of ordinary text."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        search: Search,
+        search_again: Callable[[Sequence[str], SearchOptions], Found],
+        align: Callable[[Sequence[str], Sequence[Translation]], list[Alignment]],
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            reader: reads lines.
+            search: finds translations.
+            search_again: finds others for sentences whose translations babble.
+            align: aligns translations with sentences; returns none for a model without attention.
+        """
+        self._reader, self._search, self._search_again, self._align = reader, search, search_again, align
+
+    def find(
+        self, texts: Sequence[str], options: SearchOptions, names: Sequence[str] | None, skip_too_long: bool
+    ) -> Found:
+        """See ``Translator.find``."""
+        # A sample depends on the number of its line, and N translations are of all of it.
+        split = options.n_best == 1 and not options.sampled
+        lines = [self._reader.read(text, split=split) for text in texts]
+        if names is not None:
+            names = [name for name, line in zip(names, lines, strict=True) for _ in line]
+        readings = list(itertools.chain(*lines))
+        read = [each.bare if each.kept and options.sampled else each.text for each in readings]
+        found = self._search([each.text for each in read], options, names=names, skip_too_long=skip_too_long)
+        if not options.sampled:
+            self._search_lost(readings, read, found, options)
+            self._search_babbling(read, found, options)
+        written = iter(self._written(readings, read, found))
+        results = []
+        for text, line in zip(texts, lines, strict=True):
+            parts = [next(written) for _ in line]
+            if len(parts) > 1:
+                results.append([joined([each[0] for each in parts], [each.separator for each in line])])
+            else:
+                results.append([each._replace(read=None) if each.read == text else each for each in parts[0]])
+        return results
+
+    def _search_lost(self, readings: list[Reading], read: list[Text], found: Found, options: SearchOptions) -> None:
+        """Translate sentences without the addresses and numbers that their translations have lost."""
+        lost = [index for index, each in enumerate(readings) if not keeps(found[index][0].text, each.kept)]
+        if lost:
+            for index, again in zip(lost, self._search([readings[i].bare.text for i in lost], options), strict=True):
+                found[index], read[index] = again, readings[index].bare
+
+    def _search_babbling(self, read: list[Text], found: Found, options: SearchOptions) -> None:
+        """Replace translations that babble by others that end, if there are any."""
+        babbling = [index for index, each in enumerate(found) if babbles(each[0].ids, read[index].text)]
+        if babbling:
+            texts = [read[index].text for index in babbling]
+            for index, again in zip(babbling, self._search_again(texts, options), strict=True):
+                if again[0].finished:
+                    found[index] = again
+
+    def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
+        """Return translations as ``rewritten`` makes them."""
+        asked = [
+            (index, rank) for index, translations in enumerate(found) for rank, each in enumerate(translations)
+            if each.ids and needs_alignment(read[index], each.text)
+        ]  # fmt: skip
+        aligned = self._align([read[i].text for i, _ in asked], [found[i][rank] for i, rank in asked]) if asked else []
+        alignments = dict(zip(asked, aligned, strict=False))
+        return [
+            [
+                each if each.is_skipped else each._replace(
+                    text=rewritten(reading, text, each.text, alignments.get((index, rank))), read=text.text
+                )
+                for rank, each in enumerate(found[index])
+            ]
+            for index, (reading, text) in enumerate(zip(readings, read, strict=True))
+        ]  # fmt: skip

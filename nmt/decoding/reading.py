@@ -1,0 +1,205 @@
+"""Lines of ordinary text as a model reads them: in the case that it knows, without quotes, emoji and other scripts.
+
+A sentence like those of training is read as it stands. ``rewriting`` gives the rest back to the translation.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
+from nmt.tokenizers.sentences import sentences_of
+
+FEWEST_TITLE_WORDS = 3
+"""Words of the shortest heading; two names in a row are none."""
+UNKNOWN_COST = 10
+"""Tokens that an unknown word counts as."""
+QUOTES = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
+"""Opening and closing quotes."""
+SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}  # noqa: RUF001
+"""Typographic signs, with what stands for them where a model does not know them."""
+CLOSING = ".,;:!?…)]}。！？"  # noqa: RUF001
+NUMBER = r"\d(?:[.,:/-]?\d){4,}"
+_KEPT = re.compile(rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}")
+
+
+class Cut(NamedTuple):
+    """A piece that was taken out of a sentence."""
+
+    piece: str
+    """The piece, with the space before it."""
+    words: int
+    """Number of words before it."""
+    is_closed: bool
+    """Whether nothing but punctuation comes after it."""
+
+
+class Text(NamedTuple):
+    """What a model reads of a sentence."""
+
+    text: str
+    capitals: tuple[int, ...] = ()
+    """Numbers of the words that were in capitals, from 0."""
+    cuts: tuple[Cut, ...] = ()
+    """What was taken out, in order."""
+    is_upper: bool = False
+    """Whether all of it was in capitals."""
+
+
+class Reading(NamedTuple):
+    """A sentence as a model reads it."""
+
+    text: Text
+    kept: tuple[str, ...] = ()
+    """Addresses and long numbers in ``text``, which the translation must have."""
+    bare: Text = Text("")
+    """What the model reads where the translation lost one of them: the sentence without them."""
+    before: str = ""
+    """Quote before the sentence."""
+    after: str = ""
+    """Quote after it."""
+    separator: str = ""
+    """White space between the sentence and the next."""
+
+
+class Reader:
+    """Reads lines for a model. Several threads may use it."""
+
+    def __init__(self, tokenizer: Tokenizer, language: str, *, split: bool = True) -> None:
+        """Take the tokenizer and the language code of the source side, and whether a line has several sentences."""
+        self._tokenizer, self._language, self._split = tokenizer, language, split
+        ids = [id_ for id_ in range(FIRST_WORD, tokenizer.size) if tokenizer.byte_of(id_) is None]
+        self._characters = set(" ").union(*tokenizer.pieces(ids))
+        self._has_case = tokenizer.normalize("Aa") == "Aa"
+        self._signs = str.maketrans({sign: plain for sign, plain in SIGNS.items() if not self._knows(sign)})
+
+    def read(self, line: str, *, split: bool = True) -> list[Reading]:
+        """Return the readings of the sentences of a line; unless it is to be split, one of all of it."""
+        line = line.strip()
+        if not line:
+            return [Reading(Text(""))]
+        before, after = line[0], line[-1]
+        inner = line[1:-1].strip()
+        if before + after in QUOTES and inner and before not in inner and after not in inner:
+            readings = self.read(inner, split=split)
+            readings[0] = readings[0]._replace(before=before + readings[0].before)
+            readings[-1] = readings[-1]._replace(after=readings[-1].after + after)
+            return readings
+        parts = sentences_of(line, self._language) if split and self._split else [(line, "")]
+        return [self._read(text)._replace(separator=separator) for text, separator in parts]
+
+    def _read(self, sentence: str) -> Reading:
+        if self._signs and not sentence.isascii():
+            sentence = sentence.translate(self._signs)
+        foreign, kept = self._foreign(sentence), [match.span() for match in _KEPT.finditer(sentence)]
+        if not (foreign or kept):
+            words = sentence.split()
+            text = self._known_case(words)
+            return Reading(text._replace(text=sentence) if text.text == " ".join(words) else text)
+        pieces = tuple(sentence[start:end] for start, end in kept)
+        bare = self._without(sentence, _merged(sentence, [*foreign, *kept]))
+        return Reading(self._without(sentence, foreign), pieces, bare)
+
+    # --- characters that no word of the model has
+
+    def _knows(self, character: str) -> bool:
+        return character in self._characters or (
+            bool(plain := self._tokenizer.normalize(character)) and self._characters.issuperset(plain)
+        )
+
+    def _foreign(self, sentence: str) -> list[tuple[int, int]]:
+        """Return the places of what the model cannot express: emoji, words in other scripts, all of a wordless text."""
+        if not any(map(str.isalnum, sentence)):
+            return [(0, len(sentence))]
+        if self._characters.issuperset(sentence):
+            return []
+        found = []
+        for word in re.finditer(r"\S+", sentence):
+            unknown = [place for place in range(*word.span()) if not self._knows(sentence[place])]
+            letters = [place for place in range(*word.span()) if sentence[place].isalpha()]
+            if len(strange := [place for place in unknown if sentence[place].isalpha()]) * 2 > len(letters):
+                found.append((strange[0], strange[-1] + 1))
+            # A sign that is no letter; joiners and variants belong to the sign before them.
+            for place in unknown:
+                if unicodedata.category(sentence[place]) in ("So", "Sc", "Sk"):
+                    end = place + 1
+                    while end in unknown and unicodedata.category(sentence[end]) in ("So", "Sk", "Mn", "Cf"):
+                        end += 1
+                    found.append((place, end))
+        return _merged(sentence, found)
+
+    def _without(self, sentence: str, places: Sequence[tuple[int, int]]) -> Text:
+        """Return a sentence without some of its places."""
+        rest, cuts, last = "", list[Cut](), 0
+        for start, end in places:
+            if sentence[start - 1 : start] + sentence[end : end + 1] in ("()", "[]", "<>"):
+                start, end = start - 1, end + 1  # noqa: PLW2901 - the brackets go with it
+            left = sentence[last:start]
+            rest = _joined(rest, left)
+            space = sentence[len(sentence[:start].rstrip()) : start]
+            cuts.append(Cut(space + sentence[start:end], len(rest.split()), not sentence[end:].strip(CLOSING + " ")))
+            last = end
+        rest = _joined(rest, sentence[last:])
+        cuts = [each._replace(is_closed=each.is_closed and bool(sentence[places[-1][1] :].strip())) for each in cuts]
+        if not any(map(str.isalnum, rest)):
+            return Text("", cuts=(Cut(sentence, 0, False),))
+        return self._known_case(rest.split())._replace(cuts=tuple(cuts))
+
+    # --- case
+
+    def _known_case(self, words: list[str]) -> Text:
+        """Return words as a text in the case that the model knows."""
+        plain = Text(" ".join(words))
+        if not self._has_case:
+            return plain
+        shouted = [number for number, word in enumerate(words) if word.isupper() and sum(map(str.isalpha, word)) > 1]
+        read = list(words)
+        if shouted and plain.text.isupper():
+            first, *others = map(self._familiar, words)
+            read = [first[:1].upper() + first[1:] if self._knows(first[:1].upper()) else first, *others]
+            # Characters are as many in any case; of few words, such as TV, the model may know the capitals.
+            is_known = self._cost(words) < self._cost(read) + (self._tokenizer.unit != "characters")
+            return plain if is_known else Text(" ".join(read), is_upper=True)
+        if self._is_title(words):
+            names = {0, *shouted}
+            return Text(" ".join(word if n in names else self._familiar(word) for n, word in enumerate(words)))
+        capitals = []
+        for number in shouted:
+            familiar = self._familiar(words[number])
+            if self._cost([familiar]) * 2 <= self._cost([words[number]]):
+                read[number] = familiar if number else familiar.capitalize()
+                capitals.append(number)
+        return Text(" ".join(read), tuple(capitals))
+
+    @staticmethod
+    def _is_title(words: list[str]) -> bool:
+        if len(words) < FEWEST_TITLE_WORDS or not words[1][:1].isupper():
+            return False
+        letters = [word[0] for word in words if word[0].isalpha()]
+        return len(letters) >= FEWEST_TITLE_WORDS and all(letter.lower() != letter for letter in letters)
+
+    def _familiar(self, word: str) -> str:
+        """Return a word in the case with fewest tokens; of equals lower case, then that of a noun in German."""
+        return min((word.lower(), word.capitalize(), word), key=lambda each: self._cost([each]))
+
+    def _cost(self, words: list[str]) -> int:
+        ids = self._tokenizer.encode(" ".join(words))
+        return len(ids) + UNKNOWN_COST * (ids.count(UNK) + (not ids))
+
+
+def _joined(left: str, right: str) -> str:
+    """Return two parts of a sentence without what was between them: punctuation follows its word."""
+    left, right = left.rstrip(), right.strip()
+    return left + right if not left or not right or right[0] in CLOSING else f"{left} {right}"
+
+
+def _merged(sentence: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return places in order, those with nothing but space between them as one."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if found and not sentence[found[-1][1] : start].strip():
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return found

@@ -1,0 +1,126 @@
+"""Translations of ordinary text: words aligned by attention, case, quotes and what was cut out given back.
+
+Shapes: J words of a translation, I words of what the model read.
+"""
+
+import itertools
+import re
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.decoding.reading import CLOSING, NUMBER, Reading, Text
+from nmt.decoding.translation import CrossAttention
+from nmt.tokenizers.base import BOS, EOS, UNKNOWN, Tokenizer
+
+MOST_REPEATED = 4
+"""Tokens of the longest phrase that is looked for three times in a row."""
+_DIGITS = re.compile(r"\D+")
+
+
+def keeps(translation: str, pieces: Sequence[str]) -> bool:
+    """Return whether a translation has all pieces; numbers may have other separators."""
+    digits = _DIGITS.sub(" ", re.sub(r"(?<=\d)[.,:/\u202f\xa0-](?=\d)", "", translation)).split()
+    return all(
+        _DIGITS.sub("", piece) in digits if re.fullmatch(NUMBER, piece) else piece in translation for piece in pieces
+    )
+
+
+def babbles(ids: Sequence[int], source: str) -> bool:
+    """Return whether a translation does not end, or repeats a phrase where its source repeats none."""
+    return bool(ids) and (ids[-1] != EOS or (repeats(ids) and not repeats(source.split())))
+
+
+def repeats(tokens: Sequence[Hashable]) -> bool:
+    """Return whether a phrase of up to ``MOST_REPEATED`` tokens comes three times in a row."""
+    if len(tokens) - len(set(tokens)) < 2:
+        return False
+    for size in range(1, MOST_REPEATED + 1):
+        run = 0
+        for now, before in zip(tokens[size:], tokens, strict=False):
+            run = run + 1 if now == before else 0
+            if run == 2 * size:
+                return True
+    return False
+
+
+# --- the translation
+
+
+class Alignment(NamedTuple):
+    """Attention of the J words of a translation to the I words of what the model read: float [J, I]."""
+
+    weights: np.ndarray
+
+    @classmethod
+    def of(cls, attention: CrossAttention, source: Tokenizer, target: Tokenizer, text: str) -> "Alignment":
+        """Return the attention of words: sums over their tokens of the mean of the last layer's heads.
+
+        Args:
+            attention: attention to the tokens of ``text``.
+            source: tokenizer of the source side.
+            target: tokenizer of the target side.
+            text: what the model read.
+        """
+        words = text.split()
+        ends = [len(source.encode(" ".join(words[:count]))) for count in range(1, len(words) + 1)]
+        columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS)]
+        of_token = np.searchsorted(ends, np.arange(len(columns)), side="right")
+        ids = [id_ for id_ in attention.target if id_ != EOS]
+        rows = [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]
+        weights = np.zeros([max(rows, default=-1) + 1, len(words)])
+        tokens = attention.weights[-1].mean(axis=0)[: len(ids)][:, columns]
+        np.add.at(weights, (np.array(rows, int)[:, np.newaxis], of_token[np.newaxis].clip(max=len(words) - 1)), tokens)
+        return cls(weights)
+
+    def source_of(self, word: int) -> int:
+        """Return the source word that a word of the translation attends to most."""
+        return int(self.weights[word].argmax())
+
+    def targets_of(self, word: int) -> list[int]:
+        """Return the words of the translation that attend to a source word most; the one that does most, if none."""
+        found = [target for target in range(len(self.weights)) if self.source_of(target) == word]
+        return found or [int(self.weights[:, word].argmax())]
+
+
+def needs_alignment(text: Text, translation: str) -> bool:
+    """Return whether ``rewritten`` asks for the alignment."""
+    within = any(0 < cut.words < len(text.text.split()) for cut in text.cuts)
+    return bool(translation and (text.capitals or within)) or UNKNOWN in translation
+
+
+def rewritten(reading: Reading, read: Text, translation: str, alignment: Alignment | None) -> str:
+    """Return a translation with the case of its sentence, what was cut out, and words for those that are unknown.
+
+    An unknown word becomes the source word that it attends to (Luong et al. 2015b, without a dictionary).
+
+    Args:
+        reading: the sentence.
+        read: what the model read of it.
+        translation: its translation.
+        alignment: of the translation with ``read``; None for a model without attention, and where ``needs_alignment``
+            is false.
+    """
+    if not (read.cuts or read.capitals or read.is_upper or UNKNOWN in translation):
+        return reading.before + translation + reading.after
+    words, source = translation.split(), read.text.split()
+    if alignment is not None and len(alignment.weights):
+        for place in (place for place, word in enumerate(words) if UNKNOWN in word):
+            words[place] = words[place].replace(UNKNOWN, source[alignment.source_of(place)].strip(CLOSING))
+        for place in itertools.chain(*map(alignment.targets_of, read.capitals)):
+            words[place] = words[place].upper()
+        after = [max(alignment.targets_of(cut.words - 1)) + 1 if cut.words else 0 for cut in read.cuts]
+    else:
+        after = [round(cut.words * len(words) / max(1, len(source))) for cut in read.cuts]
+    if read.is_upper:
+        words = [word.upper() for word in words]
+    inserted = dict.fromkeys(range(len(words) + 3), "")  # after each word, and after the stop of the last
+    for cut, place in zip(read.cuts, after, strict=True):
+        at_end = cut.words >= len(source)
+        inserted[len(words) + (not cut.is_closed) if at_end else place] += cut.piece
+    stem = words[-1].rstrip(CLOSING) if words else ""
+    parts = [*words[:-1], stem]
+    text = " ".join(part + inserted[number] for number, part in enumerate(parts, 1))
+    text += (words[-1][len(stem) :] if words else "") + inserted[len(parts) + 1]
+    return reading.before + f"{inserted[0]} {text}".strip() + reading.after
