@@ -13,15 +13,19 @@ from nmt.tokenizers.sentences import sentences_of
 
 FEWEST_TITLE_WORDS = 3
 """Words of the shortest heading; two names in a row are none."""
+FEWEST_LETTERS = 3
+"""Letters of the shortest word in capitals within a sentence that is none; US is not us."""
 UNKNOWN_COST = 10
-"""Tokens that an unknown word counts as."""
+"""Tokens that an unknown word, or a byte, counts as."""
 QUOTES = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
 """Opening and closing quotes."""
 SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}  # noqa: RUF001
 """Typographic signs, with what stands for them where a model does not know them."""
 CLOSING = ".,;:!?…)]}。！？"  # noqa: RUF001
 NUMBER = r"\d(?:[.,:/-]?\d){4,}"
-_KEPT = re.compile(rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}")
+_KEPT = re.compile(
+    rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}", re.IGNORECASE
+)
 
 
 class Cut(NamedTuple):
@@ -69,8 +73,9 @@ class Reader:
     def __init__(self, tokenizer: Tokenizer, language: str, *, split: bool = True) -> None:
         """Take the tokenizer and the language code of the source side, and whether a line has several sentences."""
         self._tokenizer, self._language, self._split = tokenizer, language, split
-        ids = [id_ for id_ in range(FIRST_WORD, tokenizer.size) if tokenizer.byte_of(id_) is None]
-        self._characters = set(" ").union(*tokenizer.pieces(ids))
+        ids = range(FIRST_WORD, tokenizer.size)
+        self._unlikely = {UNK, *(id_ for id_ in ids if tokenizer.byte_of(id_) is not None)}
+        self._characters = set(" ").union(*tokenizer.pieces(set(ids) - self._unlikely))
         self._has_case = tokenizer.normalize("Aa") == "Aa"
         self._signs = str.maketrans({sign: plain for sign, plain in SIGNS.items() if not self._knows(sign)})
 
@@ -90,6 +95,8 @@ class Reader:
         return [self._read(text)._replace(separator=separator) for text, separator in parts]
 
     def _read(self, sentence: str) -> Reading:
+        if not any(map(str.isalnum, sentence)):  # a model makes up words for it
+            return Reading(Text("", cuts=(Cut(sentence, 0, False),)))
         if self._signs and not sentence.isascii():
             sentence = sentence.translate(self._signs)
         foreign, kept = self._foreign(sentence), [match.span() for match in _KEPT.finditer(sentence)]
@@ -104,14 +111,12 @@ class Reader:
     # --- characters that no word of the model has
 
     def _knows(self, character: str) -> bool:
-        return character in self._characters or (
-            bool(plain := self._tokenizer.normalize(character)) and self._characters.issuperset(plain)
-        )
+        if character in self._characters or character.lower() in self._characters:
+            return True
+        return bool(plain := self._tokenizer.normalize(character)) and self._characters.issuperset(plain)
 
     def _foreign(self, sentence: str) -> list[tuple[int, int]]:
-        """Return the places of what the model cannot express: emoji, words in other scripts, all of a wordless text."""
-        if not any(map(str.isalnum, sentence)):
-            return [(0, len(sentence))]
+        """Return the places of what the model cannot express: emoji, words in other scripts."""
         if self._characters.issuperset(sentence):
             return []
         found = []
@@ -166,8 +171,8 @@ class Reader:
             return Text(" ".join(word if n in names else self._familiar(word) for n, word in enumerate(words)))
         capitals = []
         for number in shouted:
-            familiar = self._familiar(words[number])
-            if self._cost([familiar]) * 2 <= self._cost([words[number]]):
+            word, familiar = words[number], self._familiar(words[number])
+            if len(word) >= FEWEST_LETTERS and self._cost([familiar]) * 2 <= self._cost([word]):
                 read[number] = familiar if number else familiar.capitalize()
                 capitals.append(number)
         return Text(" ".join(read), tuple(capitals))
@@ -180,12 +185,13 @@ class Reader:
         return len(letters) >= FEWEST_TITLE_WORDS and all(letter.lower() != letter for letter in letters)
 
     def _familiar(self, word: str) -> str:
-        """Return a word in the case with fewest tokens; of equals lower case, then that of a noun in German."""
-        return min((word.lower(), word.capitalize(), word), key=lambda each: self._cost([each]))
+        """Return a word in the case with fewest tokens; of equals that with the lowest ids, which are most frequent."""
+        cases = dict.fromkeys((word.lower(), word.capitalize(), word))
+        return min(cases, key=lambda each: (self._cost([each]), max(self._tokenizer.encode(each), default=0)))
 
     def _cost(self, words: list[str]) -> int:
         ids = self._tokenizer.encode(" ".join(words))
-        return len(ids) + UNKNOWN_COST * (ids.count(UNK) + (not ids))
+        return len(ids) + UNKNOWN_COST * (sum(id_ in self._unlikely for id_ in ids) + (not ids))
 
 
 def _joined(left: str, right: str) -> str:

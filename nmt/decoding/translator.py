@@ -212,7 +212,9 @@ class Translator(AbstractContextManager["Translator"]):
         """Return translations found by a beam without repeated phrases."""
         if self._careful is None:
             decoding = self.config.decoding
-            changes = {
+            # A greedy translation has its log-probability as score, and so has this one.
+            changes = {} if decoding.beam_size > 1 else {"length_penalty": 0.0, "coverage_penalty": 0.0}
+            changes |= {
                 "beam_size": max(CAREFUL_BEAM, decoding.beam_size),
                 "no_repeat_ngram_size": decoding.no_repeat_ngram_size or CAREFUL_NGRAM,
             }

@@ -72,8 +72,14 @@ def sentences_of(line: str, language: str) -> list[tuple[str, str]]:
     """Return the sentences of a line without white space around it, each with the white space after it."""
     if STOPS.isdisjoint(line[:-1]):
         return [(line, "")]
-    pieces = _pieces(line, language)
-    return [(text := piece.rstrip(), piece[len(text) :]) for piece in pieces if piece.strip()]
+    found: list[tuple[str, str]] = []
+    for piece in _pieces(line, language):
+        text = piece.rstrip()
+        if found and not found[-1][1] and found[-1][0][-1:] in ".!?":  # as in www.example.com
+            found[-1] = found[-1][0] + text, piece[len(text) :]
+        else:
+            found.append((text, piece[len(text) :]))
+    return [each for each in found if each[0]]
 
 
 def are_single(lines: Iterable[str], language: str) -> bool:

@@ -33,14 +33,16 @@ from nmt.models.build import build_model
 from nmt.runtime import tf
 from nmt.tokenizers.base import EOS
 
-TEXTS = ["im one two three!", "im seven!", "im thirsty!"]
-START = DecodingConfig(beam_size=2, coverage_penalty=0.1, max_length_ratio=1.0, max_length_extra=3, batch_size=2)
+TEXTS = ["im one two three!", "im seven!", "im thirsty! im one!"]
+START = DecodingConfig(
+    beam_size=2, coverage_penalty=0.1, max_length_ratio=1.0, max_length_extra=3, batch_size=2, ordinary_text="none"
+)
 IS_SAMPLED = {key: KEYS[key].searches == (SAMPLING,) for key in KEYS}
 
 
 def changed(key: str) -> dict[str, Any]:
     """Return another value of a key."""
-    unlike = {"precision": "bfloat16", "top_p": 0.5}
+    unlike = {"precision": "bfloat16", "top_p": 0.5, "ordinary_text": "sentences"}
     return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
 
 
@@ -95,7 +97,9 @@ def to_ctranslate2(
     class Recorder:
         def translate_batch(self, sources: list[Any], prefix: Any, **settings: Any) -> list[Any]:
             calls.append((sources, settings))
-            return [SimpleNamespace(result=lambda: SimpleNamespace(hypotheses=[["x"]], scores=[0.0]))] * len(sources)
+            return [SimpleNamespace(result=lambda: SimpleNamespace(hypotheses=[[str(EOS)]], scores=[0.0]))] * len(
+                sources
+            )
 
     monkeypatch.setattr(CTranslate2Engine, "_load", lambda *_: Recorder())
     monkeypatch.setattr(ctranslate2_engine, "available_processors", lambda: 1)
