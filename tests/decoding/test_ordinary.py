@@ -1,0 +1,127 @@
+"""Lines of ordinary text from reading to translation, with a search that translates each word by itself."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from nmt.config.data import DataConfig
+from nmt.decoding.ordinary import OrdinaryText
+from nmt.decoding.reading import Reader
+from nmt.decoding.rewriting import Alignment
+from nmt.decoding.translation import BEST, SearchOptions, Translation
+from nmt.tokenizers.base import EOS
+from nmt.tokenizers.registry import fit_tokenizer
+
+TRAINED = ["The dog sleeps.", "A man runs.", "Bob sees the dog and a man.", "the dog of Bob runs and sleeps"] * 4
+SUBWORDS = fit_tokenizer(TRAINED, DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=310))
+GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": "Mann", "runs": "rennt"}
+
+
+class WordByWord:
+    """Translates word by word; an address loses its end, "loop" has a translation that does not end."""
+
+    def __init__(self, split: bool = True) -> None:
+        self.asked: list[list[str]] = []
+        self.again: list[list[str]] = []
+        self.options: list[SearchOptions] = []
+        self.names: list[Sequence[str] | None] = []
+        self.text = OrdinaryText(Reader(SUBWORDS, "en", split=split), self.search, self.search_again, self.align)
+
+    def search(
+        self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
+        skip_too_long: bool = False,
+    ) -> list[list[Translation]]:  # fmt: skip
+        self.asked.append([*texts])
+        self.options.append(options)
+        self.names.append(names)
+        return [[self.translated(text, text.count("loop") == 0, options)] * options.n_best for text in texts]
+
+    def search_again(self, texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
+        self.again.append([*texts])
+        return [[self.translated(text, "for ever" not in text, options)] for text in texts]
+
+    def translated(self, text: str, finished: bool, options: SearchOptions) -> Translation:
+        if "skipped" in text:
+            return Translation("", [], False, [])
+        core = text.rstrip(".!")
+        words = [GERMAN.get(word.lower(), word.replace("://", ":/")) for word in core.split()]
+        words[:1] = [words[0][:1].upper() + words[0][1:]] if words else []
+        ids = [*range(5, 5 + len(words)), *([EOS] if finished else [])]
+        return Translation(" ".join(words) + text[len(core) :], [], finished, ids, -1.0 if options.scored else None)
+
+    def align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
+        return [Alignment(np.eye(len(text.split()))) for text in texts]
+
+    def __call__(self, *texts: str, options: SearchOptions = BEST, names: Sequence[str] | None = None) -> list[str]:
+        return [found[0].text for found in self.text.find(texts, options, names, False)]
+
+
+def test_an_ordinary_sentence_is_asked_for_once_and_its_translation_is_untouched() -> None:
+    model = WordByWord()
+    (found,) = model.text.find(["The dog sleeps."], SearchOptions(scored=True), None, False)
+    assert found == [Translation("Der Hund schläft.", [], True, [5, 6, 7, EOS], -1.0)]
+    assert (model.asked, model.again) == ([["The dog sleeps."]], [])
+
+
+@pytest.mark.parametrize(
+    ("line", "translation"),
+    [
+        ("THE DOG SLEEPS.", "DER HUND SCHLÄFT."),
+        ("The Dog Sleeps", "Der Hund schläft"),
+        ("The dog SLEEPS.", "Der Hund SCHLÄFT."),
+        ('"The dog sleeps."', '"Der Hund schläft."'),
+        ("The dog sleeps.  A man runs!", "Der Hund schläft.  Ein Mann rennt!"),
+        ('"The dog sleeps. A MAN RUNS."', '"Der Hund schläft. Ein Mann rennt."'),
+        ("The dog 😀 sleeps. 😀", "Der Hund 😀 schläft. 😀"),
+        ("The dog https://a.de/b sleeps.", "Der Hund https://a.de/b schläft."),
+        ("  ", ""),
+        ("?!", "?!"),
+    ],
+)
+def test_a_line_of_ordinary_text(line: str, translation: str) -> None:
+    if "A MAN RUNS" in line:
+        translation = translation.replace("Ein Mann rennt", "EIN MANN RENNT")
+    assert WordByWord()(line) == [translation]
+    assert WordByWord()("A man runs.", line, "", line) == ["Ein Mann rennt.", translation, "", translation]
+
+
+def test_sentences_of_a_line_have_its_name_and_their_scores_and_ids_come_together() -> None:
+    model = WordByWord()
+    lines = ["The dog sleeps. A man runs.", "Bob runs."]
+    (found,), _ = model.text.find(lines, SearchOptions(scored=True), ["line 1", "line 2"], False)
+    assert model.names == [["line 1", "line 1", "line 2"]]
+    assert (found.score, found.finished, found.ids) == (-2.0, True, [5, 6, 7, 5, 6, 7, EOS])
+    assert found.read == "The dog sleeps. A man runs."
+
+
+def test_a_line_with_a_skipped_sentence_is_skipped() -> None:
+    (found,), _ = WordByWord().text.find(["The dog sleeps. This is skipped.", "A man runs."], BEST, None, True)
+    assert found.is_skipped and found.text == ""
+
+
+def test_samples_n_best_and_lines_that_are_not_split_are_of_the_whole_line() -> None:
+    line = "The dog sleeps. A man runs."
+    for model, options in (
+        (WordByWord(), SearchOptions(sampled=True)), (WordByWord(), SearchOptions(n_best=2)), (WordByWord(False), BEST)
+    ):  # fmt: skip
+        model(line, options=options)
+        assert model.asked == [[line]]
+
+
+def test_an_address_is_asked_for_first_and_then_carried_over() -> None:
+    model = WordByWord()
+    assert model("The dog sees www.a.de.", "A man runs.") == ["Der Hund sees www.a.de.", "Ein Mann rennt."]
+    assert len(model.asked) == 1, "the model has kept it"
+    assert model("The dog https://a.de sleeps.", "A man runs.")[0] == "Der Hund https://a.de schläft."
+    assert model.asked[2:] == [["The dog sleeps."]]
+    sampling = WordByWord()
+    sampling("The dog https://a.de sleeps.", options=SearchOptions(sampled=True))
+    assert sampling.asked == [["The dog sleeps."]], "a sample is drawn once"
+
+
+def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_the_other_ends() -> None:
+    model = WordByWord()
+    found = model.text.find(["The dog loop.", "A man runs.", "The dog loop for ever."], BEST, None, False)
+    assert model.again == [["The dog loop.", "The dog loop for ever."]]
+    assert [each[0].finished for each in found] == [True, True, False]
