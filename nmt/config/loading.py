@@ -232,6 +232,8 @@ def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Plac
 def _rule(problem: Any) -> str:
     if problem["type"] in {"model_type", "model_attributes_type"}:
         return "must be a section of keys"
+    if problem["type"] == "dict_type":
+        return "must be a map, as {name: value}"
     quotes = ", in quotes where it looks like another type" if problem["type"] == "string_type" else ""
     return problem["msg"].replace("Input should be", "must be") + quotes
 
