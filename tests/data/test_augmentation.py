@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import small_pairs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
@@ -40,6 +40,7 @@ def test_the_configuration_names_the_variants() -> None:
     assert list(VARIANTS) == list(VARIANT_NAMES)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 10**6))
 def test_it_is_a_function_of_seed_and_epoch(seed: int, epoch: int) -> None:
     once = texts_of(augmented(SPLIT, BOTH, ALL, seed, epoch))
