@@ -80,8 +80,8 @@ class DocumentedRecord(Record):
 
 
 Contradiction = tuple[bool, str, str]
-"""Rule about keys of a section: whether it is broken, the keys with spaces between them, and in words the rule
-and the remedy, without the full stop at the end."""
+"""Rule about keys of a section: whether it is broken, the keys with spaces between them, and in words the rule and the
+remedy, without the full stop at the end."""
 
 
 class Section(DocumentedRecord):

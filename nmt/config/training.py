@@ -45,7 +45,7 @@ class TrainingConfig(Section):
     capitals (``upper``), a source with Capitals Of Titles (``title``), two pairs in one (``join``), a source with
     typing errors (``typos``), both sides without full stop (``no_stop``) or in quotes (``quotes``)."""
     seed: int = Field(1, ge=0, lt=2**32)
-    """Seed of the initial weights, of dropout and of the order of batches."""
+    """Seed of the initial weights, of dropout, of the order of batches, of sampled subwords and of variants."""
     precision: Precision | Literal["auto"] = "auto"
     """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware made for it; weights, norms,
     loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs without
