@@ -73,14 +73,16 @@ def test_it_translates_as_before(project: Path) -> None:
 
 @pytest.mark.slow
 def test_its_third_epoch_ends_with_the_weights_of_the_older_version(continued: Path) -> None:
-    """To the bit on a processor of the same name; the last bits of products depend on the processor.
+    """To the bit on a processor of the same model; the last bits of products depend on the processor.
 
+    A name without a number, such as AMD EPYC, is that of several models.
     Softmax cancels the bias of keys: its gradient is rounding alone, which Adam brings to the size of its steps.
     """
     found = by_current_name(read_arrays(continued / "checkpoints/old/weights/epoch-0003.safetensors"))
     expected = by_current_name(expected_weights(continued))
     state = json.loads((unpack(continued / "before") / "checkpoints/old/state/step-00000008/state.json").read_text())
-    same = state["standing"]["made_with"]["processor"] == runtime.environment()["processor"]
+    name = runtime.environment()["processor"]
+    same = state["standing"]["made_with"]["processor"] == name and any(map(str.isdigit, name))
     tolerances = {"rtol": 0.0, "atol": 0.0} if same else {"rtol": TOLERANCE, "atol": SMALLEST}
     assert found.keys() == expected.keys()
     for name, array in expected.items():

@@ -32,7 +32,7 @@ FIRST_FORMAT = 1  # its files hold no number
 # PyYAML's constructors raise these for text that does not fit its tag: "!!int ''", "!!bool x".
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
 Places = dict[tuple[str, ...], str]
-"""Place of each section and key, by the name that is written there: "own.yaml, line 3", or "--set ..."."""
+"""Place of each section, key, and name in a map, as it is written there: "own.yaml, line 3", or "--set ..."."""
 
 
 def find_config(name: str) -> Path:
@@ -80,11 +80,15 @@ def config_of(
     for override in overrides:
         section, key, value = _parsed(override)
         keys = values.setdefault(section, {})
+        key, dot, name = key.partition(".")  # of a map
         if isinstance(keys, dict):
-            keys[key] = value
+            before = keys.get(key)
+            keys[key] = {**(before if isinstance(before, dict) else {}), name: value} if dot else value
         typed = f"--set {shlex.quote(override)}" if " " in override else f"--set {override}"
         places.setdefault((section,), typed)
         places[section, key] = typed
+        for inner in [name] if dot else value if isinstance(value, dict) else ():
+            places[section, key, str(inner)] = typed
     try:
         return Config.model_validate(values)
     except ValidationError as error:
@@ -177,7 +181,7 @@ def _read_yaml(content: bytes, path: str) -> tuple[dict[str, Any], Places]:
 
 
 def _collect_places(node: yaml.Node | None, key_path: tuple[str, ...], places: Places, path: str) -> None:
-    if not isinstance(node, yaml.MappingNode) or len(key_path) == len(("section", "key")):
+    if not isinstance(node, yaml.MappingNode) or len(key_path) == len(("section", "key", "name")):
         return
     for key, value in node.value:
         inner, line = (*key_path, str(key.value)), f"{path}, line {key.start_mark.line + 1}"
@@ -194,7 +198,8 @@ def _in_words(error: ValidationError, origin: str, places: Places, values: dict[
     """Return what pydantic found, a line each: place, key, value, rule, remedy."""
     problems: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():  # one for each type that a value may have
-        problems.setdefault(tuple(map(str, problem["loc"][:2])), []).append(problem)
+        key_path = tuple(map(str, problem["loc"]))
+        problems.setdefault(key_path[: 3 if key_path[:3] in places else 2], []).append(problem)
     lines = [
         _line(key_path, found, origin, places, values) for key_path, found in islice(problems.items(), MAX_PROBLEMS)
     ]
@@ -227,6 +232,8 @@ def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Plac
 def _rule(problem: Any) -> str:
     if problem["type"] in {"model_type", "model_attributes_type"}:
         return "must be a section of keys"
+    if problem["type"] == "dict_type":
+        return "must be a map, as {name: value}"
     quotes = ", in quotes where it looks like another type" if problem["type"] == "string_type" else ""
     return problem["msg"].replace("Input should be", "must be") + quotes
 

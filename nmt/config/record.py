@@ -80,8 +80,8 @@ class DocumentedRecord(Record):
 
 
 Contradiction = tuple[bool, str, str]
-"""Rule about several keys of a section: whether it is broken, the keys with spaces between them, and in words the rule
-and the remedy, without the full stop at the end."""
+"""Rule about keys of a section: whether it is broken, the keys with spaces between them, and in words the rule and the
+remedy, without the full stop at the end."""
 
 
 class Section(DocumentedRecord):
@@ -105,7 +105,7 @@ class Section(DocumentedRecord):
         for is_broken, keys, rule in self.contradictions():
             if is_broken:
                 *said, last = (f"{key} is {_as_yaml(getattr(self, key))}" for key in keys.split())
-                raise ValueError(f"{', '.join(said)} and {last}. {rule}")
+                raise ValueError(f"{' and '.join(filter(None, [', '.join(said), last]))}. {rule}")
         return self
 
     @model_validator(mode="wrap")

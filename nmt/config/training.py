@@ -1,13 +1,18 @@
 """Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
-from typing import Any, ClassVar, Literal
+import math
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field, model_validator
+from annotated_types import Ge, Le
+from pydantic import Field, ValidatorFunctionWrapHandler, field_validator, model_validator
 
 from nmt.config.record import Contradiction, Section
+from nmt.storage.names import did_you_mean
 
 Precision = Literal["float32", "bfloat16", "float16"]
 BestBy = Literal["accuracy", "loss", "bleu", "chrf"]
+VariantName = Literal["upper", "title", "join", "typos", "no_stop", "quotes"]
+VARIANT_NAMES: tuple[VariantName, ...] = get_args(VariantName)
 
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 
@@ -35,8 +40,12 @@ class TrainingConfig(Section):
     for debugging and comparisons."""
     reshuffle: bool = True
     """New batches in a new order each epoch; false: the batches of the first epoch again."""
+    augment: dict[VariantName, Annotated[float, Ge(0), Le(1)]] = Field({})
+    """Share of the training pairs that each epoch, drawn anew, replaces by a variant, by its name: both sides in
+    capitals (``upper``), a source with Capitals Of Titles (``title``), two pairs in one (``join``), a source with
+    typing errors (``typos``), both sides without full stop (``no_stop``) or in quotes (``quotes``)."""
     seed: int = Field(1, ge=0, lt=2**32)
-    """Seed of the initial weights, of dropout and of the order of batches."""
+    """Seed of the initial weights, of dropout, of the order of batches, of sampled subwords and of variants."""
     precision: Precision | Literal["auto"] = "auto"
     """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware made for it; weights, norms,
     loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs without
@@ -119,10 +128,21 @@ class TrainingConfig(Section):
             return values
         return {**values, "batch_size": BATCH_SIZES["tokens" if values.get("batch_type") == "tokens" else "sentences"]}
 
+    @field_validator("augment", mode="wrap")
+    @classmethod
+    def _order_variants(cls, shares: Any, check: ValidatorFunctionWrapHandler) -> dict[VariantName, float]:
+        for name in shares if isinstance(shares, dict) else ():
+            if name not in VARIANT_NAMES:
+                nearest = did_you_mean(str(name), VARIANT_NAMES) or f" (known: {', '.join(VARIANT_NAMES)})"
+                raise ValueError(f"unknown variant {str(name)[:60]!r}{nearest}")
+        checked = check(shares)
+        return {name: checked[name] for name in VARIANT_NAMES if checked.get(name)}  # equal settings, equal maps
+
     def contradictions(self) -> list[Contradiction]:
         """Return the rules about several keys."""
         peak, last = self.peak_learning_rate, self.final_learning_rate
         is_noam, falls_to_end = self.schedule == "noam", self.schedule in {"cosine", "linear"}
+        variants = math.fsum(self.augment.values())
         return [
             (self.best_by in {"bleu", "chrf"} and not self.decode_validation, "best_by decode_validation",
              "A score needs translations of validation sentences. Set training.decode_validation=500"),
@@ -137,4 +157,6 @@ class TrainingConfig(Section):
              "Only cosine and linear fall to a final value. Leave the key out, or set schedule to cosine or linear"),
             (falls_to_end and peak is not None and last > peak, "final_learning_rate peak_learning_rate",
              "The learning rate falls from the peak to the final value. Lower final_learning_rate"),
+            (variants > 1, "augment",
+             f"The shares of variants add up to 1 at most, and these to {variants:g}. Lower some of them"),
         ]  # fmt: skip

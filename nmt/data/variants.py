@@ -9,7 +9,7 @@ from random import Random
 
 from nmt.data.sources.formats import Pair
 
-STOPS = ".!?…。！？"  # noqa: RUF001 - full-width signs
+STOPS = ".!?…。！？"  # noqa: RUF001 - of Chinese and Japanese
 SHORTEST_MISTYPED = 4
 """Letters of the shortest word that is mistyped."""
 MISTYPED_SHARE = 0.1

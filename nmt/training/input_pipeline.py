@@ -1,6 +1,5 @@
 """Input pipeline: the batches of each epoch, planned by (seed, epoch) and padded while the step before runs."""
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ import numpy as np
 
 from nmt.cluster.group import Group
 from nmt.config.schema import Config, ModelConfig
+from nmt.data.augmentation import augmented
 from nmt.data.batch_plan import pad_rows, plan_epoch
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest
@@ -47,17 +47,17 @@ class InputPipeline:
     """
 
     def __init__(
-        self, config: Config, split: Split, resample: Callable[[int], Split] | None = None, group: Group | None = None
+        self, config: Config, split: Split, draw: Callable[[int], Split] | None = None, group: Group | None = None
     ) -> None:
         """Take the configuration, the training split, and the hosts (None: this process alone).
 
-        ``resample`` is a function from an epoch to its resampled split, if the dataset samples subwords.
+        ``draw`` is a function from an epoch to its split, if each epoch draws subwords or variants of pairs.
         """
-        self.config, self._split, self._resample = config, split, resample
+        self.config, self._split, self._draw = config, split, draw
         self._share = (group or Group()).share(config.training.micro_batches)
-        self._resampled: tuple[int, Split] | None = None
+        self._drawn: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
-        # Counted first: token batches of epoch 1 need its subwords, and a resumed run keeps those of a later epoch.
+        # Counted first: token batches of epoch 1 need its split, and a resumed run keeps that of a later epoch.
         self.total_steps = self._count_steps() if ends_with_run(config.training) else None
         """Number of steps of the run, for schedules that end with it; None for others."""
 
@@ -68,10 +68,14 @@ class InputPipeline:
         Raises:
             DataError: if the dataset is damaged.
         """
-        seed = config.training.seed
+        seed, shares, prepared = config.training.seed, config.training.augment, dataset.split("train")
         sampled = dataset.manifest.settings.subword_sampling
-        resample = functools.partial(dataset.resampled, seed) if sampled else None
-        return cls(config, dataset.split("train"), resample, group)
+
+        def draw(epoch: int) -> Split:
+            split = dataset.resampled(seed, epoch) if sampled else prepared
+            return augmented(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
+
+        return cls(config, prepared, draw if sampled or shares else None, group)
 
     @property
     def pairs(self) -> int:
@@ -79,12 +83,12 @@ class InputPipeline:
         return len(self._split)
 
     def split(self, epoch: int) -> Split:
-        """Return the training split of an epoch, cut into other subwords if the dataset samples them."""
-        if self._resample is None:
+        """Return the training split of an epoch: subwords sampled if the dataset does so, then variants of pairs."""
+        if self._draw is None:
             return self._split
-        if self._resampled is None or self._resampled[0] != epoch:
-            self._resampled = epoch, self._resample(epoch)
-        return self._resampled[1]
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, self._draw(epoch)
+        return self._drawn[1]
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""

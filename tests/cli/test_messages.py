@@ -245,6 +245,10 @@ $ printf 'training:\n  pack: maybe\n' > my.yaml
 $ nmt train --config my.yaml  => training.pack, now called training.remove_padding, is 'maybe'
 $ printf 'training:\n  pack: true\n  remove_padding: true\n' > my.yaml
 $ nmt train --config my.yaml --set training.epochs=3  => remove_padding is set twice, by its older name too
+$ printf 'training:\n  augment:\n    uper: 0.1\n' > my.yaml
+$ nmt train --config my.yaml  => unknown variant 'uper' (did you mean 'upper'?)
+$ printf 'training:\n  augment:\n    upper: 0.9\n' > my.yaml
+$ nmt train --config my.yaml --set training.augment.title=0.2  => The shares of variants add up to 1 at most
 $ nmt train --set epochs=1  => --set 'epochs=1' has no section, key and value
 $ nmt train --set training.epochs=[1  => --set 'training.epochs=[1' has a value that is not valid YAML
 $ nmt train --set training.epochs=0  => training.epochs is 0, but must be greater than or equal to 1

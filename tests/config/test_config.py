@@ -209,6 +209,9 @@ MISTAKES = [  # a file, and the key phrase of the message
     ("model:\n  dropout: .nan", ", line 2: model.dropout is nan, but must be a finite number"),
     ("model:\n  d_model: 9\n  heads: 3", ", line 2: model.d_model is 9, but must be a multiple of 2"),
     ("model:\n  d_model: 64\n  heads: 7", "heads must divide d_model unless head_size is set. Nearest: heads 8."),
+    ("training:\n  augment:\n    upper: 2", ", line 3: training.augment.upper is 2, but must be less than"),
+    ("training:\n  augment:\n    join: 0\n    join: 1", ", line 4 sets training.augment.join again"),
+    ("training:\n  augment: 0.1", ", line 2: training.augment is 0.1, but must be a map, as {name: value}"),
     ("data:\n  split: source", ", line 2: data.split is 'source', but must be 'by_source' or 'random'"),
     ("training:\n  epochs: 1\ntraining:\n  seed: 2", ", line 3 sets training again"),
     ("- training", " holds no sections, but a list"),
@@ -312,6 +315,16 @@ def test_a_wrong_override_is_named_in_place_of_the_line(override: str, message: 
     with pytest.raises(ConfigError) as caught:
         load("training:\n  epochs: 3\n", override)
     assert str(caught.value).startswith((f"--set {override}{message}", f"--set {override!r} {message}"))
+
+
+@pytest.mark.parametrize("name", ["join", "upper", "quotes"])
+def test_a_map_is_set_whole_or_by_name(name: str) -> None:
+    file = "training:\n  augment:\n    typos: 0.1\n    title: 0\n"
+    assert load(file).training.augment == {"typos": 0.1}
+    assert load(file, f"training.augment={{{name}: 0.2}}").training.augment == {name: 0.2}
+    both = [load(file, f"training.augment.{name}=0.2"), load(f"training: {{augment: {{{name}: 0.2, typos: 0.1}}}}")]
+    assert both[0] == both[1] and both[0].to_yaml() == both[1].to_yaml()
+    assert both[0].training.augment == {"typos": 0.1, name: 0.2}
 
 
 # --- keys that are no longer there

@@ -1,11 +1,17 @@
-"""Batches of a split that is resampled every epoch."""
+"""Batches of a split that each epoch draws anew: subwords, variants of pairs."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import small_pairs, write_pickle
+from tiny_runs import tiny
 
+from nmt.config.data import DataConfig
 from nmt.config.schema import Config
+from nmt.data.augmentation import augmented
+from nmt.data.prepare import prepare
 from nmt.data.token_arrays import Split, generate_split
 from nmt.training.input_pipeline import InputPipeline
 
@@ -45,3 +51,26 @@ def test_each_epoch_is_segmented_once_in_order(batches: dict[str, Any], resumed:
     (all_epochs, whole), (epochs, after) = trained(1), trained(3)
     assert (all_epochs, epochs) == ([1, 2, 3, 4], resumed)
     assert whole[-len(after) :] == after
+
+
+def test_an_epoch_samples_subwords_then_draws_variants_even_of_batches_in_the_same_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    long = [(f"{source} {source} {source}", f"{target} {target} {target}") for source, target in small_pairs(30)]
+    data = DataConfig(tokenizer="subword", vocabulary_size=60, byte_fallback=False, subword_sampling=True)
+    dataset = prepare(write_pickle(Path("pairs.pkl"), [*small_pairs(90), *long]), data, "pairs")
+    config, tokenizers = tiny(reshuffle=False, augment={"join": 0.5}), dataset.tokenizers()
+    pipeline, again = InputPipeline.of(config, dataset), InputPipeline.of(config, dataset)
+
+    def rows(split: Split) -> list[list[int]]:
+        return [split.source[index].tolist() for index in range(len(split))]
+
+    first, second, sampled = pipeline.split(1), pipeline.split(2), dataset.resampled(1, 2)
+    expected = augmented(sampled, tokenizers, {"join": 0.5}, 1, 2)
+    assert rows(again.split(2)) == rows(second) == rows(expected)
+    texts = [[tokenizers[0].decode(row) for row in rows(split)] for split in (sampled, first, second)]
+    joined = [[text != before for text, before in zip(drawn, texts[0], strict=True)] for drawn in texts[1:]]
+    assert joined[0] != joined[1] and 20 < sum(joined[1]) < 60
+    for index in np.flatnonzero(~np.array(joined[1])):
+        assert second.source[index].tolist() == sampled.source[index].tolist()

@@ -111,6 +111,10 @@ CASES = {
     "steps left out": Case({"skip_nonfinite": 9, "save_every": 1}, dies=(7,), first=let_batches_be_no_number),
     "recurrent": Case({"save_every": 3}, {"architecture": "recurrent", "width": 16, "dropout": 0.2}, dies=(4,)),
     "sampled subwords": Case({}, data=SUBWORDS, dies=(6,)),
+    "variants of pairs": Case(
+        {"save_every": 1, "batch_type": "tokens", "batch_size": 900, "augment": {"typos": 1}},
+        data={"tokenizer": "char"}, dies=(3, 4),
+    ),
     "from another run": Case({"start_from": "another:1", "epochs": 1}, dies=(1,), first=train_another,
                              between=remove_the_other),
     "word vectors": Case({"initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors),
