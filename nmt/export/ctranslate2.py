@@ -28,9 +28,12 @@ import ctranslate2, sentencepiece
 
 translator = ctranslate2.Translator("FOLDER")
 source, target = (sentencepiece.SentencePieceProcessor(f"FOLDER/{side}.spm") for side in ("source", "target"))
-tokens = source.encode("SENTENCE", out_type=str)
+sentence = "SENTENCE"
+# Text in capitals is read in the case of training. nmt also reads headings, quotes and several sentences so.
+tokens = source.encode(sentence.capitalize() if sentence.isupper() else sentence, out_type=str)
 [result] = translator.translate_batch([tokens], ARGUMENTS)
-print(target.decode(result.hypotheses[0]))
+translation = target.decode(result.hypotheses[0])
+print(translation.upper() if sentence.isupper() else translation)
 ```
 
 """
@@ -76,7 +79,7 @@ class CTranslate2Exporter(Exporter):
         """Translate greedily with CTranslate2, in the number format of the export."""
         from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
-        decoding = model.config.decoding.model_copy(update={"beam_size": 1})
+        decoding = model.config.decoding.model_copy(update={"beam_size": 1, "ordinary_text": "none"})
         config = model.config.model_copy(update={"decoding": decoding})
         engine = CTranslate2Engine(folder, config)
         return Translator(engine, model.source, model.target, config, model.epoch).translate(texts)

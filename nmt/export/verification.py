@@ -57,7 +57,9 @@ def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: 
 
 def translate_ourselves(model: TrainedModel, sources: list[str], beams: int = 1) -> list[str]:
     """Return our own translations with K beams (1: greedy) in float32."""
-    decoding = model.config.decoding.model_copy(update={"beam_size": beams, "precision": "float32"})
+    # Consumers of exports read text as it stands.
+    changes = {"beam_size": beams, "precision": "float32", "ordinary_text": "none"}
+    decoding = model.config.decoding.model_copy(update=changes)
     return Translator.open(model.run, str(model.epoch), decoding).translate(sources)
 
 
