@@ -21,8 +21,16 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
-from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, System, pick_examples
+from nmt.evaluation.result import (
+    Evaluation,
+    EvaluationRecord,
+    EvaluationSetRecord,
+    StressRow,
+    System,
+    pick_examples,
+)
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
+from nmt.evaluation.stress import make_variants, score_variants
 from nmt.evaluation.test_set import (
     EvaluationSet,
     compare_with_training,
@@ -61,6 +69,10 @@ class RunSystem:
     exported: ExportedModel | None = None
     """Export that translates instead of the run's weights; None for these weights."""
 
+    def open(self) -> Translator:
+        """Return the translator; raises as ``Translator.open``."""
+        return Translator.open(self.exported or self.run, None if self.exported else self.epoch, self.decoding)
+
 
 @public
 def evaluate(
@@ -77,6 +89,7 @@ def evaluate(
     resamples: int = 1000,
     examples: int = 3,
     by_length: bool = False,
+    stress: bool = False,
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
@@ -97,13 +110,14 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
+        stress: translate variants of the test set too, as ``nmt.evaluation.stress`` makes them, and score them.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
         progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
 
     Raises:
         NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory, and
-            ``by_length`` without sources.
+            ``by_length`` without sources, and ``stress`` without runs and exports.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
         ConfigError: for a value that the section decoding does not allow.
@@ -123,6 +137,11 @@ def evaluate(
                 f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
                 "repeats."
             )
+    if stress and not systems:
+        raise NmtError(
+            f"--stress cannot be computed: only translations were given ({', '.join(hypotheses)}). Variants of the "
+            "source sentences have to be translated. Add --run RUN, or leave --stress out."
+        )
     test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
         raise NmtError(
@@ -140,10 +159,18 @@ def evaluate(
         if system.exported is None:
             choose_epoch(system.run, system.epoch)
 
-    described = []
+    described, stressed = list[System](), dict[str, list[StressRow]]()
+    variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
     for system in systems:
-        description, translations[system.name] = translate(system, test_set, partial(progress, system.name))
-        described.append(description)
+        with system.open() as translator:
+            description, found = translate(system, translator, test_set, partial(progress, system.name))
+            described.append(description)
+            translations[system.name] = [as_cell(translation.text) for translation in found]
+            if stress:
+                report = partial(progress, f"{system.name}, stress test")
+                more = partial(_translate_all, system, translator, report=report)
+                known = dict(zip(test_set.sources or [], found, strict=True))
+                stressed[system.name] = score_variants(variants, more, known, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
     translations |= of_files
 
@@ -176,6 +203,7 @@ def evaluate(
         by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
         if by_length
         else [],
+        stress=stressed,
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
 
@@ -229,28 +257,27 @@ def find_system(
 
 
 def translate(
-    system: RunSystem, test_set: EvaluationSet, report: Callable[[int, int], None]
-) -> tuple[System, list[str]]:
+    system: RunSystem, translator: Translator, test_set: EvaluationSet, report: Callable[[int, int], None]
+) -> tuple[System, list[Translation]]:
     """Translate the sources of a test set with a run.
 
     Args:
         system: the run.
+        translator: its translator.
         test_set: N sentences with their sources.
         report: called with the number of sentences translated so far, from 0 to N, and N.
 
     Returns:
-        A description of the system with its speed, and N translations without line breaks.
+        A description of the system with its speed, and N translations.
 
     Raises:
-        NotFoundError: if the weights are missing.
-        DataError: if the run is damaged, or a sentence is longer than learned positions reach.
+        DataError: if a sentence is longer than learned positions reach.
     """
-    exported = system.exported
-    translator = Translator.open(exported or system.run, None if exported else system.epoch, system.decoding)
+    exported, sources = system.exported, test_set.sources or []
     computed = {} if exported else {"precision": translator.engine.precision}
-    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
+    names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
     started = time.perf_counter()
-    translations = _translate_all(translator, test_set, report, batches)
+    translations = _translate_all(system, translator, sources, report, names)
     seconds = time.perf_counter() - started
     description = System(
         name=system.name,
@@ -265,24 +292,32 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    return description, [as_cell(translation.text) for translation in translations]
+    return description, translations
 
 
 def _translate_all(
-    translator: Translator, test_set: EvaluationSet, report: Callable[[int, int], None], batches: int
+    system: RunSystem,
+    translator: Translator,
+    texts: Sequence[str],
+    report: Callable[[int, int], None],
+    names: Sequence[str] | None = None,
 ) -> list[Translation]:
-    """Translate all sources, a number of batches a call, shortest first: batches of like length have least padding."""
-    sources = test_set.sources or []
-    lengths = [len(translator.source.encode(text)) for text in sources]
+    """Translate texts, some batches a call, shortest first: batches of like length have least padding.
+
+    A text that is longer than the model reads is an error if texts have names, and skipped if they have none.
+    """
+    lengths = [len(translator.source.encode(text)) for text in texts]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
+    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if system.exported else 1)  # CTranslate2: one on each core
     size = batches * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
-    report(0, len(sources))
+    report(0, len(texts))
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
-        names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
-        texts = [sources[index] for index in indices]
-        translated = translator.translate_details(texts, names=names, scored=False)
+        chosen = [names[index] if names else repr(texts[index][:60]) for index in indices]
+        translated = translator.translate_details(
+            [texts[index] for index in indices], names=chosen, skip_too_long=names is None, scored=False
+        )
         translations |= dict(zip(indices, translated, strict=True))
-        report(len(translations), len(sources))
-    return [translations[index] for index in range(len(sources))]
+        report(len(translations), len(texts))
+    return [translations[index] for index in range(len(texts))]

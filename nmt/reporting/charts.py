@@ -3,7 +3,7 @@
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import matplotlib as mpl
@@ -12,7 +12,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from nmt.errors import NotFoundError
+from nmt.evaluation.result import StressRow
 from nmt.evaluation.scoring import LengthBucket
+from nmt.plotting import style
 from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
@@ -63,6 +65,31 @@ def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Marku
         draw_by_length(figure, "", buckets, [metric])
         figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
         yield title, as_svg(figure, f"{title}: {', '.join(buckets[0].scores.systems)}")
+
+
+def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[str, Markup]]:
+    """Yield title and figure of what systems keep of their plain BLEU: a bar for each variant and system."""
+    systems = {name: [row for row in rows[1:] if row.share is not None] for name, rows in stress.items()}
+    systems = {name: rows for name, rows in systems.items() if rows}
+    if not systems:
+        return
+    figure, title, height = _small_figure(), "BLEU in % of that of the plain sentences", 0.8 / len(systems)
+    variants = [row.title for row in next(iter(systems.values()))]
+    figure.set_figheight(0.9 + (0.14 + 0.1 * len(systems)) * len(variants))
+    axes = style.add_axes(figure, "% of plain", "")
+    drawn = []
+    for number, (name, rows) in enumerate(systems.items()):
+        places = np.arange(len(rows)) + (number - (len(systems) - 1) / 2) * height
+        bars = axes.barh(places, [row.share or 0 for row in rows], height, color=COLORS[number % len(COLORS)])
+        axes.bar_label(bars, [f"{row.share:.0f}" for row in rows], padding=3, fontsize=style.SMALL, color=INK)
+        drawn.append(bars[0])
+    axes.axvline(100, color=FAINT_INK, linewidth=1)
+    axes.set_yticks(range(len(variants)), variants)
+    axes.invert_yaxis()
+    axes.margins(x=0.1, y=0.01)
+    if len(systems) > 1:
+        style.add_legend(figure, drawn, [style.shortened(name, style.LONGEST_NAME) for name in systems])
+    yield title, as_svg(figure, f"{title}: {', '.join(systems)}")
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:

@@ -28,6 +28,7 @@ def write_report(
     path: Path,
     *,
     scored: bool = True,
+    stress: bool = False,
     attention: bool = True,
     sentences: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
@@ -41,6 +42,7 @@ def write_report(
         runs: the runs, the first is the baseline of comparisons.
         path: file to write.
         scored: whether to translate and score the test split.
+        stress: whether to score variants of it too.
         attention: whether to show attention.
         sentences: raw sentences for attention; none for the first sample sentences of each run.
         progress: as of ``evaluate``.
@@ -59,7 +61,7 @@ def write_report(
         )
     facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and fact.run.saved_weights]
-    records, problems = score_runs(trained, progress, warn)
+    records, problems = score_runs(trained, progress, warn, stress=stress)
     maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
     if records or maps:
@@ -70,7 +72,7 @@ def write_report(
 
 
 def score_runs(
-    runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None]
+    runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None], *, stress: bool = False
 ) -> tuple[list[EvaluationRecord], list[str]]:
     """Translate the test split of each run with its settings of decoding, and score the translations.
 
@@ -81,6 +83,7 @@ def score_runs(
         runs: the runs.
         progress: as of ``evaluate``.
         warn: called with each problem.
+        stress: as of ``evaluate``.
 
     Returns:
         Results, of which runs with the same test split share one; runs without scores, each with the reason.
@@ -92,7 +95,7 @@ def score_runs(
     problems: list[str] = []
     for names in groups.values():
         try:
-            records.append(evaluate(names, by_length=True, progress=progress).record)
+            records.append(evaluate(names, by_length=True, stress=stress, progress=progress).record)
         except NmtError as error:
             problems.append(f"{', '.join(names)}: {error}")
             warn(f"No scores of {problems[-1]}")
