@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
-from nmt.evaluation.result import (
-    Evaluation,
-    EvaluationRecord,
-    EvaluationSetRecord,
-    StressRow,
-    System,
-    pick_examples,
-)
+from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
 from nmt.evaluation.stress import make_variants, score_variants
 from nmt.evaluation.test_set import (
@@ -69,10 +63,6 @@ class RunSystem:
     exported: ExportedModel | None = None
     """Export that translates instead of the run's weights; None for these weights."""
 
-    def open(self) -> Translator:
-        """Return the translator; raises as ``Translator.open``."""
-        return Translator.open(self.exported or self.run, None if self.exported else self.epoch, self.decoding)
-
 
 @public
 def evaluate(
@@ -110,13 +100,13 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
-        stress: translate variants of the test set too, as ``nmt.evaluation.stress`` makes them, and score them.
+        stress: score translations of variants of the test set too, those of ``nmt.evaluation.stress``.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
         progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
 
     Raises:
-        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory, and
+        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory,
             ``by_length`` without sources, and ``stress`` without runs and exports.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
@@ -162,15 +152,11 @@ def evaluate(
     described, stressed = list[System](), dict[str, list[StressRow]]()
     variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
     for system in systems:
-        with system.open() as translator:
-            description, found = translate(system, translator, test_set, partial(progress, system.name))
-            described.append(description)
-            translations[system.name] = [as_cell(translation.text) for translation in found]
-            if stress:
-                report = partial(progress, f"{system.name}, stress test")
-                more = partial(_translate_all, system, translator, report=report)
-                known = dict(zip(test_set.sources or [], found, strict=True))
-                stressed[system.name] = score_variants(variants, more, known, tokenization, lowercase=lowercase)
+        description, found = translate(system, test_set, progress, [case.source for case in chain(*variants.values())])
+        described.append(description)
+        translations[system.name] = [as_cell(found[source].text) for source in test_set.sources or []]
+        if stress:
+            stressed[system.name] = score_variants(variants, found, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
     translations |= of_files
 
@@ -257,27 +243,31 @@ def find_system(
 
 
 def translate(
-    system: RunSystem, translator: Translator, test_set: EvaluationSet, report: Callable[[int, int], None]
-) -> tuple[System, list[Translation]]:
+    system: RunSystem, test_set: EvaluationSet, progress: Progress, variants: Sequence[str] = ()
+) -> tuple[System, dict[str, Translation]]:
     """Translate the sources of a test set with a run.
 
     Args:
         system: the run.
-        translator: its translator.
         test_set: N sentences with their sources.
-        report: called with the number of sentences translated so far, from 0 to N, and N.
+        progress: called with what is done, the sentences translated so far, from 0 to N, and N.
+        variants: sentences to translate besides, without effect on the description; too long ones are skipped.
 
     Returns:
-        A description of the system with its speed, and N translations.
+        A description of the system with its speed, and the translation of each sentence.
 
     Raises:
-        DataError: if a sentence is longer than learned positions reach.
+        NotFoundError: if the weights are missing.
+        DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
-    exported, sources = system.exported, test_set.sources or []
+    exported = system.exported
+    translator = Translator.open(exported or system.run, None if exported else system.epoch, system.decoding)
     computed = {} if exported else {"precision": translator.engine.precision}
-    names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
+    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
     started = time.perf_counter()
-    translations = _translate_all(system, translator, sources, report, names)
+    sources = test_set.sources or []
+    names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
+    translations = _translate_all(translator, sources, names, partial(progress, system.name), batches)
     seconds = time.perf_counter() - started
     description = System(
         name=system.name,
@@ -292,32 +282,33 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    return description, translations
+    found = dict(zip(sources, translations, strict=True))
+    if new := list(dict.fromkeys(text for text in variants if text not in found)):
+        report = partial(progress, f"{system.name}, stress test")
+        more = _translate_all(translator, new, [*map(repr, new)], report, batches, skip_too_long=True)
+        found |= dict(zip(new, more, strict=True))
+    return description, found
 
 
 def _translate_all(
-    system: RunSystem,
     translator: Translator,
     texts: Sequence[str],
+    names: Sequence[str],
     report: Callable[[int, int], None],
-    names: Sequence[str] | None = None,
+    batches: int,
+    *,
+    skip_too_long: bool = False,
 ) -> list[Translation]:
-    """Translate texts, some batches a call, shortest first: batches of like length have least padding.
-
-    A text that is longer than the model reads is an error if texts have names, and skipped if they have none.
-    """
+    """Translate texts, a number of batches a call, shortest first: batches of like length have least padding."""
     lengths = [len(translator.source.encode(text)) for text in texts]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
-    batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if system.exported else 1)  # CTranslate2: one on each core
     size = batches * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
     report(0, len(texts))
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
-        chosen = [names[index] if names else repr(texts[index][:60]) for index in indices]
-        translated = translator.translate_details(
-            [texts[index] for index in indices], names=chosen, skip_too_long=names is None, scored=False
-        )
+        chosen, named = [texts[index] for index in indices], [names[index] for index in indices]
+        translated = translator.translate_details(chosen, names=named, skip_too_long=skip_too_long, scored=False)
         translations |= dict(zip(indices, translated, strict=True))
         report(len(translations), len(texts))
     return [translations[index] for index in range(len(texts))]

@@ -112,23 +112,18 @@ class StressRow(Record):
     """Name of the variant: "plain" for the sentences as they are."""
     sentences: int
     """Number of its sentences."""
-    bleu: float | None
+    bleu: float | None = None
     """BLEU without the inserted texts; None without references."""
-    share: float | None
+    share: float | None = None
     """BLEU in percent of that of the plain sentences; None without, or if that is 0."""
-    copied: float | None
+    copied: float | None = None
     """Percentage of translations with the inserted text exactly once; None for a variant that inserts none."""
     cut_off: int
     """Number of translations that reached the limit on their length, or whose source is longer than the model reads."""
     repeating: int
     """Number of translations in which up to four words come three times in a row, and not so in the source."""
-    worst: Example | None
+    worst: Example | None = None
     """Sentence with the lowest chrF; None without references."""
-
-    @property
-    def title(self) -> str:
-        """Name of the variant in words."""
-        return self.variant.replace("_", " ")
 
 
 class EvaluationRecord(Record):
@@ -312,7 +307,7 @@ def stress_rows(rows: Sequence[StressRow], *, lowercase: bool) -> Iterator[list[
     yield ["variant", "sentences", bleu, "% of plain", "% copied", "cut off", "repeating"]
     for row in rows:
         values = ["" if value is None else f"{value:.1f}" for value in (row.bleu, row.share, row.copied)]
-        yield [row.title, f"{row.sentences:,}", *values, f"{row.cut_off:,}", f"{row.repeating:,}"]
+        yield [row.variant, f"{row.sentences:,}", *values, f"{row.cut_off:,}", f"{row.repeating:,}"]
 
 
 def _count(number: int, noun: str) -> str:
@@ -345,7 +340,8 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
     for name, variants in record.stress.items():
         table = _table(*stress_rows(variants, lowercase=record.lowercase), right=1)
         blocks.append([f"{STRESS_HEADING} of {name}:", table, STRESS_NOTE])
-        shown = [cells for row in variants for cells in _worst_rows(row)]
+        worst = [(row.variant, _example_rows(row.worst)) for row in variants if row.worst]
+        shown = [(variant if cells[0] else "", *cells) for variant, rows in worst for cells in rows]
         blocks.append([f"{STRESS_WORST} of {name}", _table(*shown)])
     for name, examples in record.examples.items():
         of_system = f" of {name}" if len(record.systems) > 1 else ""
@@ -377,11 +373,6 @@ def _score_table(scores: Scores) -> "Table":
         p_values = [p_value_text(by_metric[metric]) for metric in scores.signatures]
         rows += [["", *p_values]] if any(p_values) else []
     return _table(*rows, right=1)
-
-
-def _worst_rows(row: StressRow) -> Iterator[tuple[str, str, str, str, str]]:
-    for cells in _example_rows(row.worst) if row.worst else ():
-        yield (row.title if cells[0] else "", *cells)
 
 
 def _example_rows(example: Example) -> Iterator[tuple[str, str, str, str]]:

@@ -1,14 +1,10 @@
-"""Stress test: variants of a test set with what ordinary text has, such as capitals, typing errors, URLs; their scores.
-
-Training can draw some of the variants (``nmt.data.variants``). Each is a function of variant and line number.
-"""
+"""Stress test: variants of a test set, those that training draws and others, always the same; scores of them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nmt.data import variants
 from nmt.data.sources.formats import Pair
 from nmt.data.variants import VARIANTS, Variant
 from nmt.decoding.translation import Translation
@@ -21,17 +17,7 @@ MOST_SENTENCES = 1000
 """Sentences of a variant; of a larger test set the first count."""
 PLAIN, WORDS = "plain", "single_words"
 EMOJI = "😀😂😍😢😎👍🎉🐶🌞🔥"
-LONGEST_REPEATED = 4
-"""Tokens of the longest n-gram that counts as repeated."""
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
-
-
-def _lower(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    return pair._replace(source=pair.source.lower())
-
-
-def _double_spaces(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    return pair._replace(source=pair.source.replace(" ", "  "))
 
 
 def _capital_word(pair: Pair, _other: Pair, dice: Random) -> Pair:
@@ -43,15 +29,19 @@ def _capital_word(pair: Pair, _other: Pair, dice: Random) -> Pair:
 
 
 CHANGES: dict[str, Variant] = {
-    PLAIN: lambda pair, _other, _dice: pair, **VARIANTS, "join_three": variants.join, "lower": _lower,
-    "capital_word": _capital_word, "double_spaces": _double_spaces,
-}  # fmt: skip
+    PLAIN: lambda pair, _other, _dice: pair,
+    "lower": lambda pair, _other, _dice: pair._replace(source=pair.source.lower()),
+    "capital_word": _capital_word,
+    **VARIANTS,
+    "join_three": VARIANTS["join"],
+    "double_spaces": lambda pair, _other, _dice: pair._replace(source=pair.source.replace(" ", "  ")),
+}
 JOINED = {"join": 2, "join_three": 3}
 PIECES: dict[str, Callable[[Random], str]] = {
     "emoji": lambda dice: dice.choice(EMOJI),
     "url": lambda dice: f"https://www.example.org/{dice.choice(('news', 'shop', 'photos'))}/{dice.randrange(10_000)}",
     "email": lambda dice: f"{dice.choice(('anna', 'info', 'peter.w'))}{dice.randrange(100)}@example.com",
-    "number": lambda dice: str(dice.randrange(10 ** (digits := dice.randrange(4, 9)), 10 ** (digits + 1))),
+    "number": lambda dice: str(dice.randrange(10**4, 10 ** dice.randrange(5, 10))),
 }
 """Texts that are put into sources, and that translations have to copy: the emoji last, others after a middle word."""
 
@@ -60,7 +50,7 @@ class Case(NamedTuple):
     """A sentence of a variant."""
 
     number: int
-    """Line number in the test set, from 1; of joined sentences that of the first, of a word that where it is new."""
+    """Line number in the test set, from 1; of joined sentences that of the first, of a word 0."""
     source: str
     """Changed source."""
     references: list[str]
@@ -80,11 +70,8 @@ def make_variants(sources: Sequence[str], references: Sequence[Sequence[str]]) -
     plain = [Case(number, source, targets) for number, (source, *targets) in rows if source.strip()][:MOST_SENTENCES]
     cases = {name: _changed(name, change, plain) for name, change in CHANGES.items()}
     cases |= {name: [_with_piece(name, make, case) for case in plain] for name, make in PIECES.items()}
-    words: dict[str, Case] = {}
-    for case in plain:
-        for word in _WORD.findall(case.source):
-            words.setdefault(word, Case(case.number, word, []))
-    cases[WORDS] = [*words.values()][:MOST_SENTENCES]
+    words = dict.fromkeys(word for case in plain for word in _WORD.findall(case.source))
+    cases[WORDS] = [Case(0, word, []) for word in words][:MOST_SENTENCES]
     return {name: of_variant for name, of_variant in cases.items() if of_variant}
 
 
@@ -108,57 +95,40 @@ def _with_piece(name: str, make: Callable[[Random], str], case: Case) -> Case:
 
 
 def score_variants(
-    cases: Mapping[str, Sequence[Case]],
-    translate: Callable[[list[str]], list[Translation]],
-    known: Mapping[str, Translation],
-    tokenization: str,
-    *,
-    lowercase: bool = False,
+    cases: Mapping[str, Sequence[Case]], translated: Mapping[str, Translation], tokenization: str, *, lowercase: bool
 ) -> list[StressRow]:
-    """Translate the variants of a test set, and return what the translations of each are like.
+    """Return what the translations of each variant are like.
 
     Args:
         cases: sentences of each variant, as ``make_variants`` returns them.
-        translate: function from different sources to their translations; called once.
-        known: translations of some sources.
-        tokenization: tokenization of BLEU, one of ``nmt.evaluation.metrics.TOKENIZATIONS``.
-        lowercase: whether BLEU and chrF compare texts in lower case.
+        translated: translation of each source.
+        tokenization: as of ``score_systems``.
+        lowercase: as of ``score_systems``.
     """
-    new = list({case.source: None for of_variant in cases.values() for case in of_variant if case.source not in known})
-    translated = {**known, **dict(zip(new, translate(new), strict=True))}
     metric = make_metric("bleu", tokenization, lowercase=lowercase, quiet=True)
-    rows, of_plain = list[StressRow](), 0.0
+    rows = list[StressRow]()
     for name, of_variant in cases.items():
         sources, found = [case.source for case in of_variant], [translated[case.source] for case in of_variant]
         texts = [as_cell(translation.text) for translation in found]
-        pieces = [_found(case.piece, text) for case, text in zip(of_variant, texts, strict=True)]
-        bleu = worst = None
+        times, scored = zip(*map(_without, (case.piece for case in of_variant), texts), strict=True)
+        values: dict[str, Any] = {}
         if name != WORDS:
             references = [list(lines) for lines in zip(*(case.references for case in of_variant), strict=True)]
-            scored = [rest for _, rest in pieces]
-            bleu = float(metric.corpus_score(scored, references).score)
-            of_plain = bleu if name == PLAIN else of_plain
-            chrf = sentence_scores(scored, references, lowercase=lowercase)
+            bleu = values["bleu"] = float(metric.corpus_score(scored, references).score)
+            plain = rows[0].bleu if rows else bleu
+            values["share"] = 100 * bleu / plain if plain else None
+            chrf = sentence_scores([*scored], references, lowercase=lowercase)
             [example] = pick_examples(texts, sources, references, chrf, 1).worst
-            worst = example.model_copy(update={"number": of_variant[example.number - 1].number})
-        rows.append(
-            StressRow(
-                variant=name,
-                sentences=len(texts),
-                bleu=bleu,
-                share=None if bleu is None or not of_plain else 100 * bleu / of_plain,
-                copied=100 * sum(times == 1 for times, _ in pieces) / len(texts) if name in PIECES else None,
-                cut_off=sum(not translation.finished for translation in found),
-                repeating=sum(
-                    _repeats(text) and not _repeats(source) for source, text in zip(sources, texts, strict=True)
-                ),
-                worst=worst,
-            )
-        )
+            values["worst"] = example.model_copy(update={"number": of_variant[example.number - 1].number})
+        if name in PIECES:
+            values["copied"] = 100 * times.count(1) / len(times)
+        cut_off = sum(not translation.finished for translation in found)
+        repeating = sum(_repeats(text) > _repeats(source) for source, text in zip(sources, texts, strict=True))
+        rows.append(StressRow(variant=name, sentences=len(texts), cut_off=cut_off, repeating=repeating, **values))
     return rows
 
 
-def _found(piece: str, text: str) -> tuple[int, str]:
+def _without(piece: str, text: str) -> tuple[int, str]:
     """Return how often a text holds a piece, which is no part of a longer number, and the text without it."""
     if not piece:
         return 0, text
@@ -167,10 +137,10 @@ def _found(piece: str, text: str) -> tuple[int, str]:
 
 
 def _repeats(text: str) -> bool:
-    """Return whether up to ``LONGEST_REPEATED`` words, or characters without spaces, come three times in a row."""
+    """Return whether up to four words, or characters without spaces, come three times in a row."""
     tokens = words if len(words := text.split()) > 1 else [*text.strip()]
     return any(
         tokens[start : start + n] == tokens[start + n : start + 2 * n] == tokens[start + 2 * n : start + 3 * n]
-        for n in range(1, LONGEST_REPEATED + 1)
+        for n in range(1, 5)
         for start in range(len(tokens) - 3 * n + 1)
     )

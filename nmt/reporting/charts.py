@@ -68,28 +68,23 @@ def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Marku
 
 
 def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[str, Markup]]:
-    """Yield title and figure of what systems keep of their plain BLEU: a bar for each variant and system."""
-    systems = {name: [row for row in rows[1:] if row.share is not None] for name, rows in stress.items()}
-    systems = {name: rows for name, rows in systems.items() if rows}
-    if not systems:
-        return
-    figure, title, height = _small_figure(), "BLEU in % of that of the plain sentences", 0.8 / len(systems)
-    variants = [row.title for row in next(iter(systems.values()))]
-    figure.set_figheight(0.9 + (0.14 + 0.1 * len(systems)) * len(variants))
-    axes = style.add_axes(figure, "% of plain", "")
-    drawn = []
-    for number, (name, rows) in enumerate(systems.items()):
-        places = np.arange(len(rows)) + (number - (len(systems) - 1) / 2) * height
-        bars = axes.barh(places, [row.share or 0 for row in rows], height, color=COLORS[number % len(COLORS)])
-        axes.bar_label(bars, [f"{row.share:.0f}" for row in rows], padding=3, fontsize=style.SMALL, color=INK)
-        drawn.append(bars[0])
-    axes.axvline(100, color=FAINT_INK, linewidth=1)
-    axes.set_yticks(range(len(variants)), variants)
-    axes.invert_yaxis()
-    axes.margins(x=0.1, y=0.01)
-    if len(systems) > 1:
-        style.add_legend(figure, drawn, [style.shortened(name, style.LONGEST_NAME) for name in systems])
-    yield title, as_svg(figure, f"{title}: {', '.join(systems)}")
+    """Yield title and figure of the share of its plain BLEU that each system keeps, a bar for each variant."""
+    for name, rows in stress.items():
+        shares = {row.variant: row.share for row in rows if row.share is not None}
+        if not shares:
+            continue
+        figure, title = _small_figure(), f"BLEU of {name} in % of plain"
+        figure.set_figheight(0.7 + 0.23 * len(shares))
+        axes = style.add_axes(figure, "% of plain", "")
+        axes.barh([*shares], [*shares.values()], color=COLORS[0])
+        for place, share in enumerate(shares.values()):
+            end = 100 if 85 < share < 100 else share  # beside the line rather than on it
+            axes.text(end, place, f" {share:.0f}", va="center", fontsize=style.SMALL, color=INK)
+        axes.axvline(100, color=FAINT_INK, linewidth=1)
+        axes.grid(visible=False, axis="y")
+        axes.invert_yaxis()
+        axes.margins(x=0.1, y=0.01)
+        yield title, as_svg(figure, title)
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:

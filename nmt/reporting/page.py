@@ -145,8 +145,8 @@ def _render(template: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "length_figures": length_figures, "duration": duration}
-    environment.globals |= {"stress_figures": stress_figures}
+    figures = {"length_figures": length_figures, "stress_figures": stress_figures}
+    environment.globals |= {"words": words, "duration": duration, **figures}
     return environment.get_template(template).render(
         generator=GENERATOR,
         nmt=version(),

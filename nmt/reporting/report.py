@@ -28,7 +28,6 @@ def write_report(
     path: Path,
     *,
     scored: bool = True,
-    stress: bool = False,
     attention: bool = True,
     sentences: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
@@ -42,7 +41,6 @@ def write_report(
         runs: the runs, the first is the baseline of comparisons.
         path: file to write.
         scored: whether to translate and score the test split.
-        stress: whether to score variants of it too.
         attention: whether to show attention.
         sentences: raw sentences for attention; none for the first sample sentences of each run.
         progress: as of ``evaluate``.
@@ -61,7 +59,7 @@ def write_report(
         )
     facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and fact.run.saved_weights]
-    records, problems = score_runs(trained, progress, warn, stress=stress)
+    records, problems = score_runs(trained, progress, warn)
     maps, notes = draw_attention(runs, sentences, warn) if attention else ([], [])
     machine = {}
     if records or maps:
@@ -72,7 +70,7 @@ def write_report(
 
 
 def score_runs(
-    runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None], *, stress: bool = False
+    runs: Sequence[RunFacts], progress: Progress, warn: Callable[[str], None]
 ) -> tuple[list[EvaluationRecord], list[str]]:
     """Translate the test split of each run with its settings of decoding, and score the translations.
 
@@ -83,7 +81,6 @@ def score_runs(
         runs: the runs.
         progress: as of ``evaluate``.
         warn: called with each problem.
-        stress: as of ``evaluate``.
 
     Returns:
         Results, of which runs with the same test split share one; runs without scores, each with the reason.
@@ -95,7 +92,7 @@ def score_runs(
     problems: list[str] = []
     for names in groups.values():
         try:
-            records.append(evaluate(names, by_length=True, stress=stress, progress=progress).record)
+            records.append(evaluate(names, by_length=True, progress=progress).record)
         except NmtError as error:
             problems.append(f"{', '.join(names)}: {error}")
             warn(f"No scores of {problems[-1]}")

@@ -53,9 +53,7 @@ def evaluate(
     ] = False,
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
-    stress: Annotated[
-        bool, typer.Option("--stress", help="Score variants too: capitals, typing errors, URLs.")
-    ] = False,
+    stress: Annotated[bool, typer.Option("--stress", help="Score variants with capitals, typos, URLs too.")] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the translations of the run, one a line; FILE.gz is gzipped."),

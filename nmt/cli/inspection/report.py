@@ -22,9 +22,6 @@ def report(
         typer.Option(help="Show the attention of this sentence. Repeatable. Default: the first sample sentences."),
     ] = None,
     no_scores: Annotated[bool, typer.Option("--no-scores", help="Leave out scores of the test split.")] = False,
-    stress: Annotated[
-        bool, typer.Option("--stress", help="Score variants of the test split too, as nmt evaluate --stress.")
-    ] = False,
     no_attention: Annotated[bool, typer.Option("--no-attention", help="Leave out attention.")] = False,
     output: Annotated[
         Path | None,
@@ -55,8 +52,6 @@ def report(
             f"--sentence {sentence[0][:60]!r} has no effect with --no-attention: it chooses what attention is shown "
             "of. Leave one of them out."
         )
-    if no_scores and stress:
-        raise NmtError("--stress has no effect with --no-scores: it adds scores. Leave one of them out.")
     from nmt.runs.directory import find_run
 
     runs = [find_run(name) for name in dict.fromkeys(run)] if run else [find_run(None)]
@@ -66,7 +61,7 @@ def report(
     path = output or default_path(runs)
     with contextlib.closing(Bar("sentences")) as bar:
         write_report(
-            runs, path, scored=not no_scores, stress=stress, attention=not no_attention, sentences=sentence or (), progress=bar.show,
+            runs, path, scored=not no_scores, attention=not no_attention, sentences=sentence or (), progress=bar.show,
             warn=lambda problem: typer.echo(f"nmt: {problem}", err=True),
         )  # fmt: skip
     typer.echo(path)
