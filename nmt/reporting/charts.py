@@ -79,7 +79,7 @@ def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[
         axes.barh([*shares], [*shares.values()], color=COLORS[0])
         for place, share in enumerate(shares.values()):
             end = 100 if 85 < share < 100 else share  # beside the line rather than on it
-            axes.text(end, place, f" {share:.0f}", va="center", fontsize=style.SMALL, color=INK)
+            axes.text(end + 1.5, place, f"{share:.0f}", va="center", fontsize=style.SMALL, color=INK)
         axes.axvline(100, color=FAINT_INK, linewidth=1)
         axes.grid(visible=False, axis="y")
         axes.invert_yaxis()
