@@ -130,7 +130,7 @@ def evaluate(
     if stress and not systems:
         raise NmtError(
             f"--stress cannot be computed: only translations were given ({', '.join(hypotheses)}). Variants of the "
-            "source sentences have to be translated. Add --run RUN, or leave --stress out."
+            "source sentences have to be translated. Give a run too, or leave --stress out."
         )
     test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
