@@ -72,6 +72,7 @@ def test_calls_are_refused_in_their_own_words(trained_project: Path, monkeypatch
         (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is no"),
         (package.load, {"run": "base", "export": "./model"}, r'^export="./model" is a folder.*received run="base" too'),
         (package.load, {"run": "base", "decoding": {"top_p": 2}}, r'^decoding\["top_p"\] is 2'),
+        (package.evaluate, {"hypotheses": ["h"], "stress": True}, r"^stress=True cannot be.* or leave stress=True out"),
         (package.evaluate, {"source": "a.en"}, r'^Received source alone.*Add references=\["FILE"\]\.'),
         (package.evaluate, {"metrics": ["chrf"], "tokenization": "char"}, r'^tokenization="char" has no effect on'),
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
-from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, System, pick_examples
+from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
+from nmt.evaluation.stress import make_variants, score_variants
 from nmt.evaluation.test_set import (
     EvaluationSet,
     compare_with_training,
@@ -77,6 +79,7 @@ def evaluate(
     resamples: int = 1000,
     examples: int = 3,
     by_length: bool = False,
+    stress: bool = False,
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
@@ -97,13 +100,14 @@ def evaluate(
         resamples: number of bootstrap resamples; 0 for scores alone.
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
+        stress: score translations of variants of the test set too, those of ``nmt.evaluation.stress``.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
         progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
 
     Raises:
-        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory, and
-            ``by_length`` without sources.
+        NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory,
+            ``by_length`` without sources, and ``stress`` without runs and exports.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
         ConfigError: for a value that the section decoding does not allow.
@@ -123,6 +127,11 @@ def evaluate(
                 f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
                 "repeats."
             )
+    if stress and not systems:
+        raise NmtError(
+            f"--stress cannot be computed: only translations were given ({', '.join(hypotheses)}). Variants of the "
+            "source sentences have to be translated. Give a run too, or leave --stress out."
+        )
     test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
         raise NmtError(
@@ -140,10 +149,14 @@ def evaluate(
         if system.exported is None:
             choose_epoch(system.run, system.epoch)
 
-    described = []
+    described, stressed = list[System](), dict[str, list[StressRow]]()
+    variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
     for system in systems:
-        description, translations[system.name] = translate(system, test_set, partial(progress, system.name))
+        description, found = translate(system, test_set, progress, [case.source for case in chain(*variants.values())])
         described.append(description)
+        translations[system.name] = [as_cell(found[source].text) for source in test_set.sources or []]
+        if stress:
+            stressed[system.name] = score_variants(variants, found, tokenization, lowercase=lowercase)
     described += [System(name=name, hypothesis=name) for name in hypotheses]
     translations |= of_files
 
@@ -176,6 +189,7 @@ def evaluate(
         by_length=score_by_length(translations, test_set.sources or [], lines, tokenization, lowercase=lowercase)
         if by_length
         else [],
+        stress=stressed,
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
 
@@ -229,17 +243,18 @@ def find_system(
 
 
 def translate(
-    system: RunSystem, test_set: EvaluationSet, report: Callable[[int, int], None]
-) -> tuple[System, list[str]]:
+    system: RunSystem, test_set: EvaluationSet, progress: Progress, variants: Sequence[str] = ()
+) -> tuple[System, dict[str, Translation]]:
     """Translate the sources of a test set with a run.
 
     Args:
         system: the run.
         test_set: N sentences with their sources.
-        report: called with the number of sentences translated so far, from 0 to N, and N.
+        progress: called with what is done, the sentences translated so far, from 0 to N, and N.
+        variants: sentences to translate besides, without effect on the description; too long ones are skipped.
 
     Returns:
-        A description of the system with its speed, and N translations without line breaks.
+        A description of the system with its speed, and the translation of each sentence.
 
     Raises:
         NotFoundError: if the weights are missing.
@@ -250,7 +265,9 @@ def translate(
     computed = {} if exported else {"precision": translator.engine.precision}
     batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
     started = time.perf_counter()
-    translations = _translate_all(translator, test_set, report, batches)
+    sources = test_set.sources or []
+    names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
+    translations = _translate_all(translator, sources, names, partial(progress, system.name), batches)
     seconds = time.perf_counter() - started
     description = System(
         name=system.name,
@@ -265,24 +282,33 @@ def translate(
         with_unknown_words=sum(bool(translation.unknown) for translation in translations),
         cut_off=sum(not translation.finished for translation in translations),
     )
-    return description, [as_cell(translation.text) for translation in translations]
+    found = dict(zip(sources, translations, strict=True))
+    if new := list(dict.fromkeys(text for text in variants if text not in found)):
+        report = partial(progress, f"{system.name}, stress test")
+        more = _translate_all(translator, new, [*map(repr, new)], report, batches, skip_too_long=True)
+        found |= dict(zip(new, more, strict=True))
+    return description, found
 
 
 def _translate_all(
-    translator: Translator, test_set: EvaluationSet, report: Callable[[int, int], None], batches: int
+    translator: Translator,
+    texts: Sequence[str],
+    names: Sequence[str],
+    report: Callable[[int, int], None],
+    batches: int,
+    *,
+    skip_too_long: bool = False,
 ) -> list[Translation]:
-    """Translate all sources, a number of batches a call, shortest first: batches of like length have least padding."""
-    sources = test_set.sources or []
-    lengths = [len(translator.source.encode(text)) for text in sources]
+    """Translate texts, a number of batches a call, shortest first: batches of like length have least padding."""
+    lengths = [len(translator.source.encode(text)) for text in texts]
     empty = [index for index, length in enumerate(lengths) if not length]
     order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: lengths[index])
     size = batches * translator.config.decoding.batch_size
     translations: dict[int, Translation] = {}
-    report(0, len(sources))
+    report(0, len(texts))
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
-        names = [f"{test_set.source_file}, line {index + 1}" for index in indices]
-        texts = [sources[index] for index in indices]
-        translated = translator.translate_details(texts, names=names, scored=False)
+        chosen, named = [texts[index] for index in indices], [names[index] for index in indices]
+        translated = translator.translate_details(chosen, names=named, skip_too_long=skip_too_long, scored=False)
         translations |= dict(zip(indices, translated, strict=True))
-        report(len(translations), len(sources))
-    return [translations[index] for index in range(len(sources))]
+        report(len(translations), len(texts))
+    return [translations[index] for index in range(len(texts))]

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 SIGNIFICANT = 0.05
 EMPTY = "(empty)"
 BY_LENGTH_HEADING = "Scores by source length (words, split at white space)"
+STRESS_HEADING = "Stress test"
+STRESS_NOTE = (
+    "% copied: translations with the inserted text exactly once; BLEU is without it. cut off: at the limit on their "
+    "length. repeating: with words three times in a row."
+)
+STRESS_WORST = "Worst sentence of each variant by sentence chrF"
 IDLE = {name for name, key in KEYS.items() if key.searches == (SAMPLING,)}
 """Keys of decoding without effect here: nothing is sampled."""
 
@@ -99,6 +105,27 @@ class EvaluationSetRecord(Record):
     """SHA-256 of each file, as on disk, by its path."""
 
 
+class StressRow(Record):
+    """Translations of a variant of the test set, with what ordinary text has."""
+
+    variant: str
+    """Name of the variant: "plain" for the sentences as they are."""
+    sentences: int
+    """Number of its sentences."""
+    bleu: float | None = None
+    """BLEU without the inserted texts; None without references."""
+    share: float | None = None
+    """BLEU in percent of that of the plain sentences; None without, or if that is 0."""
+    copied: float | None = None
+    """Percentage of translations with the inserted text exactly once; None for a variant that inserts none."""
+    cut_off: int
+    """Number of translations that reached the limit on their length, or whose source is longer than the model reads."""
+    repeating: int
+    """Number of translations in which up to four words come three times in a row, and not so in the source."""
+    worst: Example | None = None
+    """Sentence with the lowest chrF; None without references."""
+
+
 class EvaluationRecord(Record):
     """The results of an evaluation, as ``nmt evaluate --json`` prints them."""
 
@@ -126,6 +153,8 @@ class EvaluationRecord(Record):
     """Examples by name of the system; empty if none were asked for."""
     by_length: list[LengthBucket] = Field(default_factory=list)
     """Buckets of source length, in rising order; empty unless asked for."""
+    stress: dict[str, list[StressRow]] = Field(default_factory=dict)
+    """Variants of the test set, "plain" first, by name of each system that translates; empty unless asked for."""
 
 
 @dataclass(frozen=True)
@@ -272,6 +301,15 @@ def length_rows(buckets: Sequence[LengthBucket]) -> Iterator[list[str]]:
             ]  # fmt: skip
 
 
+def stress_rows(rows: Sequence[StressRow], *, lowercase: bool) -> Iterator[list[str]]:
+    """Yield the rows of the table of a stress test, the heading first; a value that does not apply is empty."""
+    bleu = metric_heading("BLEU lc" if lowercase else "BLEU")
+    yield ["variant", "sentences", bleu, "% of plain", "% copied", "cut off", "repeating"]
+    for row in rows:
+        values = ["" if value is None else f"{value:.1f}" for value in (row.bleu, row.share, row.copied)]
+        yield [row.variant, f"{row.sentences:,}", *values, f"{row.cut_off:,}", f"{row.repeating:,}"]
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -299,6 +337,12 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
         blocks.append([without_overlap_heading(without), _score_table(without)])
     if record.by_length:
         blocks.append([f"{BY_LENGTH_HEADING}:", _table(*length_rows(record.by_length), right=2)])
+    for name, variants in record.stress.items():
+        table = _table(*stress_rows(variants, lowercase=record.lowercase), right=1)
+        blocks.append([f"{STRESS_HEADING} of {name}:", table, STRESS_NOTE])
+        worst = [(row.variant, _example_rows(row.worst)) for row in variants if row.worst]
+        shown = [(variant if cells[0] else "", *cells) for variant, rows in worst for cells in rows]
+        blocks.append([f"{STRESS_WORST} of {name}", _table(*shown)])
     for name, examples in record.examples.items():
         of_system = f" of {name}" if len(record.systems) > 1 else ""
         for title, chosen in (("Worst", examples.worst), ("Best", examples.best)):

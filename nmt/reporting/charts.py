@@ -3,7 +3,7 @@
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import matplotlib as mpl
@@ -12,7 +12,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from nmt.errors import NotFoundError
+from nmt.evaluation.result import StressRow
 from nmt.evaluation.scoring import LengthBucket
+from nmt.plotting import style
 from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
 from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
@@ -63,6 +65,26 @@ def length_figures(buckets: Sequence[LengthBucket]) -> Iterator[tuple[str, Marku
         draw_by_length(figure, "", buckets, [metric])
         figure.axes[0].set_title("", loc="left")  # the metric, which the page writes above
         yield title, as_svg(figure, f"{title}: {', '.join(buckets[0].scores.systems)}")
+
+
+def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[str, Markup]]:
+    """Yield title and figure of the share of its plain BLEU that each system keeps, a bar for each variant."""
+    for name, rows in stress.items():
+        shares = {row.variant: row.share for row in rows if row.share is not None}
+        if not shares:
+            continue
+        figure, title = _small_figure(), f"BLEU of {name} in % of plain"
+        figure.set_figheight(0.7 + 0.23 * len(shares))
+        axes = style.add_axes(figure, "% of plain", "")
+        axes.barh([*shares], [*shares.values()], color=COLORS[0])
+        for place, share in enumerate(shares.values()):
+            end = 100 if 85 < share < 100 else share  # beside the line rather than on it
+            axes.text(end + 1.5, place, f"{share:.0f}", va="center", fontsize=style.SMALL, color=INK)
+        axes.axvline(100, color=FAINT_INK, linewidth=1)
+        axes.grid(visible=False, axis="y")
+        axes.invert_yaxis()
+        axes.margins(x=0.1, y=0.01)
+        yield title, as_svg(figure, title)
 
 
 def attention_figure(weights: np.ndarray, source: Sequence[str], target: Sequence[str]) -> Markup:

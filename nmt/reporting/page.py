@@ -17,7 +17,7 @@ from markupsafe import Markup
 from nmt.errors import NmtError
 from nmt.evaluation import result as words
 from nmt.evaluation.result import Evaluation, EvaluationRecord
-from nmt.reporting.charts import curve_figures, length_figures
+from nmt.reporting.charts import curve_figures, length_figures, stress_figures
 from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
@@ -145,7 +145,8 @@ def _render(template: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"words": words, "length_figures": length_figures, "duration": duration}
+    figures = {"length_figures": length_figures, "stress_figures": stress_figures}
+    environment.globals |= {"words": words, "duration": duration, **figures}
     return environment.get_template(template).render(
         generator=GENERATOR,
         nmt=version(),

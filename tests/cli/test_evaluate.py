@@ -82,6 +82,23 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     assert worst == {"base:1": 3, "base": 3, "h.gz": 3}
 
 
+def test_the_stress_test_says_what_is_kept_of_the_score(project: Path) -> None:
+    command = ["evaluate", "--stress", "--resamples", "0", "--metric", "bleu"]
+    systems = ["--run", "base", "--hypothesis", str(DATA / "test.target.txt")]
+    found = json.loads(nmt(*command, *systems, "--json", cwd=project).stdout)
+    rows = {row["variant"]: row for row in found["stress"].pop("base")}
+    assert not found["stress"]  # translations of a file have no variants
+    assert rows["plain"]["bleu"] == found["scores"]["systems"]["base"]["BLEU"]["score"]
+    assert (rows["plain"]["sentences"], rows["join"]["sentences"], rows["join_three"]["sentences"]) == (30, 15, 10)
+    assert rows["upper"]["share"] == pytest.approx(100 * rows["upper"]["bleu"] / rows["plain"]["bleu"])
+    assert rows["url"]["copied"] == 0  # the model knows some words alone
+    assert rows["single_words"]["bleu"] is None
+    table = [line.split() for line in nmt(*command, "--report", "r.html", cwd=project).stdout.splitlines()]
+    cells = ["plain", "30", f"{rows['plain']['bleu']:.1f}", "100.0"]
+    assert cells in [line[:4] for line in table]
+    assert ">single_words<" in (project / "r.html").read_text()
+
+
 def test_translations_alone_are_scored_and_said_in_a_table(project: Path) -> None:
     reference = str(DATA / "test.target.txt")
     table = nmt(

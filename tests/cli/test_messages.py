@@ -475,6 +475,7 @@ $ nmt evaluate --metric chrf --tokenize char  => --tokenize char has no effect o
 $ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md'
 $ printf 'eins\n' > few.de
 $ nmt evaluate --hypothesis few.de --reference few.de --by-length  => --by-length cannot be computed
+$ nmt evaluate --hypothesis few.de --reference few.de --stress  => --stress cannot be computed
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect

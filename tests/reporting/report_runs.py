@@ -10,7 +10,7 @@ import numpy as np
 from conftest import an_epoch
 
 from nmt.config.schema import Config
-from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, System
+from nmt.evaluation.result import EvaluationRecord, EvaluationSetRecord, Example, Examples, StressRow, System
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
 from nmt.evaluation.test_set import TrainingOverlap
 from nmt.reporting.charts import attention_figure
@@ -67,6 +67,21 @@ def evaluation(*names: str, p_value: float = 0.01) -> EvaluationRecord:
         overlap=TrainingOverlap(checked={"old": 0}, unchecked=[], numbers=[]),
         without_overlap=None,
         examples={names[0]: Examples(worst=[example], best=[example])},
+        stress={
+            names[0]: [
+                StressRow(variant="plain", sentences=100, bleu=40.0, share=100.0, cut_off=0, repeating=0),
+                StressRow(
+                    variant="url",
+                    sentences=100,
+                    bleu=20.0,
+                    share=50.0,
+                    copied=75.0,
+                    cut_off=3,
+                    repeating=1,
+                    worst=example,
+                ),
+            ]
+        },
         by_length=[LengthBucket(shortest=n, longest=n + 3, scores=scored(names, 40 + n)) for n in (1, 5)],
     )
 

@@ -82,6 +82,22 @@ def test_scores_by_length_are_a_table_in_every_report() -> None:
         assert "source length" not in text
 
 
+def test_the_stress_test_is_a_figure_and_a_table_in_every_report() -> None:
+    without, rows = small_evaluation(known=[1]), made_evaluation("their|s<b>").stress
+    evaluation = replace(without, record=without.record.model_copy(update={"stress": rows}))
+    cells = [["plain", "100", "40.0", "100.0", "", "0", "0"], ["url", "100", "20.0", "50.0", "75.0", "3", "1"]]
+    html = evaluation_page(evaluation)
+    assert [row for row in rows_of(html) if row in cells] == cells
+    [figure] = re.findall("<svg.*?</svg>", html, re.DOTALL)
+    assert {"plain", "url", "100", "50"} <= {text.strip() for text in Page(figure).texts}
+    assert ["url", "7", "12.5", "a dogein Hundeine Katze"] in rows_of(re.sub(r"</?p[^>]*>|\n", "", html))
+    shown = [line.split() for line in terminal_report(evaluation.record, 80).split("\n")]
+    assert all([cell for cell in row if cell] in shown for row in cells)
+    assert ["url", "7", "12.5", "source", "a", "dog"] in shown
+    for text in (terminal_report(without.record, 80), evaluation_page(without)):
+        assert "Stress test" not in text
+
+
 def test_a_set_that_was_all_trained_on_has_no_other_scores() -> None:
     evaluation = small_evaluation(known=[1, 2, 3])
     for text in (terminal_report(evaluation.record, 160), evaluation_page(evaluation)):

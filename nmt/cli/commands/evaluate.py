@@ -53,6 +53,7 @@ def evaluate(
     ] = False,
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
+    stress: Annotated[bool, typer.Option("--stress", help="Score variants with capitals, typos, URLs too.")] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the translations of the run, one a line; FILE.gz is gzipped."),
@@ -96,7 +97,7 @@ def evaluate(
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, lowercase=lowercase, resamples=resamples,
-            by_length=by_length, progress=bar.show, exports=exports,
+            by_length=by_length, stress=stress, progress=bar.show, exports=exports,
         )  # fmt: skip
     if output is not None:
         [translations] = evaluation.translations.values()
