@@ -70,7 +70,7 @@ class DecodingKeys:
     )] = "float32"  # fmt: skip
     """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
     ordinary_text: Annotated[Literal["auto", "sentences", "lines", "none"], Key(
-        "Capitals, quotes, addresses, several sentences a line; lines: these unsplit; none: as is.", (),
+        "Capitals, quotes, emoji: sentences, lines (unsplit) or none.", (),
     )] = "auto"  # fmt: skip
     """What is done for text unlike that of training. ``sentences``: sentences of a line are translated one by one; text
     in capitals or title case is read in the case that the model knows; quotes around a sentence, emoji, addresses and

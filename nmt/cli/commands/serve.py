@@ -59,11 +59,9 @@ def serve(
     **decoding: Any,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
-
     Without --host, only this machine reaches it. Ctrl-C ends it when open requests are answered.
 
     Examples:
-        nmt serve
         nmt serve base german-english --host 0.0.0.0 --api-keys keys.txt
         curl -d "q=im thirsty" -d source=en -d target=de localhost:5000/translate
     """
