@@ -62,8 +62,8 @@ def evaluate(
     as_json: JsonOption = False,
     **decoding: Any,
 ) -> None:
-    """Score translations of a test set with BLEU, chrF and TER, and compare others with the first by a paired bootstrap.
-    Sentences trained on are counted. Files may be gzipped.
+    """Score translations of a test set with BLEU, chrF and TER, and compare others with the first by a paired
+    bootstrap. Sentences trained on are counted. Files may be gzipped.
 
     Examples:
         nmt evaluate --run base --run wide:best --report compared.html
