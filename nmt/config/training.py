@@ -43,7 +43,7 @@ class TrainingConfig(Section):
     augment: dict[VariantName, Annotated[float, Ge(0), Le(1)]] = Field({})
     """Share of the training pairs that each epoch, drawn anew, replaces by a variant, by its name: both sides in
     capitals (``upper``), a source with Capitals Of Titles (``title``), two pairs in one (``join``), a source with
-    typing errors (``typos``), both sides without full stop (``no_stop``) or in quotes (``quotes``)."""
+    typing errors (``typos``) or without full stop (``no_stop``), both sides in quotes (``quotes``)."""
     seed: int = Field(1, ge=0, lt=2**32)
     """Seed of the initial weights, of dropout, of the order of batches, of sampled subwords and of variants."""
     precision: Precision | Literal["auto"] = "auto"

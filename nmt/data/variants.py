@@ -42,8 +42,8 @@ def typos(pair: Pair, _other: Pair, dice: Random) -> Pair:
 
 
 def no_stop(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    """Return both sides without the full stop, or what stands for it."""
-    return pair._replace(source=pair.source.rstrip(STOPS), target=pair.target.rstrip(STOPS))
+    """Return the source without the full stop, or what stands for it; the target keeps its own."""
+    return pair._replace(source=pair.source.rstrip(STOPS))
 
 
 def quotes(pair: Pair, _other: Pair, _dice: Random) -> Pair:

@@ -40,7 +40,7 @@ class OrdinaryText:
         Args:
             reader: reads lines.
             search: finds translations.
-            search_again: finds others for sentences whose translations babble.
+            search_again: finds others, several of each, for sentences whose translations babble.
             align: aligns translations with sentences; returns none for a model without attention.
         """
         self._reader, self._search, self._search_again, self._align = reader, search, search_again, align
@@ -83,8 +83,8 @@ class OrdinaryText:
         if babbling:
             texts = [read[index].text for index in babbling]
             for index, again in zip(babbling, self._search_again(texts, options), strict=True):
-                if again[0].finished:
-                    found[index] = again
+                if ended := [each for each in again if each.finished]:
+                    found[index] = ended[: options.n_best]
 
     def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
         """Return translations as ``rewritten`` makes them."""

@@ -219,7 +219,7 @@ class Translator(AbstractContextManager["Translator"]):
                 "no_repeat_ngram_size": decoding.no_repeat_ngram_size or CAREFUL_NGRAM,
             }
             self._careful = self.engine.reconfigured(decoding.model_copy(update=changes), prepared=False)
-        return self._search(texts, options, engine=self._careful)
+        return self._search(texts, options._replace(n_best=CAREFUL_BEAM), engine=self._careful)
 
     def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
         """Return the alignments of words; none for a model without attention."""
@@ -257,7 +257,7 @@ class Translator(AbstractContextManager["Translator"]):
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
         # All of the beam: some of its hypotheses may be the same text.
-        wanted = options._replace(n_best=beams) if n > 1 else options
+        wanted = options._replace(n_best=max(n, beams)) if n > 1 else options
         try:
             found = engine.search(encoded, limits, wanted, forced)
         except Exception as error:

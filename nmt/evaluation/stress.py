@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.sources.formats import Pair
 from nmt.data.variants import VARIANTS, Variant
+from nmt.decoding.rewriting import repeats
 from nmt.decoding.translation import Translation
 from nmt.evaluation.metrics import make_metric
 from nmt.evaluation.result import StressRow, pick_examples
@@ -16,6 +17,8 @@ from nmt.storage.text import as_cell
 MOST_SENTENCES = 1000
 """Sentences of a variant; of a larger test set the first count."""
 PLAIN, WORDS = "plain", "single_words"
+CAPITAL_WORD = "capital_word"
+"""Its references have no word in capitals, so its BLEU and the plain one that it is compared with ignore case."""
 EMOJI = "😀😂😍😢😎👍🎉🐶🌞🔥"
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 
@@ -31,7 +34,7 @@ def _capital_word(pair: Pair, _other: Pair, dice: Random) -> Pair:
 CHANGES: dict[str, Variant] = {
     PLAIN: lambda pair, _other, _dice: pair,
     "lower": lambda pair, _other, _dice: pair._replace(source=pair.source.lower()),
-    "capital_word": _capital_word,
+    CAPITAL_WORD: _capital_word,
     **VARIANTS,
     "join_three": VARIANTS["join"],
     "double_spaces": lambda pair, _other, _dice: pair._replace(source=pair.source.replace(" ", "  ")),
@@ -105,7 +108,8 @@ def score_variants(
         tokenization: as of ``score_systems``.
         lowercase: as of ``score_systems``.
     """
-    metric = make_metric("bleu", tokenization, lowercase=lowercase, quiet=True)
+    metrics = {of: make_metric("bleu", tokenization, lowercase=of, quiet=True) for of in (lowercase, True)}
+    plain = dict[bool, float]()
     rows = list[StressRow]()
     for name, of_variant in cases.items():
         sources, found = [case.source for case in of_variant], [translated[case.source] for case in of_variant]
@@ -114,9 +118,11 @@ def score_variants(
         values: dict[str, Any] = {}
         if name != WORDS:
             references = [list(lines) for lines in zip(*(case.references for case in of_variant), strict=True)]
-            bleu = values["bleu"] = float(metric.corpus_score(scored, references).score)
-            plain = rows[0].bleu if rows else bleu
-            values["share"] = 100 * bleu / plain if plain else None
+            scores = {of: float(metric.corpus_score(scored, references).score) for of, metric in metrics.items()}
+            plain = plain or scores
+            caseless = lowercase or name == CAPITAL_WORD
+            values["bleu"] = scores[caseless]
+            values["share"] = 100 * scores[caseless] / plain[caseless] if plain[caseless] else None
             chrf = sentence_scores([*scored], references, lowercase=lowercase)
             [example] = pick_examples(texts, sources, references, chrf, 1).worst
             values["worst"] = example.model_copy(update={"number": of_variant[example.number - 1].number})
@@ -138,9 +144,4 @@ def _without(piece: str, text: str) -> tuple[int, str]:
 
 def _repeats(text: str) -> bool:
     """Return whether up to four words, or characters without spaces, come three times in a row."""
-    tokens = words if len(words := text.split()) > 1 else [*text.strip()]
-    return any(
-        tokens[start : start + n] == tokens[start + n : start + 2 * n] == tokens[start + 2 * n : start + 3 * n]
-        for n in range(1, 5)
-        for start in range(len(tokens) - 3 * n + 1)
-    )
+    return repeats(words if len(words := text.split()) > 1 else [*text.strip()])

@@ -58,7 +58,7 @@ def test_a_share_of_the_pairs_becomes_the_variant_and_the_others_stay(name: str)
     for (source, target), new in changed:
         made = {
             "upper": (source.upper(), target.upper()), "title": (source.title(), target),
-            "no_stop": (source[:-1], target[:-1]), "quotes": (f'"{source}"', f'"{target}"'), "join": None,
+            "no_stop": (source[:-1], target), "quotes": (f'"{source}"', f'"{target}"'), "join": None,
         }[name]  # fmt: skip
         if made is None:
             assert new[0].startswith(f"{source} ") and new[1].startswith(f"{target} ")
