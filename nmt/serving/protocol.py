@@ -1,7 +1,8 @@
 """Requests and answers of the LibreTranslate protocol, and of the details for the page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import parse_qsl
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 AUTO = "auto"
 JSON = "application/json"
+MOST_FIELDS = 100
+"""Most fields of a form."""
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -134,21 +137,29 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
         if media_type == JSON or media_type.endswith("+json"):
             return kind.model_validate_json(await request.body())
         if media_type in FORMS:
-            return kind.model_validate(await _form(request, kind))
+            return kind.model_validate(await _form(request, kind, media_type))
     except ValidationError as error:
         raise _problem(error) from None
     raise RequestError(400, f"Content-Type is {media_type[:100] or 'missing'}", f"Send {JSON} or {' or '.join(FORMS)}.")
 
 
-async def _form(request: Request, kind: type[BaseModel]) -> dict[str, Any]:
-    size = len(await request.body())
+async def _form(request: Request, kind: type[BaseModel], media_type: str) -> dict[str, Any]:
+    body = await request.body()
+    fields: Sequence[tuple[str, Any]]
     try:
-        form = await request.form(max_files=0, max_fields=100, max_part_size=size + 1)
-        "".join(str(text) for _, text in form.multi_items()).encode()  # no half characters, which UTF-7 has
+        if media_type == FORMS[0]:  # starlette reads UTF-8 that is not percent-encoded, as curl sends it, as Latin-1
+            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        else:
+            form = await request.form(max_files=0, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
+            fields = form.multi_items()
+        "".join(str(text) for _, text in fields).encode()  # no half characters, which UTF-7 has
     except Exception as error:  # the parser has errors of several kinds
         detail = error.detail if hasattr(error, "detail") else error
         raise RequestError(400, "The form is damaged", f"{str(detail)[:200]}.") from None
-    received = {name: form.getlist(name) for name in set(form) & set(kind.model_fields)}
+    received: dict[str, list[Any]] = {}
+    for name, text in fields:
+        if name in kind.model_fields:
+            received.setdefault(name, []).append(text)
     return {name: texts if name == "q" and len(texts) > 1 else texts[0] for name, texts in received.items()}
 
 

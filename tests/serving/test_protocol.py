@@ -50,8 +50,12 @@ def test_forms(service: RunningService) -> None:
     as_form = service.client.post("/translate", data=values)
     as_parts = service.client.post("/translate", files={name: (None, value) for name, value in values.items()})
     as_json = service.post("/translate", **values)
+    # As curl -d sends it: UTF-8 that is not percent-encoded.
+    typed = "q=one %26 two=ü&source=en&target=de&alternatives=1&format="
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    as_typed = service.client.post("/translate", content=typed.encode(), headers=headers)
     expected = {"translatedText": "de:ONE & TWO=Ü", "alternatives": ["de:ONE & TWO=Ü 2"]}
-    assert as_form.json() == as_parts.json() == as_json.json() == expected
+    assert as_form.json() == as_parts.json() == as_json.json() == as_typed.json() == expected
 
 
 def test_white_space_lines_and_paragraphs_stay(service: RunningService) -> None:
