@@ -11,6 +11,9 @@ from nmt.decoding.reading import Reader, Reading, Text
 from nmt.decoding.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
 from nmt.decoding.translation import SearchOptions, Translation, joined
 
+LONGEST_WORD = 8
+"""Tokens of the longest translation of a word."""
+
 Found = list[list[Translation]]
 """Translations of each sentence, the best first."""
 
@@ -78,13 +81,16 @@ class OrdinaryText:
                 found[index], read[index] = again, readings[index].bare
 
     def _search_babbling(self, read: list[Text], found: Found, options: SearchOptions) -> None:
-        """Replace translations that babble by others that end, if there are any."""
+        """Replace translations that babble by others that end; a word without any is carried over."""
         babbling = [index for index, each in enumerate(found) if babbles(each[0].ids, read[index].text)]
         if babbling:
             texts = [read[index].text for index in babbling]
             for index, again in zip(babbling, self._search_again(texts, options), strict=True):
+                first = found[index][0]
                 if ended := [each for each in again if each.finished]:
                     found[index] = ended[: options.n_best]
+                elif " " not in (word := read[index].text) and len(first.ids) > LONGEST_WORD:
+                    found[index] = [first._replace(text=word, ids=[], finished=True)]
 
     def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
         """Return translations as ``rewritten`` makes them."""

@@ -120,6 +120,15 @@ def test_an_address_is_asked_for_first_and_then_carried_over() -> None:
     assert sampling.asked == [["The dog sleeps."]], "a sample is drawn once"
 
 
+def test_a_word_whose_translations_do_not_end_is_carried_over() -> None:
+    model = WordByWord()
+    endless = Translation("ein ein ein", [], False, [5] * 9)
+    model.translated = lambda *_: endless  # type: ignore[method-assign]
+    (word,), (short,), (words,) = model.text.find(["loop", "LOOP", "loop loop"], BEST, None, False)
+    assert (word.text, word.finished, short.text) == ("loop", True, "LOOP")
+    assert (words.text, words.finished) == ("ein ein ein", False)
+
+
 def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_the_other_ends() -> None:
     model = WordByWord()
     found = model.text.find(["The dog loop.", "A man runs.", "The dog loop for ever."], BEST, None, False)
