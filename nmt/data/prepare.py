@@ -5,11 +5,11 @@ import datetime
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.data import DataConfig
+from nmt.config.data import ORIGINAL, DataConfig
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -28,6 +28,7 @@ from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
     SIDES,
+    CorpusCounts,
     DataReport,
     Manifest,
     Side,
@@ -37,7 +38,7 @@ from nmt.data.manifest import (
 )
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.text_file import reading
-from nmt.data.splitting import assign_splits
+from nmt.data.splitting import assign_splits, shuffled
 from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
@@ -87,7 +88,7 @@ def prepare(
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
-    report = report or (lambda step, done, total: None)
+    report, several = report or (lambda step, done, total: None), bool(sources.further)
     folder = DATASETS / check_name(name, "dataset")
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
@@ -108,7 +109,10 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, splits["train"], settings)
+        sample = splits["train"]
+        if several:
+            sample = sample[shuffled(len(sample), settings.seed)]  # of all corpora, which stand one after the other
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, sample, settings)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
         with open_encoder(scratch, paths, sum(map(len, splits.values()))) as encode:
@@ -120,7 +124,10 @@ def prepare(
             for reason in dict.fromkeys(reason for reason, _ in split.dropped):
                 cleaned.dropped.add_all(reason, [index for found, index in split.dropped if found == reason], locate)
         report("comparing languages", 0, None)
-        compared = _compare_languages(cleaned, written["train"].kept, store, locate)
+        train = written["train"].kept
+        compared = _compare_languages(
+            cleaned, train[shuffled(len(train), settings.seed)] if several else train, store, locate
+        )
         shutil.rmtree(scratch)
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
@@ -134,6 +141,7 @@ def prepare(
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
+            corpora=_by_corpus(train, cleaned.roles, settings) if several else {},
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,
@@ -145,7 +153,7 @@ def prepare(
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
         )
-        write_json(temporary / "manifest.json", manifest.model_dump())
+        write_json(temporary / "manifest.json", manifest.written())
     return Dataset(folder, manifest, is_new=True)
 
 
@@ -187,10 +195,9 @@ def _differences(
     manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None
 ) -> list[str]:
     """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
+    before, now = (_compared(each) for each in (manifest.settings, settings))
     differences = [
-        f"{key} {value!r} before, {getattr(settings, key)!r} now"
-        for key, value in manifest.settings.model_dump().items()
-        if getattr(settings, key) not in {value, "auto"}
+        f"{key} {value!r} before, {now[key]!r} now" for key, value in before.items() if now[key] not in (value, "auto")
     ]
     taken = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
     if tokenizer_source:
@@ -199,11 +206,18 @@ def _differences(
         same_tokenizers = manifest.tokenizer_of is None
     if not same_tokenizers:
         runs = (manifest.tokenizer_of, tokenizer_source.run if tokenizer_source else None)
-        before, now = (f"of run {run!r}" if run else "fitted on its training split" for run in runs)
-        differences.append(f"tokenizers {before} before, {now} now")
+        earlier, later = (f"of run {run!r}" if run else "fitted on its training split" for run in runs)
+        differences.append(f"tokenizers {earlier} before, {later} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
+
+
+def _compared(settings: DataConfig) -> dict[str, Any]:
+    """Return what makes two datasets different, by key: of the files of corpora their content counts."""
+    values = settings.model_dump()
+    corpora = {name: {**corpus, "files": []} for name, corpus in values["corpora"].items()}
+    return {**values, "corpora": corpora}
 
 
 # --- the steps
@@ -253,6 +267,18 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
     for reason, positions in find_foreign_sides(store.read(sample)).items():
         corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
     return len(sample)
+
+
+def _by_corpus(train: np.ndarray, roles: dict[str, range], config: DataConfig) -> dict[str, CorpusCounts]:
+    """Return the corpora in the training split. ``train``: index of each of its pairs in the pair store."""
+    indices = {ORIGINAL: roles["train"], **{name: roles[name] for name in config.corpora}}
+    return {
+        name: CorpusCounts(
+            pairs=int(((train >= pairs.start) & (train < pairs.stop)).sum()),
+            tag=name in config.corpora and config.corpora[name].tag,
+        )
+        for name, pairs in indices.items()
+    }
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

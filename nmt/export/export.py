@@ -10,7 +10,6 @@ import yaml
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
-from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.scoring import Scores, score_systems
@@ -153,8 +152,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     (folder / RUN_FILES).mkdir()
     for file in [model.run.config_path, *model.run.tokenizer_files]:
         shutil.copyfile(file, folder / RUN_FILES / file.name)
-    manifest = model.manifest.model_copy(update={"format": MANIFEST_FORMAT})
-    write_json(folder / RUN_FILES / model.run.dataset_path.name, manifest.model_dump())
+    write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.written())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     description = Description(
         to=exporter.name,

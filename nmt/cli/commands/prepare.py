@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.bars import Bar
 from nmt.cli.options import ConfigOption, SetOption
-from nmt.errors import printable
+from nmt.errors import NmtError, printable
 
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
@@ -36,6 +36,16 @@ def prepare(
     ] = None,
     validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
     test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=FILE[,FILE]]",
+            help="A further corpus, for training only. Default: data/NAME.jsonl.gz or .tsv.gz. Repeatable.",
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of a further corpus.")
+    ] = None,
     languages: Annotated[
         str | None,
         typer.Option(
@@ -64,14 +74,22 @@ def prepare(
         nmt prepare train.tsv --validation val.tsv --test test.tsv
         nmt prepare pairs.jsonl --set data.source_column=en
         nmt prepare pairs.tsv --languages en-de
+        nmt prepare pairs.tsv --corpus bt=synthetic.tsv.gz --tag bt --name both
     """
     from nmt.api import prepare as prepare_dataset
 
+    named = [each.partition("=") for each in corpus or ()]
+    corpora = {name: [file for file in listed.split(",") if file] for name, _, listed in named}
+    if len(corpora) < len(named):
+        raise NmtError(
+            f"--corpus is given twice for a name: {' '.join(corpus or ())}. A corpus is named once. Join its files."
+        )
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
-            files, name=name, validation=validation or (), test=test or (), config=config, set=overrides or (),
-            languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite, progress=bar.show,
+            files, name=name, validation=validation or (), test=test or (), corpora=corpora, tags=tag or (),
+            config=config, set=overrides or (), languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite,
+            progress=bar.show,
         )  # fmt: skip
     seconds = time.perf_counter() - started
     if tokenizer_of:
