@@ -132,7 +132,7 @@ def prepare(
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
         manifest = Manifest(
-            format=MANIFEST_FORMAT,
+            format=MANIFEST_FORMAT if several else 4,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             corpus=files[0],
             more_files=files[1:],
@@ -195,7 +195,8 @@ def _differences(
     manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None
 ) -> list[str]:
     """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
-    before, now = (_compared(each) for each in (manifest.settings, settings))
+    names: dict[str, Any] = {"corpora": {"__all__": {"files"}}}  # their content counts
+    before, now = (each.model_dump(exclude=names) for each in (manifest.settings, settings))
     differences = [
         f"{key} {value!r} before, {now[key]!r} now" for key, value in before.items() if now[key] not in (value, "auto")
     ]
@@ -211,13 +212,6 @@ def _differences(
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
-
-
-def _compared(settings: DataConfig) -> dict[str, Any]:
-    """Return what makes two datasets different, by key: of the files of corpora their content counts."""
-    values = settings.model_dump()
-    corpora = {name: {**corpus, "files": []} for name, corpus in values["corpora"].items()}
-    return {**values, "corpora": corpora}
 
 
 # --- the steps
