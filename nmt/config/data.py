@@ -141,6 +141,11 @@ class DataConfig(Section):
     drop_duplicates: bool = False
     """Drop repetitions of a pair."""
 
+    @property
+    def tags(self) -> list[str]:
+        """Names of the corpora with a tag."""
+        return [name for name, corpus in self.corpora.items() if corpus.tag]
+
     def with_corpora(self, files: Mapping[str, list[str]], tags: Iterable[str]) -> Self:
         """Return the section with further corpora, or other files of its own, and with tags of some.
 

@@ -130,11 +130,6 @@ class Manifest(Record):
         """Number of training pairs of each corpus, in the order in which their pairs stand in the split."""
         return {name: corpus.pairs for name, corpus in self.corpora.items()} or {ORIGINAL: self.splits["train"].pairs}
 
-    @property
-    def tags(self) -> list[str]:
-        """Names of the corpora with a tag."""
-        return [name for name, corpus in self.corpora.items() if corpus.tag]
-
     def written(self) -> dict[str, Any]:
         """Return the content of the file, in the oldest format that holds it."""
         if self.corpora:

@@ -96,6 +96,8 @@ def prepare(
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
+    if tokenizer_source:
+        _check_tags(tokenizer_source, settings)
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
@@ -115,7 +117,8 @@ def prepare(
         tokenizers = _write_tokenizers(temporary, tokenizer_source, store, sample, settings)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
-        with open_encoder(scratch, paths, sum(map(len, splits.values()))) as encode:
+        tags = {name: cleaned.roles[name] for name in settings.tags}
+        with open_encoder(scratch, paths, sum(map(len, splits.values())), tags) as encode:
             written = {
                 name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
                 for name, indices in splits.items()
@@ -155,6 +158,15 @@ def prepare(
         )
         write_json(temporary / "manifest.json", manifest.written())
     return Dataset(folder, manifest, is_new=True)
+
+
+def _check_tags(source: TokenizerSource, config: DataConfig) -> None:
+    known = load_tokenizer(source.folder / "tokenizer.source.json").tags
+    if new := [name for name in config.tags if name not in known]:
+        raise ConflictError(
+            f"The tokenizers of run {source.run!r} have no tag {new[0]!r}; theirs: {', '.join(known) or 'none'}. A tag "
+            "is an id of the vocabulary. Prepare without that tag, or without --tokenizer-of and train from the start."
+        )
 
 
 def _source_files(sources: Sources) -> list[SourceFile]:
@@ -238,6 +250,7 @@ def _write_tokenizers(
         return loaded
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
+    fitted[0].tags = config.tags
     tokenizers: dict[Side, Tokenizer] = {"source": fitted[0], "target": fitted[-1]}
     for side, tokenizer in tokenizers.items():
         tokenizer.save(folder / f"tokenizer.{side}.json")

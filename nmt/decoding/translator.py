@@ -18,7 +18,7 @@ from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.tokenizers.base import BOS, EOS, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
 Attention = TypeVar("Attention")
@@ -37,6 +37,8 @@ class Translator(AbstractContextManager["Translator"]):
         self.source, self.target, self.config = source, target, config
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
+        tag = config.decoding.tag
+        self._tag = [] if tag is None else [tag_id(source, tag)]
 
     @classmethod
     def open(
@@ -235,7 +237,7 @@ class Translator(AbstractContextManager["Translator"]):
         """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        encoded = [self.source.encode(text) for text in texts]
+        encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for number, ids in enumerate(encoded):
             try:
                 check_length(self.config, "source", len(ids), _name(names, number), self.engine.positions)
@@ -300,7 +302,7 @@ class Translator(AbstractContextManager["Translator"]):
         Raises:
             DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
-        return self._existing(self.engine.attention_maps(self.source.encode(source), translation.ids))
+        return self._existing(self.engine.attention_maps(self.encode([source])[0], translation.ids))
 
     def _existing(self, attention: Attention | None) -> Attention:
         """Return attention, or refuse a model without it."""

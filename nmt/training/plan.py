@@ -13,6 +13,7 @@ from nmt.errors import ConfigError, ConflictError
 from nmt.runs.directory import RUNS, Run, create_run
 from nmt.storage.atomic import refuse_existing, sha256, write_bytes
 from nmt.storage.names import check_name, did_you_mean
+from nmt.tokenizers.base import tag_id
 from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
 from nmt.version import version
@@ -78,6 +79,8 @@ def decided(config: Config, dataset: Dataset) -> Config:
         ConfigError: for corpora that the dataset has not, and for a stage without a pair.
     """
     _check_corpora(config.training, dataset)
+    if config.decoding.tag is not None:
+        tag_id(dataset.tokenizers()[0], config.decoding.tag)
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training})
