@@ -52,8 +52,6 @@ Overrides = Mapping[str, JsonValue] | Sequence[str]
 
 DEFAULT_CONFIG = "base.yaml"
 MOST_FILES = 2
-CORPUS_SUFFIXES = (".jsonl.gz", ".tsv.gz")
-"""Suffixes of a corpus in ``data/`` that is named without files."""
 
 
 @public
@@ -117,8 +115,7 @@ def prepare(
         tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
         _check_agreement(settings, overrides, fitted, "--tokenizer-of")
-    named = {name: [str(file) for file in _listed(given)] for name, given in corpora.items()}
-    settings = settings.with_corpora(named, tags)
+    settings = settings.with_corpora({name: _listed(given) for name, given in corpora.items()}, tags)
     further = {name: _find_corpus(name, corpus) for name, corpus in settings.corpora.items()}
     sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"), further)
     return prepare_dataset(
@@ -228,18 +225,17 @@ def _overrides(overrides: Overrides) -> list[str]:
 
 def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
     """Find the files of a further corpus; without names those that other commands write."""
-    usual = [f"{name}{suffix}" for suffix in CORPUS_SUFFIXES]
-    present = [file for file in usual if (DATASETS / file).is_file()]
+    usual = [DATASETS / f"{name}{suffix}" for suffix in (".jsonl.gz", ".tsv.gz")]
+    present = [str(file) for file in usual if file.is_file()]
     if not corpus.files and not present:
         raise NotFoundError(
-            f"Corpus {name!r} is neither {' nor '.join(str(DATASETS / file) for file in usual)}. Without files it is "
-            f"one of these. Give its files: --corpus {name}=FILE"
+            f"Corpus {name!r} has no files: neither {usual[0]} nor {usual[1]}. Give some: --corpus {name}=FILE"
         )
     return _find(corpus.files or present[:1], f"--corpus {name}")
 
 
-def _listed(files: Files) -> Sequence[str | Path]:
-    return [files] if isinstance(files, str | Path) else files
+def _listed(files: Files) -> list[str]:
+    return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
 
 
 def _find(files: Files, argument: str) -> list[TextFile]:
@@ -249,7 +245,7 @@ def _find(files: Files, argument: str) -> list[TextFile]:
         NotFoundError: if one of them does not exist.
         NmtError: if there are more than two.
     """
-    names = [str(file) for file in _listed(files)]
+    names = _listed(files)
     if argument == "FILE" and not names:
         raise NmtError("files is empty. A corpus is one file of pairs, or two files with a side each. Give one or two.")
     if len(names) > MOST_FILES:

@@ -43,7 +43,7 @@ from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
-from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
@@ -96,8 +96,6 @@ def prepare(
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
-    if tokenizer_source:
-        _check_tags(tokenizer_source, settings)
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
@@ -111,10 +109,9 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        sample = splits["train"]
-        if several:
-            sample = sample[shuffled(len(sample), settings.seed)]  # of all corpora, which stand one after the other
-        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, sample, settings)
+        train = splits["train"]
+        mixed = train[shuffled(len(train), settings.seed)] if several else train  # the first are a random sample
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
         tags = {name: cleaned.roles[name] for name in settings.tags}
@@ -128,9 +125,14 @@ def prepare(
                 cleaned.dropped.add_all(reason, [index for found, index in split.dropped if found == reason], locate)
         report("comparing languages", 0, None)
         train = written["train"].kept
-        compared = _compare_languages(
-            cleaned, train[shuffled(len(train), settings.seed)] if several else train, store, locate
-        )
+        mixed = train[shuffled(len(train), settings.seed)] if several else train
+        compared = _compare_languages(cleaned, mixed, store, locate)
+        corpora = {
+            ORIGINAL if role == "train" else role: CorpusCounts(
+                pairs=int(np.isin(train, cleaned.roles[role]).sum()), tag=role in settings.tags
+            )
+            for role in ("train", *sources.further) if several
+        }  # fmt: skip
         shutil.rmtree(scratch)
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
@@ -144,7 +146,7 @@ def prepare(
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
-            corpora=_by_corpus(train, cleaned.roles, settings) if several else {},
+            corpora=corpora,
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,
@@ -158,15 +160,6 @@ def prepare(
         )
         write_json(temporary / "manifest.json", manifest.written())
     return Dataset(folder, manifest, is_new=True)
-
-
-def _check_tags(source: TokenizerSource, config: DataConfig) -> None:
-    known = load_tokenizer(source.folder / "tokenizer.source.json").tags
-    if new := [name for name in config.tags if name not in known]:
-        raise ConflictError(
-            f"The tokenizers of run {source.run!r} have no tag {new[0]!r}; theirs: {', '.join(known) or 'none'}. A tag "
-            "is an id of the vocabulary. Prepare without that tag, or without --tokenizer-of and train from the start."
-        )
 
 
 def _source_files(sources: Sources) -> list[SourceFile]:
@@ -245,6 +238,8 @@ def _write_tokenizers(
     """
     if source:
         loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
+        for tag in config.tags:
+            tag_id(loaded["source"], tag)
         for file in source.files:
             shutil.copyfile(file, folder / file.name)
         return loaded
@@ -274,18 +269,6 @@ def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, loca
     for reason, positions in find_foreign_sides(store.read(sample)).items():
         corpus.noticed.add_all(reason, np.sort(sample[positions]), locate)
     return len(sample)
-
-
-def _by_corpus(train: np.ndarray, roles: dict[str, range], config: DataConfig) -> dict[str, CorpusCounts]:
-    """Return the corpora in the training split. ``train``: index of each of its pairs in the pair store."""
-    indices = {ORIGINAL: roles["train"], **{name: roles[name] for name in config.corpora}}
-    return {
-        name: CorpusCounts(
-            pairs=int(((train >= pairs.start) & (train < pairs.stop)).sum()),
-            tag=name in config.corpora and config.corpora[name].tag,
-        )
-        for name, pairs in indices.items()
-    }
 
 
 def _with_leaks(name: SplitName, written: dict[SplitName, WrittenSplit], sources: np.ndarray) -> SplitCounts:

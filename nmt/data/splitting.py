@@ -23,10 +23,8 @@ def assign_splits(
         DataError: if a split would be empty, or a further corpus.
     """
     dropped = corpus.dropped
-    further = {name: np.arange(*_bounds(corpus.roles[name])) for name in sources.further}
-    roles = {name: range_ for name, range_ in corpus.roles.items() if name not in further}
-    separate = {role: np.arange(*_bounds(indices)) for role, indices in roles.items()}
-    divisible = separate.pop("train")
+    separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
+    divisible, further = separate.pop("train"), {name: separate.pop(name) for name in sources.further}
     everything = np.concatenate([divisible, *further.values()])
     repeated = everything[duplicates(corpus.sources[everything], corpus.targets[everything])]
     (dropped if config.drop_duplicates else corpus.noticed).add_all("duplicates", repeated, locate)
@@ -65,10 +63,6 @@ def assign_splits(
     return {name: assigned[name] for name in SPLITS}
 
 
-def _bounds(indices: range) -> tuple[int, int]:
-    return indices.start, indices.stop
-
-
 def _without_leaks(
     further: dict[str, np.ndarray], splits: dict[str, np.ndarray], corpus: Corpus, config: DataConfig,
     locate: PairLocator,
@@ -89,8 +83,8 @@ def _without_leaks(
             left = left[~leaking]
         if not len(left):
             raise DataError(
-                f"Corpus {name!r} has no usable pair: {_count(len(indices), 'pair')} read, {corpus.dropped or 'none'} "
-                "left out. A further corpus has at least one. Give other files, or leave the corpus out."
+                f"Corpus {name!r} has no usable pair, with {corpus.dropped or 'none'} left out. A corpus needs at "
+                "least one. Give other files, or leave it out."
             )
         kept[name] = left[shuffled(len(left), config.seed)]
     return kept

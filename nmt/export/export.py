@@ -114,8 +114,8 @@ def export_run(
     exporter.check(model)
     if (tag := model.config.decoding.tag) is not None and exporter.name != "ctranslate2":
         raise NmtError(
-            f"Run {run.name!r} has decoding.tag: {tag}, which {exporter.consumer} does not put before a sentence. "
-            "Export with --to ctranslate2, or train with decoding.tag: null."
+            f"Run {run.name!r} has decoding.tag: {tag}, which an export to {exporter.name} does not put before a "
+            "sentence. Export with --to ctranslate2, or train with decoding.tag: null."
         )
     numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
     folder = output or run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"

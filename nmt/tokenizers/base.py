@@ -17,8 +17,7 @@ SPACE_MARK = "\u2581"  # how a piece shows a space, as in sentencepiece
 
 TOKENIZER_FORMAT = 2
 """Number of the file format that is written. Files of format 1 have no number and spell the key ``normalisation``."""
-WITH_TAGS = 3
-"""Number of the format of a tokenizer with tags."""
+WITH_TAGS = 3  # number of the format of a tokenizer with tags
 
 
 class Tokenizer(Protocol):
@@ -79,15 +78,18 @@ def tag_id(tokenizer: Tokenizer, name: str) -> int:
     tags = tokenizer.tags
     if name not in tags:
         raise NmtError(
-            f"There is no tag {name!r}{did_you_mean(name, tags)}: the vocabulary has {', '.join(tags) or 'none'}. Name "
-            "one of these or none, or prepare the corpus and its tag with a vocabulary of their own, and train again."
+            f"There is no tag {name!r}{did_you_mean(name, tags)}: the vocabulary has {', '.join(tags) or 'none'}. A "
+            "tag is an id of the vocabulary. Leave it out, or prepare the corpora with this tag, without the "
+            "tokenizers of a run, and train from the start."
         )
     return tokenizer.size - len(tags) + tags.index(name)
 
 
-def tag_fields(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Return the fields that tags add to a tokenizer's file."""
-    return {"format": WITH_TAGS, "tags": [*tokenizer.tags]} if tokenizer.tags else {}
+def file_header(kind: str, normalization: str, tags: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that the files of all tokenizers have."""
+    tagged = {"tags": [*tags]} if tags else {}
+    number = WITH_TAGS if tags else TOKENIZER_FORMAT
+    return {"format": number, "kind": kind, "normalization": normalization, **tagged}
 
 
 class Token(NamedTuple):

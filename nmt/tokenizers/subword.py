@@ -12,18 +12,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import (
-    BOS,
-    EOS,
-    FIRST_WORD,
-    PAD,
-    SPACE_MARK,
-    TOKENIZER_FORMAT,
-    UNK,
-    UNKNOWN,
-    ids_of_text,
-    tag_fields,
-)
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, UNK, UNKNOWN, file_header, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.sampling import SubwordSampler
 
@@ -158,7 +147,6 @@ class SubwordTokenizer:
         with atomic_file(path.with_suffix(".model")) as temporary:
             temporary.write_bytes(self.model)
         write_json(path, {
-            "format": TOKENIZER_FORMAT, "kind": "subword", "normalization": self.normalization,
+            **file_header("subword", self.normalization, self.tags),
             "algorithm": self.algorithm, "model_sha256": sha256(path.with_suffix(".model")),
-            **tag_fields(self),
         })  # fmt: skip

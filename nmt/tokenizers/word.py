@@ -7,16 +7,7 @@ from typing import ClassVar
 
 from nmt.config.data import DataConfig
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import (
-    FIRST_WORD,
-    SPACE_MARK,
-    SPECIAL_PIECES,
-    TOKENIZER_FORMAT,
-    UNK,
-    Tokenizer,
-    ids_of_text,
-    tag_fields,
-)
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, UNK, Tokenizer, file_header, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 
 
@@ -86,10 +77,7 @@ class WordTokenizer(Tokenizer):
 
     def save(self, path: Path) -> None:
         """Write the vocabulary and the name of the normalization as JSON."""
-        write_json(path, {
-            "format": TOKENIZER_FORMAT, "kind": self.kind, "normalization": self.normalization, "words": self.words,
-            **tag_fields(self),
-        })  # fmt: skip
+        write_json(path, {**file_header(self.kind, self.normalization, self.tags), "words": self.words})
 
 
 class CharacterTokenizer(WordTokenizer):

@@ -3,14 +3,14 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.bars import Bar
 from nmt.cli.options import ConfigOption, SetOption
-from nmt.errors import NmtError, printable
+from nmt.errors import printable
 
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
@@ -38,10 +38,7 @@ def prepare(
     test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME[=FILE[,FILE]]",
-            help="A further corpus, for training only. Default: data/NAME.jsonl.gz or .tsv.gz. Repeatable.",
-        ),
+        typer.Option(metavar="NAME[=FILE[,FILE]]", help="Further pairs, for training. FILE: data/NAME.jsonl.gz."),
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of a further corpus.")
@@ -78,12 +75,10 @@ def prepare(
     """
     from nmt.api import prepare as prepare_dataset
 
-    named = [each.partition("=") for each in corpus or ()]
-    corpora = {name: [file for file in listed.split(",") if file] for name, _, listed in named}
-    if len(corpora) < len(named):
-        raise NmtError(
-            f"--corpus is given twice for a name: {' '.join(corpus or ())}. A corpus is named once. Join its files."
-        )
+    corpora: dict[str, list[str]] = {}
+    for each in corpus or ():
+        named, _, listed = each.partition("=")
+        corpora.setdefault(named, []).extend(file for file in listed.split(",") if file)
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
@@ -122,6 +117,8 @@ def describe(manifest: "Manifest") -> str:
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
         f"{_why_size(manifest)}",
     ]
+    if manifest.corpora:
+        lines.append(f"training pairs by corpus: {shares(manifest.pairs_by_corpus, manifest.settings.tags)}")
     if report.sources_translated_often:
         lines.append(
             f"{report.sources_translated_often:,} sources have several translations, up to "
@@ -134,6 +131,15 @@ def describe(manifest: "Manifest") -> str:
     for reason, finding in findings.items():
         lines += [finding, *(f"    {place}" for place in report.places.get(reason, []))]
     return printable("\n".join(lines))
+
+
+def shares(pairs: Mapping[str, int], tags: Sequence[str] = ()) -> str:
+    """Return the pairs of each corpus and their shares in words."""
+    total = max(1, sum(pairs.values()))
+    return ", ".join(
+        f"{name} {count:,} ({count / total:.0%}{f', tag <{name}>' if name in tags else ''})"
+        for name, count in pairs.items()
+    )
 
 
 def _why_size(manifest: "Manifest") -> str:
