@@ -87,7 +87,7 @@ class DataConfig(Section):
     seed: int = Field(73, ge=0, lt=2**32)
     """Seed of the shuffle before the split. The default puts "im thirsty", the example sentence of the README, into the
     training split of the lesson's corpus."""
-    corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = Field(default_factory=dict)
+    corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = {}
     """Further corpora by name, for training only. The corpus that the splits come from has the name "original"."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Place of the source sentences: number of a TSV column, from 1, or its name in the first line; field of JSON

@@ -44,10 +44,10 @@ class TrainingConfig(Section):
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A larger number continues a finished run."""
-    corpora: Weights = Field(default_factory=dict)
+    corpora: Weights = {}
     """How many times an epoch sees the pairs of each corpus of the dataset. 0.3: a share of 0.3, drawn anew each epoch;
     0: none. A corpus that is not named has 1."""
-    stages: Annotated[list[StageConfig], AfterValidator(_check_stages)] = Field(default_factory=list)
+    stages: Annotated[list[StageConfig], AfterValidator(_check_stages)] = []
     """Stages of training in place of ``corpora``: each has corpora with weights, until an epoch."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """Unit of ``batch_size``: sentence pairs, or target tokens in batches of pairs of similar length."""

@@ -31,17 +31,17 @@ def prepare(
     name: Annotated[
         str | None,
         typer.Option(
-            help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file."
+            help="Name of the dataset. Default: data.dataset, else that of the file."
         ),
     ] = None,
     validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
     test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
     corpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[=FILE[,FILE]]", help="Further pairs, for training. FILE: data/NAME.jsonl.gz."),
+        typer.Option(metavar="NAME[=FILE]", help="Pairs for training only. Default FILE: data/NAME.jsonl.gz."),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of a further corpus.")
+        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of that corpus.")
     ] = None,
     languages: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def prepare(
     ] = None,
     tokenizer_of: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune it with nmt train --from RUN."),
+        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune that run."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a different dataset of the same name.")
@@ -69,8 +69,7 @@ def prepare(
         nmt prepare english-german-both.pkl
         nmt prepare letters.en letters.de --name letters
         nmt prepare train.tsv --validation val.tsv --test test.tsv
-        nmt prepare pairs.jsonl --set data.source_column=en
-        nmt prepare pairs.tsv --languages en-de
+        nmt prepare pairs.jsonl --set data.source_column=en --languages en-de
         nmt prepare pairs.tsv --corpus bt=synthetic.tsv.gz --tag bt --name both
     """
     from nmt.api import prepare as prepare_dataset

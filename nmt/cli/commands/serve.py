@@ -63,7 +63,6 @@ def serve(
     Without --host, only this machine reaches it. Ctrl-C ends it when open requests are answered.
 
     Examples:
-        nmt serve
         nmt serve base german-english --host 0.0.0.0 --api-keys keys.txt
         curl -d "q=im thirsty" -d source=en -d target=de localhost:5000/translate
     """
