@@ -229,9 +229,9 @@ def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
     present = [str(file) for file in usual if file.is_file()]
     if not corpus.files and not present:
         raise NotFoundError(
-            f"Corpus {name!r} has no files: neither {usual[0]} nor {usual[1]}. Give some: --corpus {name}=FILE"
+            f"Corpus {name!r} is named without files, and is neither {usual[0]} nor {usual[1]}. Name its files too."
         )
-    return _find(corpus.files or present[:1], f"--corpus {name}")
+    return _find(corpus.files or present[:1], f"Corpus {name}")
 
 
 def _listed(files: Files) -> list[str]:

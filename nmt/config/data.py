@@ -157,13 +157,13 @@ class DataConfig(Section):
             try:
                 before = corpora.get(check_corpus_name(name), CorpusConfig())
             except ValueError as error:
-                raise NmtError(f"--corpus: {error}.") from None
+                raise NmtError(f"{error}.") from None
             corpora[name] = before.model_copy(update={"files": given or before.files})
         for name in tags:
             if name not in corpora:
                 raise NmtError(
-                    f"--tag {name} is the name of no further corpus{did_you_mean(name, corpora)}. A tag is for the "
-                    f"pairs of one. Add --corpus {name}=FILE, or leave the tag out."
+                    f"The tag {name!r} is that of no further corpus{did_you_mean(name, corpora)}. A tag is for the "
+                    "pairs of one. Add the corpus of that name, or leave the tag out."
                 )
             corpora[name] = corpora[name].model_copy(update={"tag": True})
         return self.model_copy(update={"corpora": corpora})

@@ -161,11 +161,12 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             f"{now.training.optimizer!r}. A run keeps its optimizer, whose state it goes on from. Start another run "
             f"with --run NAME, or from the weights of this one with --from {run.name}."
         )
+    values = now.model_dump()
     differences = [
         f"{section}.{key}: {old!r} before, {new!r} now"
         for section in ("model", "training")
         for key, old in getattr(before, section).model_dump().items()
-        if old != (new := getattr(getattr(now, section), key)) and not (section == "training" and key in SAFE_TO_CHANGE)
+        if old != (new := values[section][key]) and not (section == "training" and key in SAFE_TO_CHANGE)
     ]
     differences += [
         f"training.{key}: {text}"

@@ -29,6 +29,7 @@ from nmt.training.optimization.update import Update
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
 SUBWORDS = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
+STAGES = [{"until_epoch": 1, "corpora": {"original": 1, "bt": 0.6}}, {"corpora": {"original": 0.5, "bt": 2}}]
 Hook = Callable[[pytest.MonkeyPatch, Dataset], None]
 
 
@@ -115,10 +116,15 @@ CASES = {
                              between=remove_the_other),
     "word vectors": Case({"initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors),
     "validated and saved midway": Case(MIDWAY, dies=(1, 3, 4, 4)),
+    "stages of corpora": Case(
+        {"schedule": "linear", "peak_learning_rate": 3e-3, "stages": STAGES, "save_every": 2, "micro_batches": 2,
+         "batch_size": 16},
+        data={"corpora": {"bt": {"files": ["bt.tsv"], "tag": True}}}, dies=(3, 4),
+    ),
     "told to leave": Case(MIDWAY, leaves=3),
     "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
 }  # fmt: skip
-FAST = ["adam, averages"]
+FAST = ["adam, averages", "stages of corpora"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
