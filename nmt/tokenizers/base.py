@@ -87,9 +87,8 @@ def tag_id(tokenizer: Tokenizer, name: str) -> int:
 
 def file_header(kind: str, normalization: str, tags: Sequence[str]) -> dict[str, Any]:
     """Return the fields that the files of all tokenizers have."""
-    tagged = {"tags": [*tags]} if tags else {}
-    number = WITH_TAGS if tags else TOKENIZER_FORMAT
-    return {"format": number, "kind": kind, "normalization": normalization, **tagged}
+    with_tags = {"format": WITH_TAGS, "tags": [*tags]} if tags else {}
+    return {"format": TOKENIZER_FORMAT, "kind": kind, "normalization": normalization} | with_tags
 
 
 class Token(NamedTuple):

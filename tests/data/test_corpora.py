@@ -13,6 +13,7 @@ from nmt.config.data import CorpusConfig
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import MANIFEST_FORMAT, SIDES, read_manifest
 from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.evaluation.test_set import find_overlap
 from nmt.tokenizers.base import tag_id
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -133,9 +134,15 @@ def test_a_vocabulary_is_fitted_on_all_corpora(monkeypatch: pytest.MonkeyPatch) 
     assert dataset.manifest.format == MANIFEST_FORMAT
 
 
-def test_random_splits_ignore_sources_of_further_corpora_too() -> None:
-    dataset = prepared(corpora={"web": write_tsv("web.tsv", ORIGINAL)}, set=WORDS | {"data.split": "random"})
-    assert dataset.manifest.pairs_by_corpus["web"] == len(ORIGINAL)
+def test_random_splits_ignore_sources_of_further_corpora_and_an_overlap_is_found_behind_a_tag() -> None:
+    arguments: Any = {"corpora": {"web": write_tsv("web.tsv", ORIGINAL)}, "set": WORDS | {"data.split": "random"}}
+    for tags in ([], ["web"]):
+        dataset = prepared(f"tags-{len(tags)}", tags=tags, **arguments)
+        assert dataset.manifest.pairs_by_corpus["web"] == len(ORIGINAL)
+        assert find_overlap(["", *(source for source, _ in raw(dataset, "test"))], dataset).tolist() == [
+            False,
+            *[True] * 10,
+        ]
 
 
 def test_what_cannot_be_a_further_corpus_is_refused_and_nothing_is_written(folder: Path) -> None:
