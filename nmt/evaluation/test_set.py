@@ -179,8 +179,8 @@ def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
     tags = range(tokenizer.size - len(tokenizer.tags), tokenizer.size)
     indices: dict[bytes, list[int]] = {}
     for index, ids in enumerate(map(tokenizer.encode, sources)):
-        for start in ([], *([tag] for tag in tags)) if ids else ():  # a source stands there with a tag, or without
-            indices.setdefault(np.array([*start, *ids], train.tokens.dtype).tobytes(), []).append(index)
+        for before in ([], *([tag] for tag in tags)) if ids else ():  # a source stands there with a tag, or without
+            indices.setdefault(np.array([*before, *ids], train.tokens.dtype).tobytes(), []).append(index)
     found = np.zeros(len(sources), bool)
     for start in range(0, len(train), CHUNK_SENTENCES):
         for content in _contents(train, start) & indices.keys():
