@@ -83,8 +83,8 @@ def _without_leaks(
             left = left[~leaking]
         if not len(left):
             raise DataError(
-                f"Corpus {name!r} has no usable pair, with {corpus.dropped or 'none'} left out. A corpus needs at "
-                "least one. Give other files, or leave it out."
+                f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
+                "needs at least one. Give other files, or leave it out."
             )
         kept[name] = left[shuffled(len(left), config.seed)]
     return kept
