@@ -35,7 +35,8 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         f"{shared}, {trainer.model.compute_dtype}"
     )
     for span in trainer.config.training.spans if trainer.dataset.manifest.corpora else ():
-        yield f"Epochs {span[0]} to {span[-1]}: {shares(trainer.pipeline.seen(span[0]))}"
+        epochs = f"Epochs {span[0]} to {span[-1]}" if len(span) > 1 else f"Epoch {span[0]}"
+        yield f"{epochs}: {shares(trainer.pipeline.seen(span[0]))}"
 
 
 def nothing_to_do(trainer: "Trainer") -> str:

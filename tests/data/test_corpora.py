@@ -9,6 +9,7 @@ import pytest
 from conftest import small_pairs, write_tsv
 
 import nmt
+from nmt.cli.commands.prepare import describe
 from nmt.config.data import CorpusConfig
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import MANIFEST_FORMAT, SIDES, read_manifest
@@ -63,6 +64,7 @@ def test_further_corpora_follow_in_training_and_no_held_out_sentence_is_in_it(gi
     manifest = read_manifest(dataset.folder / "manifest.json")
     assert manifest.pairs_by_corpus == {"original": len(first), "web": len(second), "bt": len(third)}
     assert [name for name, corpus in manifest.corpora.items() if corpus.tag] == ["bt"]
+    assert f", bt {len(third)} ({len(third) / len(train):.0%}, tag <bt>)" in describe(manifest)
     dropped = sum(count for reason, count in manifest.dropped.items() if "corpus" in reason)
     assert dropped == 2 * len(sources) + len(targets)
     assert manifest.read - sum(manifest.dropped.values()) == sum(split.pairs for split in manifest.splits.values())

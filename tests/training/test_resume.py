@@ -12,6 +12,7 @@ from tiny_runs import digest, prepare_pairs, resume_run, start_run, tiny, train,
 
 from nmt import runtime
 from nmt.cli.commands.train import train as train_as_typed
+from nmt.cli.endings import beginning
 from nmt.data.dataset import Dataset
 from nmt.errors import ConflictError, DataError
 from nmt.models.base import Seq2SeqModel, TeacherForced
@@ -150,6 +151,20 @@ def test_an_interrupted_run_ends_in_the_bits_of_an_uninterrupted_one(
     assert interruptions >= 1
     assert digest(resumed) == digest(whole)
     assert outcome(resumed.run)["metrics"] == outcome(whole.run)["metrics"]
+
+
+def test_the_first_lines_tell_the_pairs_of_each_stage_by_corpus(here: Path) -> None:
+    dataset = prepare_pairs(corpora={"bt": {"files": ["bt.tsv"], "tag": True}})
+    original, bt = dataset.manifest.pairs_by_corpus.values()
+    with trainer_of("new", tiny(epochs=3, stages=STAGES), dataset) as trainer:
+        lines, ahead = [line for line in beginning(trainer) if line.startswith("Epoch")], estimate(trainer)
+    first, half = (original, round(0.6 * bt)), (round(0.5 * original), 2 * bt)
+    assert lines == [
+        f"{epochs}: original {one} ({one / (one + two):.0%}), bt {two} ({two / (one + two):.0%})"
+        for epochs, (one, two) in (("Epoch 1", first), ("Epochs 2 to 3", half))
+    ]
+    assert ahead.seconds == pytest.approx(ahead.epoch_seconds * (1 + 2 * sum(half) / sum(first)))
+    assert "Ahead: 3 epochs, the next of" in ahead.text and " each" not in ahead.text
 
 
 @pytest.mark.slow
