@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from nmt.config.data import DataConfig
+from nmt.config.data import CorpusConfig, DataConfig
 from nmt.config.loading import change_decoding, find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
@@ -37,7 +37,7 @@ from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translator import Translator
-from nmt.errors import ConflictError, NmtError
+from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import in_python, public
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
@@ -61,6 +61,8 @@ def prepare(
     name: str | None = None,
     validation: Files = (),
     test: Files = (),
+    corpora: Mapping[str, Files] = {},
+    tags: Sequence[str] = (),
     config: str | Path = DEFAULT_CONFIG,
     set: Overrides = (),
     languages: str | tuple[str, str] | None = None,
@@ -77,6 +79,9 @@ def prepare(
         name: name of the dataset. Default: ``data.dataset`` of the configuration, else the name of the file.
         validation: pairs of the validation split, instead of a share of ``files``.
         test: pairs of the test split, instead of a share of ``files``.
+        corpora: further corpora by name, for training only, besides those of ``data.corpora``. One without files is
+            ``data/NAME.jsonl.gz`` or ``data/NAME.tsv.gz``.
+        tags: names of further corpora whose sources get a tag.
         config: configuration file. A bare name is also looked for in ``configs/`` and among those of nmt.
         set: keys of the configuration to override.
         languages: codes of source and target, as "en-de", "en,pt-BR" or ("en", "de"): short for the keys
@@ -110,7 +115,9 @@ def prepare(
         tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
         _check_agreement(settings, overrides, fitted, "--tokenizer-of")
-    sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"))
+    settings = settings.with_corpora({name: _listed(given) for name, given in corpora.items()}, tags)
+    further = {name: _find_corpus(name, corpus) for name, corpus in settings.corpora.items()}
+    sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"), further)
     return prepare_dataset(
         sources,
         settings,
@@ -216,6 +223,21 @@ def _overrides(overrides: Overrides) -> list[str]:
     return list(overrides)
 
 
+def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
+    """Find the files of a further corpus; without names those that other commands write."""
+    usual = [DATASETS / f"{name}{suffix}" for suffix in (".jsonl.gz", ".tsv.gz")]
+    present = [str(file) for file in usual if file.is_file()]
+    if not corpus.files and not present:
+        raise NotFoundError(
+            f"Corpus {name!r} is named without files, and is neither {usual[0]} nor {usual[1]}. Name its files too."
+        )
+    return _find(corpus.files or present[:1], f"Corpus {name}")
+
+
+def _listed(files: Files) -> list[str]:
+    return [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+
+
 def _find(files: Files, argument: str) -> list[TextFile]:
     """Find the files of an argument.
 
@@ -223,7 +245,7 @@ def _find(files: Files, argument: str) -> list[TextFile]:
         NotFoundError: if one of them does not exist.
         NmtError: if there are more than two.
     """
-    names = [str(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    names = _listed(files)
     if argument == "FILE" and not names:
         raise NmtError("files is empty. A corpus is one file of pairs, or two files with a side each. Give one or two.")
     if len(names) > MOST_FILES:

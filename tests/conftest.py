@@ -197,6 +197,11 @@ DATASETS: dict[str, dict[str, Any]] = {
     "char": {"tokenizer": "char", "normalization": "nfkc"},
     "subword": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330},
     "separate": {"tokenizer": "subword", "normalization": "nfkc", "vocabulary_size": 330, "joint_vocabulary": False},
+    "tagged": {
+        "tokenizer": "subword",
+        "vocabulary_size": 330,
+        "corpora": {"bt": {"files": ["pairs.tsv"], "tag": True}},
+    },
     "bpe": {"tokenizer": "subword", "normalization": "none", "vocabulary_size": 330, "subword_model": "bpe"},
     "without-bytes": {"tokenizer": "subword", "normalization": "none", "vocabulary_size": 60, "byte_fallback": False},
     "ascii-words": {"tokenizer": "subword", "normalization": "ascii-words", "vocabulary_size": 330},

@@ -110,6 +110,8 @@ def write_corpora(folder: Path) -> None:
         write_sides(data, (f"{name}.en.gz", f"{name}.de.gz"), list(itertools.islice(parts, count)))
     write_sides(data, ("test.en.gz", "test.de.gz"), raw[:40])
     (data / "pairs.tsv").write_text(tsv(raw))
+    (data / "mono.bt.tsv.gz").write_bytes(gzip.compress(tsv(pairs[:40]).encode()))
+    write_sides(data, ("web.en.gz", "web.de.gz"), pairs[40:80])
     (data / "numbered.tsv").write_text("".join(f"{n}\t{line}" for n, line in enumerate(tsv(raw).splitlines(True))))
     (data / "named.tsv").write_text("de\ten\n" + tsv([(target, source) for source, target in raw]))
     (data / "pairs.jsonl").write_text("".join(json.dumps({"en": s, "de": t}) + "\n" for s, t in raw))

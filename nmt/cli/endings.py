@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # it loads TensorFlow
 def beginning(trainer: "Trainer") -> Iterator[str]:
     """Yield where a run goes on and what has changed around it, and with what it is trained."""
     from nmt import runtime
+    from nmt.cli.commands.prepare import shares
 
     run, progress = trainer.run, trainer.progress
     if progress.step:
@@ -33,6 +34,9 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         f"{trainer.model.count_params():,} parameters, {trainer.pipeline.pairs:,} training pairs, {runtime.device()}"
         f"{shared}, {trainer.model.compute_dtype}"
     )
+    for span in trainer.config.training.spans if trainer.dataset.manifest.corpora else ():
+        epochs = f"Epochs {span[0]} to {span[-1]}" if len(span) > 1 else f"Epoch {span[0]}"
+        yield f"{epochs}: {shares(trainer.pipeline.seen(span[0]))}"
 
 
 def nothing_to_do(trainer: "Trainer") -> str:

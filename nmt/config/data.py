@@ -1,13 +1,14 @@
 """Section ``data`` of the configuration: cleaning, split and tokenizers of sentence pairs."""
 
 import re
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from nmt.config.record import Contradiction, Section
+from nmt.config.record import Contradiction, DocumentedRecord, Section
 from nmt.errors import NmtError
-from nmt.storage.names import check_name
+from nmt.storage.names import check_name, did_you_mean
 
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
 """Form of a language code."""
@@ -33,6 +34,36 @@ Language = Annotated[str, AfterValidator(_check_language)]
 """A language code, or "auto"."""
 
 
+ORIGINAL = "original"
+"""Name of the corpus that validation and test come from."""
+TAKEN = (ORIGINAL, "train", "validation", "test")
+
+
+def check_corpus_name(name: str) -> str:
+    """Return ``name`` if a further corpus can have it.
+
+    Raises:
+        ValueError: if it is taken, or needs quotes in a shell.
+    """
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}", name) and name not in TAKEN:
+        return name
+    raise ValueError(
+        f"{name[:60]!r} cannot be the name of a further corpus. A name has letters, digits, _ and -, at most 40, and "
+        f"is not {', '.join(TAKEN[:-1])} or {TAKEN[-1]}. Choose another name"
+    )
+
+
+class CorpusConfig(DocumentedRecord):
+    """A further corpus, whose pairs are for training only. Its columns are 1 and 2, its fields source and target."""
+
+    files: list[str] = Field(default_factory=list, max_length=2)
+    """A file of pairs, or two files with a side each; none: NAME.jsonl.gz or NAME.tsv.gz in ``data/``."""
+    tag: bool = False
+    """Put a token ``<NAME>`` before each source: of synthetic sources, say (Caswell et al. 2019)."""
+    reverse: bool = False
+    """Exchange the sides of its pairs."""
+
+
 class DataConfig(Section):
     """Preparation of sentence pairs by ``nmt prepare``."""
 
@@ -42,7 +73,7 @@ class DataConfig(Section):
     """Name of the prepared dataset, which ``prepare`` writes and ``train`` reads. null: ``prepare`` takes the name of
     the file, ``train`` the dataset prepared last."""
     n_sentences: int | None = Field(None, ge=3, le=2**40)
-    """Use the first N pairs of the file; null: all. Files given for validation and test do not count."""
+    """Use the first N pairs of the file; null: all. Files of validation, test and further corpora do not count."""
     split: Literal["by_source", "random"] = "by_source"
     """``by_source`` puts all pairs with the same source sentence into the same split, so that training has seen no test
     sentence. It also removes training pairs whose source is in a given validation or test file. ``random`` assigns
@@ -56,6 +87,8 @@ class DataConfig(Section):
     seed: int = Field(73, ge=0, lt=2**32)
     """Seed of the shuffle before the split. The default puts "im thirsty", the example sentence of the README, into the
     training split of the lesson's corpus."""
+    corpora: dict[Annotated[str, AfterValidator(check_corpus_name)], CorpusConfig] = Field({})
+    """Further corpora by name, for training only. The corpus that the splits come from has the name "original"."""
     source_column: Annotated[int, Field(ge=1, le=2**20)] | str | None = None
     """Place of the source sentences: number of a TSV column, from 1, or its name in the first line; field of JSON
     Lines; language of a TMX. null: column 1, the field "source", the first language of the TMX."""
@@ -107,6 +140,33 @@ class DataConfig(Section):
     """Drop pairs with identical sides."""
     drop_duplicates: bool = False
     """Drop repetitions of a pair."""
+
+    @property
+    def tags(self) -> list[str]:
+        """Names of the corpora with a tag."""
+        return [name for name, corpus in self.corpora.items() if corpus.tag]
+
+    def with_corpora(self, files: Mapping[str, list[str]], tags: Iterable[str]) -> Self:
+        """Return the section with further corpora, or other files of its own, and with tags of some.
+
+        Raises:
+            NmtError: for a name that cannot be used, and for a tag of no corpus.
+        """
+        corpora = dict(self.corpora)
+        for name, given in files.items():
+            try:
+                before = corpora.get(check_corpus_name(name), CorpusConfig())
+            except ValueError as error:
+                raise NmtError(f"{error}.") from None
+            corpora[name] = before.model_copy(update={"files": given or before.files})
+        for name in tags:
+            if name not in corpora:
+                raise NmtError(
+                    f"The tag {name!r} is that of no further corpus{did_you_mean(name, corpora)}. A tag is for the "
+                    "pairs of one. Add the corpus of that name, or leave the tag out."
+                )
+            corpora[name] = corpora[name].model_copy(update={"tag": True})
+        return self.model_copy(update={"corpora": corpora})
 
     def contradictions(self) -> list[Contradiction]:
         """Return the rules about several keys."""

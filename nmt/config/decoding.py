@@ -92,6 +92,9 @@ class DecodingKeys:
     seed: Annotated[int, Ge(0), Lt(2**32), Key("Sampling: seed of the random numbers.", (SAMPLING,))] = 1
     """A sample depends on the seed and the number of its sentence alone."""
 
+    tag: Annotated[str | None, Key("Tag of a corpus, put before each source.")] = None
+    """Name of a corpus that was prepared with a tag; null: none. Validation by translating has it too."""
+
     def search(self, *, sampled: bool = False) -> str:
         """Return the kind of search by these settings."""
         return SAMPLING if sampled else BEAM if self.beam_size > 1 else GREEDY

@@ -9,9 +9,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from nmt.config.data import CorpusConfig
 from nmt.config.decoding import KEYS, option_of
 from nmt.config.record import RENAMED, RETIRED, renamed
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
+from nmt.config.training import StageConfig
 from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
 from nmt.storage.json_file import check_format
@@ -31,6 +33,8 @@ FIRST_FORMAT = 1  # its files hold no number
 
 # PyYAML's constructors raise these for text that does not fit its tag: "!!int ''", "!!bool x".
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
+NESTED: dict[str, Any] = {"corpora": CorpusConfig, "stages": StageConfig}
+"""Keys whose values hold keys of their own, and the record of these."""
 Places = dict[tuple[str, ...], str]
 """Place of each section, key, and name in a map, as it is written there: "own.yaml, line 3", or "--set ..."."""
 
@@ -198,8 +202,9 @@ def _in_words(error: ValidationError, origin: str, places: Places, values: dict[
     """Return what pydantic found, a line each: place, key, value, rule, remedy."""
     problems: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():  # one for each type that a value may have
-        key_path = tuple(map(str, problem["loc"]))
-        problems.setdefault(key_path[: 3 if key_path[:3] in places else 2], []).append(problem)
+        keys = tuple(map(str, problem["loc"]))  # of a value with several types, also the type
+        is_nested = keys[1:2] and keys[1] in NESTED
+        problems.setdefault(keys if is_nested else keys[: 3 if keys[:3] in places else 2], []).append(problem)
     lines = [
         _line(key_path, found, origin, places, values) for key_path, found in islice(problems.items(), MAX_PROBLEMS)
     ]
@@ -209,10 +214,10 @@ def _in_words(error: ValidationError, origin: str, places: Places, values: dict[
 
 
 def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Places, values: dict[str, Any]) -> str:
-    section, key, kind = key_path[0], key_path[-1], found[0]["type"]
+    section, key, kind = key_path[0], key_path[:2][-1], found[0]["type"]
     name = ".".join(part[:MAX_KEY] for part in key_path)
     older = [old for old, today in RENAMED.get(section, {}).items() if today.key == key and (section, old) in places]
-    written = key_path if key_path in places or not older else (section, older[0])
+    written = key_path[:2] if key_path[:2] in places or not older else (section, older[0])
     place = places.get(written, origin)
     if kind in {"extra_forbidden", "invalid_key"}:
         return f"{place}: unknown key {name!r}{_nearest_key(key_path, values)}."
@@ -221,7 +226,7 @@ def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Plac
         if options and place not in options:
             place = f"{place}, with {' '.join(dict.fromkeys(options))}"
         return f"{place}: {name}: {found[0]['msg'].removeprefix('Value error, ')}."
-    if written != key_path:
+    if written != key_path[:2]:
         name = f"{'.'.join(written)}, now called {name},"
     value = repr(found[0]["input"])
     value = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}..."
@@ -250,6 +255,9 @@ def _nearest_key(key_path: tuple[str, ...], values: dict[str, Any]) -> str:
     """Return in words where an unknown key belongs, what it is like, or what is known."""
     keys_by_section = {section: known_keys(section, values.get(section)) for section in Config.model_fields}
     *sections, key = key_path
+    if len(sections) > 1:
+        known = list(NESTED[sections[1]].model_fields)
+        return did_you_mean(key, known) or f" (known: {', '.join(known)})"
     for section, keys in keys_by_section.items():
         if key in keys:
             return f" (it belongs {'to another' if sections else 'in a'} section: '{section}.{key}')"

@@ -129,4 +129,4 @@ class Section(DocumentedRecord):
 
 
 def _as_yaml(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value, default=dict).strip('"')

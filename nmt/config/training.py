@@ -1,12 +1,13 @@
 """Section ``training`` of the configuration: batches, optimization, validation, saving."""
 
+import itertools
 import math
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from annotated_types import Ge, Le
-from pydantic import Field, ValidatorFunctionWrapHandler, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, field_validator, model_validator
 
-from nmt.config.record import Contradiction, Section
+from nmt.config.record import Contradiction, DocumentedRecord, Section
 from nmt.storage.names import did_you_mean
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -17,6 +18,30 @@ VARIANT_NAMES: tuple[VariantName, ...] = get_args(VariantName)
 BATCH_SIZES = {"sentences": 64, "tokens": 2048}  # defaults, by ``batch_type``
 
 
+Weights = dict[str, Annotated[float, Field(ge=0, le=1000)]]
+"""How many times an epoch sees the pairs of each corpus. 0.3: a share of 0.3, drawn anew each epoch."""
+
+
+class StageConfig(DocumentedRecord):
+    """Epochs with corpora of their own."""
+
+    until_epoch: int | None = Field(None, ge=1)
+    """Last epoch; null: that of the run."""
+    corpora: Weights = Field(min_length=1)
+    """Weights of its corpora, as ``training.corpora``; a corpus that is not named is not seen."""
+
+
+def _check_stages(stages: list[StageConfig]) -> list[StageConfig]:
+    *ends, last = [stage.until_epoch for stage in stages] or [None]
+    rising = all(isinstance(end, int) for end in ends) and all(a < b for a, b in itertools.pairwise(ends))  # type: ignore[operator]
+    if rising and last is None:
+        return stages
+    raise ValueError(
+        f"until_epoch is {', '.join(str(end or 'null') for end in [*ends, last])}. It rises from stage to stage, and "
+        "the last stage, which goes on to the end of the run, has none. Correct the epochs"
+    )
+
+
 class TrainingConfig(Section):
     """Training loop of ``nmt train``."""
 
@@ -24,6 +49,11 @@ class TrainingConfig(Section):
 
     epochs: int = Field(20, ge=1, le=1_000_000)
     """Passes over the training pairs. A larger number continues a finished run."""
+    corpora: Weights = Field({})
+    """How many times an epoch sees the pairs of each corpus of the dataset. 0.3: a share of 0.3, drawn anew each epoch;
+    0: none. A corpus that is not named has 1."""
+    stages: Annotated[list[StageConfig], AfterValidator(_check_stages)] = Field([])
+    """Stages of training in place of ``corpora``: each has corpora with weights, until an epoch."""
     batch_type: Literal["sentences", "tokens"] = "sentences"
     """Unit of ``batch_size``: sentence pairs, or target tokens in batches of pairs of similar length."""
     batch_size: int = Field(64, ge=1, le=2**24)
@@ -138,6 +168,19 @@ class TrainingConfig(Section):
         checked = check(shares)
         return {name: checked[name] for name in VARIANT_NAMES if checked.get(name)}  # equal settings, equal maps
 
+    def weight(self, corpus: str, epoch: int) -> float:
+        """Return how many times an epoch sees the pairs of a corpus."""
+        for stage in self.stages:
+            if stage.until_epoch is None or epoch <= stage.until_epoch:
+                return stage.corpora.get(corpus, 0.0)
+        return self.corpora.get(corpus, 1.0)
+
+    @property
+    def spans(self) -> list[range]:
+        """The epochs of each stage that the run comes to; of the whole run without stages."""
+        ends = [min(stage.until_epoch or self.epochs, self.epochs) for stage in self.stages] or [self.epochs]
+        return [range(start + 1, end + 1) for start, end in itertools.pairwise([0, *ends]) if end > start]
+
     def contradictions(self) -> list[Contradiction]:
         """Return the rules about several keys."""
         peak, last = self.peak_learning_rate, self.final_learning_rate
@@ -159,4 +202,5 @@ class TrainingConfig(Section):
              "The learning rate falls from the peak to the final value. Lower final_learning_rate"),
             (variants > 1, "augment",
              f"The shares of variants add up to 1 at most, and these to {variants:g}. Lower some of them"),
+            (bool(self.corpora and self.stages), "corpora stages", "Stages have corpora of their own. Leave out one"),
         ]  # fmt: skip

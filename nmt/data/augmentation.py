@@ -37,6 +37,7 @@ def augmented(
     others = (chosen + random.integers(1, max(2, len(split)), len(chosen))) % len(split)
     dice, variants = Random(int(random.integers(2**63))), [VARIANTS[name] for name in shares]
     sides = split.source, split.target
+    first_tag = tokenizers[0].size - len(tokenizers[0].tags)
     longest = [int(side.lengths.max()) for side in sides]
     # Arrays of numbers rather than lists: a large corpus has millions of variants.
     indices, lengths, tokens = array("q"), (array("q"), array("q")), (array("I"), array("I"))
@@ -47,6 +48,8 @@ def augmented(
             continue
         texts = variant(pair, following, dice)
         rows = [tokenizer.encode(text) for tokenizer, text in zip(tokenizers, texts, strict=True)]
+        if rows[0] and (tag := int(split.source[index][0])) >= first_tag:  # its corpus stays the same
+            rows[0] = [tag, *rows[0]]
         if any(not 0 < len(row) <= most or UNK in row for row, most in zip(rows, longest, strict=True)):
             continue
         indices.append(index)

@@ -24,16 +24,19 @@ def plan_epoch(
     epoch: int,
     sort_by_length: bool = False,
     batch_type: Literal["sentences", "tokens"] = "sentences",
+    corpora: Sequence[tuple[int, float]] = (),
 ) -> list[np.ndarray]:
     """Return the batches of an epoch in order, each as the int64 indices [B] of its pairs.
 
-    Every pair is in exactly one batch. With ``sort_by_length`` a batch holds pairs of similar length: pairs of equal
+    Every pair is in exactly one batch; of several ``corpora`` as often as ``pairs_of_epoch`` says.
+    With ``sort_by_length`` a batch holds pairs of similar length: pairs of equal
     length are shuffled every epoch, and the batches come in random order. Batches by tokens are always sorted by
     length. A token batch holds as many pairs as fit into ``batch_size`` target tokens, eos and padding included, and
     into twice as many source tokens; a longer pair forms a batch of its own.
     """
     random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(split))
+    pairs = pairs_of_epoch(corpora or [(len(split), 1.0)], seed=seed, epoch=epoch)
+    order = pairs[random.permutation(len(pairs))]
     if batch_type == "sentences" and not sort_by_length:
         return _cut(order, range(batch_size, len(order), batch_size))
     source, target = split.source.lengths[order] + 1, split.target.lengths[order] + 1
@@ -45,6 +48,26 @@ def plan_epoch(
     else:
         batches = _cut(order, _token_starts(source[by_length], target[by_length], batch_size))
     return [batches[index] for index in random.permutation(len(batches))]
+
+
+def pairs_of_epoch(corpora: Sequence[tuple[int, float]], *, seed: int, epoch: int) -> np.ndarray:
+    """Return the pairs of an epoch by corpus, as indices into the split, int64.
+
+    ``corpora`` are number of pairs and weight of each, in their order in the split. With weight 2.3 each pair comes
+    twice, and a share of 0.3 of them, drawn by (seed, epoch), once more.
+    """
+    found, start = [], 0
+    for number, (pairs, weight) in enumerate(corpora, start=1):  # [seed, epoch, 0] would be the dice of plan_epoch
+        found += [np.arange(start, start + pairs)] * int(weight)
+        if more := pairs_seen(pairs, weight % 1):
+            found.append(start + np.random.default_rng([seed, epoch, number]).permutation(pairs)[:more])
+        start += pairs
+    return np.concatenate(found)
+
+
+def pairs_seen(pairs: int, weight: float) -> int:
+    """Return how many pairs an epoch sees of a corpus."""
+    return int(weight) * pairs + round(weight % 1 * pairs)
 
 
 def length_batches(lengths: Sequence[int] | np.ndarray, size: int) -> list[np.ndarray]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.config.data import DataConfig
-from nmt.data.manifest import SPLITS, SplitName
+from nmt.config.data import CorpusConfig, DataConfig
+from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair, read_pairs, unit_of
 from nmt.data.sources.text_file import TextFile, Unreadable
@@ -39,6 +39,8 @@ class Sources:
     """Pairs that are divided among training and the splits without files of their own."""
     validation: list[TextFile] = field(default_factory=list)
     test: list[TextFile] = field(default_factory=list)
+    further: dict[str, list[TextFile]] = field(default_factory=dict)
+    """Further corpora for training only, by name."""
 
     @classmethod
     def of(cls, path: Path) -> "Sources":
@@ -46,10 +48,10 @@ class Sources:
         return cls([TextFile(path)])
 
     @property
-    def roles(self) -> dict[SplitName, list[TextFile]]:
-        """Files of each role that has any; the role of ``corpus`` is "train"."""
+    def roles(self) -> dict[str, list[TextFile]]:
+        """Files of each role that has any; the role of ``corpus`` is "train", that of a further corpus its name."""
         files = (self.corpus, self.validation, self.test)
-        return {role: given for role, given in zip(SPLITS, files, strict=True) if given}
+        return {role: given for role, given in zip(SPLITS, files, strict=True) if given} | self.further
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Findings:
 class Corpus:
     """The N cleaned pairs of a corpus, in a pair store: grouped by role, in the order of their files."""
 
-    roles: dict[SplitName, range]
+    roles: dict[str, range]
     """Indices of the pairs that came from the files of each role."""
     sources: np.ndarray
     """Hash of each normalized source, uint64 [N]: equal for equal sources."""
@@ -113,7 +115,7 @@ class PairLocator:
     """Names the place and the text of a stored pair."""
 
     sources: Sources
-    roles: dict[SplitName, range]
+    roles: dict[str, range]
     store: PairStore
 
     def __call__(self, index: int) -> str:
@@ -173,20 +175,25 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
     """Read every file, apply the rules about a single pair, and write the kept pairs to a pair store in ``folder``.
 
     Of ``sources.corpus`` only the first ``n_sentences`` pairs are read. Validation and test files are kept whole, but
-    for pairs that cannot be used.
+    for pairs that cannot be used. Keys about columns and headers are not for further corpora.
 
     Raises:
         DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
     """
     dropped, noticed = Findings(), Findings()
     source_hashes, target_hashes = bytearray(), bytearray()
-    roles: dict[SplitName, range] = {}
+    roles: dict[str, range] = {}
+    plain = config.model_copy(update={"source_column": None, "target_column": None, "header": False})
     read = 0
     with PairStoreWriter(folder) as store:
         for role, files in sources.roles.items():
             start = store.count
-            items = itertools.islice(read_pairs(files, config), config.n_sentences if role == "train" else None)
-            for number, item in items:
+            pairs = read_pairs(files, plain if role in sources.further else config)
+            is_reversed = role in sources.further and config.corpora.get(role, CorpusConfig()).reverse
+            is_training = role not in {"validation", "test"}
+            for number, item in itertools.islice(pairs, config.n_sentences if role == "train" else None):
+                if is_reversed and isinstance(item, Pair):
+                    item = Pair(item.target, item.source)  # noqa: PLW2901
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
@@ -196,8 +203,8 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
                     continue
                 has_control = any(map(_CONTROL.search, item))
                 for reason, found, drops in (
-                    ("control characters", has_control, config.drop_control and role == "train"),
-                    ("identical sides", usable[0] == usable[1], config.drop_identical and role == "train"),
+                    ("control characters", has_control, config.drop_control and is_training),
+                    ("identical sides", usable[0] == usable[1], config.drop_identical and is_training),
                 ):
                     if found:
                         (dropped if drops else noticed).add(reason, place_of(files, number, item))

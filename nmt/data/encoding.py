@@ -24,7 +24,7 @@ from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences, offsets_of
 from nmt.errors import DataError, NmtError
-from nmt.tokenizers.base import UNK, Tokenizer
+from nmt.tokenizers.base import UNK, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
 CHUNK_PAIRS = 2_000  # pairs encoded at a time
@@ -63,17 +63,19 @@ class EncodedChunk(NamedTuple):
 class Encoder:
     """Encodes pairs of a pair store."""
 
-    def __init__(self, store: Path, tokenizers: dict[Side, Path]) -> None:
+    def __init__(self, store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
         """Open the store and load the tokenizers, in the process that encodes."""
         self.store = PairStore(store)
         self.source, self.target = (load_tokenizer(tokenizers[side]) for side in SIDES)
+        self._tags = [(tag_id(self.source, name), pairs) for name, pairs in tags.items()]
 
     def encode(self, indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
         """Return the pairs at ``indices`` of the store as token ids."""
         kept, texts, sources, targets, dropped = [], [], [], [], []
         for index in indices.tolist():
             pair = self.store[index]
-            source, target = self.source.encode(pair.source), self.target.encode(pair.target)
+            tag = [id_ for id_, pairs in self._tags if index in pairs]
+            source, target = [*tag, *self.source.encode(pair.source)], self.target.encode(pair.target)
             if reason := length_violation(len(source), len(target), limits):
                 dropped.append((reason, index))
                 continue
@@ -91,9 +93,9 @@ class Encoder:
 _worker_encoder: Encoder  # the encoder of a worker process
 
 
-def _start_worker(store: Path, tokenizers: dict[Side, Path]) -> None:
+def _start_worker(store: Path, tokenizers: dict[Side, Path], tags: dict[str, range]) -> None:
     global _worker_encoder  # noqa: PLW0603 - an initializer can hand over nothing but a global
-    _worker_encoder = Encoder(store, tokenizers)
+    _worker_encoder = Encoder(store, tokenizers, tags)
 
 
 def _encode_in_worker(indices: np.ndarray, limits: DataConfig | None) -> EncodedChunk:
@@ -110,22 +112,23 @@ Encode = Callable[[Iterable[np.ndarray], DataConfig | None], Iterator[EncodedChu
 
 
 @contextlib.contextmanager
-def open_encoder(store: Path, tokenizers: dict[Side, Path], pairs: int) -> Iterator[Encode]:
+def open_encoder(
+    store: Path, tokenizers: dict[Side, Path], pairs: int, tags: dict[str, range] | None = None
+) -> Iterator[Encode]:
     """Yield a function that encodes stored pairs: in this process, or for many pairs on every processor.
 
+    Sources of the pairs in the ranges ``tags`` begin with the tag of that name.
     Workers are spawned rather than forked, so that threads of this process cannot hang them. They load no TensorFlow.
     """
-    workers = available_processors()
+    workers, parts = available_processors(), (store, tokenizers, tags or {})
     if pairs < PARALLEL_PAIRS or workers == 1:
-        encoder = Encoder(store, tokenizers)
+        encoder = Encoder(*parts)
         with encoder.store:
             yield lambda chunks, limits: (
                 encoder.encode(part, limits) for chunk in chunks for part in encoder.store.chunks(chunk, CHUNK_BYTES)
             )
         return
-    pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(store, tokenizers)
-    )
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=parts)
 
     def submit(chunk: np.ndarray, limits: DataConfig | None) -> Future[EncodedChunk]:
         # The first call starts the workers, which inherit the signal mask: Ctrl-C interrupts this process alone.
@@ -258,10 +261,11 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
                 "line. Prepare the corpus again with --overwrite."
             )
         chunk_seed = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
-        rows = [
-            np.array(ids, prepared.tokens.dtype) if len(ids) <= longest else prepared[start + offset]
-            for offset, ids in enumerate(tokenizer.sample(texts, chunk_seed))
-        ]
+        rows = []
+        for row, ids in zip(itertools.count(start), tokenizer.sample(texts, chunk_seed)):
+            tag = [id_ for id_ in prepared[row][:1].tolist() if id_ >= tokenizer.size - len(tokenizer.tags)]
+            found = np.array([*tag, *ids], prepared.tokens.dtype)
+            rows.append(found if len(found) <= longest else prepared[row])
         tokens.append(np.concatenate(rows))
         lengths.extend(map(len, rows))
     return Sequences(np.concatenate(tokens), offsets_of(np.array(lengths)))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from nmt.config.data import DataConfig
+from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.record import Record
 from nmt.errors import DataError
 from nmt.storage.json_file import RESTORE, read_json
@@ -17,9 +17,10 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[4] = 4
-"""Number of the format that is written. Format 3 has no language codes. Format 2 also knows one file of tokens a side.
-Format 1 also spells the key ``settings.normalization`` ``normalisation``."""
+MANIFEST_FORMAT: Literal[5] = 5
+"""Number of the newest format. It is for several corpora; a single one is written in format 4. Format 3 has no language
+codes. Format 2 also knows one file of tokens a side. Format 1 also spells the key ``settings.normalization``
+``normalisation``."""
 
 
 def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
@@ -41,8 +42,9 @@ class SourceFile(Record):
     name: str
     bytes: Count
     sha256: Sha256
-    role: SplitName = "train"
-    """Split that the file was given for. Pairs given for "train" are divided among the splits that have no file."""
+    role: str = "train"
+    """Split that the file was given for, or name of a further corpus. Pairs given for "train" are divided among the
+    splits that have no file."""
 
 
 class SplitCounts(Record):
@@ -63,6 +65,14 @@ class SplitCounts(Record):
     """Sentence length in tokens at each percentile ("50", "90", "99"), by side."""
 
 
+class CorpusCounts(Record):
+    """A corpus in the training split, in which its pairs stand side by side."""
+
+    pairs: Count
+    tag: bool = False
+    """Whether each of its sources begins with its tag."""
+
+
 class DataReport(Record):
     """Findings about the corpus that a person should know before training."""
 
@@ -81,7 +91,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4]
+    format: Literal[1, 2, 3, 4, 5]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -97,6 +107,8 @@ class Manifest(Record):
     vocabulary: Annotated[dict[str, Annotated[int, Field(gt=4, le=2**31)]], BySide, Field(min_length=1)]
     """Number of ids, the four special ones included, by side."""
     splits: dict[str, SplitCounts]
+    corpora: dict[str, CorpusCounts] = Field(default_factory=dict)
+    """Corpora of the training split by name, in their order; none: all of it is the corpus "original"."""
     report: DataReport = DataReport()
     tokenizer_of: str | None = None
     """Name of the run whose tokenizers were used; None if tokenizers were fitted on the training split."""
@@ -109,7 +121,20 @@ class Manifest(Record):
     def _check(self) -> Self:
         if set(self.splits) != set(SPLITS):
             raise ValueError(f"splits has the keys {', '.join(self.splits) or 'none'} instead of {', '.join(SPLITS)}")
+        if sum(self.pairs_by_corpus.values()) != self.splits["train"].pairs:
+            raise ValueError("corpora have other numbers of pairs than the training split")
         return self
+
+    @property
+    def pairs_by_corpus(self) -> dict[str, int]:
+        """Number of training pairs of each corpus, in the order in which their pairs stand in the split."""
+        return {name: corpus.pairs for name, corpus in self.corpora.items()} or {ORIGINAL: self.splits["train"].pairs}
+
+    def written(self) -> dict[str, Any]:
+        """Return the content of the file, in the oldest format that holds it."""
+        if self.corpora:
+            return {**self.model_dump(), "format": MANIFEST_FORMAT}
+        return {**self.model_dump(exclude={"corpora": True, "settings": {"corpora"}}), "format": MANIFEST_FORMAT - 1}
 
     @property
     def languages(self) -> dict[Side, str]:
@@ -122,12 +147,13 @@ class Manifest(Record):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the dataset's files: equal for equal tokens, tokenizers and texts, and only then."""
-        return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
+        """SHA-256 over the dataset's files and corpora: equal for equal tokens, tokenizers and texts, and only then."""
+        content = self.files | {f"corpus {name}": str(corpus.pairs) for name, corpus in self.corpora.items()}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, of formats 1 to 4.
+    """Return the manifest in a file, of formats 1 to 5.
 
     Raises:
         NotFoundError: if there is no such file.
@@ -135,7 +161,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     values = read_json(path, "A dataset's manifest")
     number = values["format"] if isinstance(values, dict) and "format" in values else None
-    if type(number) is int and number not in {1, 2, 3, MANIFEST_FORMAT}:
+    if type(number) is int and number not in range(1, MANIFEST_FORMAT + 1):
         raise DataError(
             f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 to "
             f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "

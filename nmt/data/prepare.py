@@ -5,11 +5,11 @@ import datetime
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.config.data import DataConfig
+from nmt.config.data import ORIGINAL, DataConfig
 from nmt.data.cleaning import (
     SAMPLE_BYTES,
     SAMPLE_PAIRS,
@@ -28,6 +28,7 @@ from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
     SIDES,
+    CorpusCounts,
     DataReport,
     Manifest,
     Side,
@@ -37,12 +38,12 @@ from nmt.data.manifest import (
 )
 from nmt.data.pair_store import PairStore
 from nmt.data.sources.text_file import reading
-from nmt.data.splitting import assign_splits
+from nmt.data.splitting import assign_splits, shuffled
 from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
-from nmt.tokenizers.base import Tokenizer
+from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
 FIT_CHARACTERS = 30_000_000  # characters that a subword vocabulary is fitted on, in less than a GB of memory
@@ -87,7 +88,7 @@ def prepare(
         DataError: if a file cannot be used; nothing is written then.
     """
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
-    report = report or (lambda step, done, total: None)
+    report, several = report or (lambda step, done, total: None), bool(sources.further)
     folder = DATASETS / check_name(name, "dataset")
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
@@ -108,10 +109,13 @@ def prepare(
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)
         report("fitting tokenizers", 0, None)
-        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, splits["train"], settings)
+        train = splits["train"]
+        mixed = train[shuffled(len(train), settings.seed)] if several else train  # the first are a random sample
+        tokenizers = _write_tokenizers(temporary, tokenizer_source, store, mixed, settings)
         vocabulary: dict[Side, int] = {side: tokenizer.size for side, tokenizer in tokenizers.items()}
         paths: dict[Side, Path] = {side: temporary / f"tokenizer.{side}.json" for side in SIDES}
-        with open_encoder(scratch, paths, sum(map(len, splits.values()))) as encode:
+        tags = {name: cleaned.roles[name] for name in settings.tags}
+        with open_encoder(scratch, paths, sum(map(len, splits.values())), tags) as encode:
             written = {
                 name: write_split(temporary, name, indices, encode, vocabulary, settings, report)
                 for name, indices in splits.items()
@@ -120,12 +124,20 @@ def prepare(
             for reason in dict.fromkeys(reason for reason, _ in split.dropped):
                 cleaned.dropped.add_all(reason, [index for found, index in split.dropped if found == reason], locate)
         report("comparing languages", 0, None)
-        compared = _compare_languages(cleaned, written["train"].kept, store, locate)
+        train = written["train"].kept
+        mixed = train[shuffled(len(train), settings.seed)] if several else train
+        compared = _compare_languages(cleaned, mixed, store, locate)
+        corpora = {
+            ORIGINAL if role == "train" else role: CorpusCounts(
+                pairs=int(np.isin(train, cleaned.roles[role]).sum()), tag=role in settings.tags
+            )
+            for role in ("train", *sources.further) if several
+        }  # fmt: skip
         shutil.rmtree(scratch)
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
         manifest = Manifest(
-            format=MANIFEST_FORMAT,
+            format=MANIFEST_FORMAT if several else 4,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             corpus=files[0],
             more_files=files[1:],
@@ -134,6 +146,7 @@ def prepare(
             dropped=dict(cleaned.dropped.counts),
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
+            corpora=corpora,
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,
@@ -145,7 +158,7 @@ def prepare(
             unit=tokenizers["source"].unit,
             files={file.name: sha256(file) for file in sorted(temporary.iterdir())},
         )
-        write_json(temporary / "manifest.json", manifest.model_dump())
+        write_json(temporary / "manifest.json", manifest.written())
     return Dataset(folder, manifest, is_new=True)
 
 
@@ -187,10 +200,10 @@ def _differences(
     manifest: Manifest, files: list[SourceFile], settings: DataConfig, tokenizer_source: TokenizerSource | None
 ) -> list[str]:
     """Return how files and settings differ from those in the manifest; "auto" differs from nothing."""
+    names: dict[str, Any] = {"corpora": {"__all__": {"files"}}}  # their content counts
+    before, now = (each.model_dump(exclude=names) for each in (manifest.settings, settings))
     differences = [
-        f"{key} {value!r} before, {getattr(settings, key)!r} now"
-        for key, value in manifest.settings.model_dump().items()
-        if getattr(settings, key) not in {value, "auto"}
+        f"{key} {value!r} before, {now[key]!r} now" for key, value in before.items() if now[key] not in (value, "auto")
     ]
     taken = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
     if tokenizer_source:
@@ -199,8 +212,8 @@ def _differences(
         same_tokenizers = manifest.tokenizer_of is None
     if not same_tokenizers:
         runs = (manifest.tokenizer_of, tokenizer_source.run if tokenizer_source else None)
-        before, now = (f"of run {run!r}" if run else "fitted on its training split" for run in runs)
-        differences.append(f"tokenizers {before} before, {now} now")
+        earlier, later = (f"of run {run!r}" if run else "fitted on its training split" for run in runs)
+        differences.append(f"tokenizers {earlier} before, {later} now")
     existing_files = [(file.role, file.sha256) for file in [manifest.corpus, *manifest.more_files]]
     same_files = existing_files == [(file.role, file.sha256) for file in files]
     return differences if same_files else ["other content", *differences]
@@ -225,11 +238,14 @@ def _write_tokenizers(
     """
     if source:
         loaded = {side: load_tokenizer(source.folder / f"tokenizer.{side}.json") for side in SIDES}
+        for tag in config.tags:
+            tag_id(loaded["source"], tag)
         for file in source.files:
             shutil.copyfile(file, folder / file.name)
         return loaded
     columns = [(0, 1)] if config.joint_vocabulary else [(0,), (1,)]
     fitted = [fit_tokenizer(_texts(store, train, sides, config), config, len(train)) for sides in columns]
+    fitted[0].tags = config.tags
     tokenizers: dict[Side, Tokenizer] = {"source": fitted[0], "target": fitted[-1]}
     for side, tokenizer in tokenizers.items():
         tokenizer.save(folder / f"tokenizer.{side}.json")

@@ -17,17 +17,20 @@ def assign_splits(
     """Return the indices of each split's pairs in the pair store, and add to the findings of the corpus.
 
     A split with files of its own takes their pairs; the pairs of ``sources.corpus`` are divided among the others.
+    The further corpora follow in the training split, one after the other.
 
     Raises:
-        DataError: if a split would be empty.
+        DataError: if a split would be empty, or a further corpus.
     """
     dropped = corpus.dropped
     separate = {role: np.arange(indices.start, indices.stop) for role, indices in corpus.roles.items()}
-    divisible = separate.pop("train")
-    repeated = divisible[duplicates(corpus.sources[divisible], corpus.targets[divisible])]
+    divisible, further = separate.pop("train"), {name: separate.pop(name) for name in sources.further}
+    everything = np.concatenate([divisible, *further.values()])
+    repeated = everything[duplicates(corpus.sources[everything], corpus.targets[everything])]
     (dropped if config.drop_duplicates else corpus.noticed).add_all("duplicates", repeated, locate)
     if config.drop_duplicates:
         divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
+        further = {name: np.setdiff1d(found, repeated, assume_unique=True) for name, found in further.items()}
     if config.split == "by_source":
         if "validation" in separate and "test" in separate:
             leaking = np.isin(corpus.sources[separate["validation"]], corpus.sources[separate["test"]])
@@ -54,7 +57,37 @@ def assign_splits(
             )
     divided = split_pairs(corpus.sources[divisible], config, names)
     assigned = separate | {name: divisible[indices] for name, indices in divided.items()}
+    if further:
+        further = _without_leaks(further, assigned, corpus, config, locate)
+        assigned["train"] = np.concatenate([assigned["train"], *further.values()])
     return {name: assigned[name] for name in SPLITS}
+
+
+def _without_leaks(
+    further: dict[str, np.ndarray], splits: dict[str, np.ndarray], corpus: Corpus, config: DataConfig,
+    locate: PairLocator,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Return the pairs of further corpora, each shuffled, without sources that are in validation or test.
+
+    Synthetic sources, those of a corpus with a tag, are not those of their targets: there targets count too.
+    """
+    held_out = np.concatenate([splits["validation"], splits["test"]])
+    kept = {}
+    for name, indices in further.items():
+        sides = {"source": corpus.sources} | ({"target": corpus.targets} if config.corpora[name].tag else {})
+        left = indices
+        for side, hashes in sides.items() if config.split == "by_source" else ():
+            leaking = np.isin(hashes[left], hashes[held_out])
+            reason = f"{side} of corpus {name} that is in validation or test"
+            corpus.dropped.add_all(reason, left[leaking], locate)
+            left = left[~leaking]
+        if not len(left):
+            raise DataError(
+                f"Corpus {name!r} has no usable pair. Left out: {str(corpus.dropped) or 'none'}. A corpus "
+                "needs at least one. Give other files, or leave it out."
+            )
+        kept[name] = left[shuffled(len(left), config.seed)]
+    return kept
 
 
 def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -84,7 +117,7 @@ def split_pairs(
     Raises:
         DataError: if a split would be empty.
     """
-    order = _shuffled(len(sources), config.seed)
+    order = shuffled(len(sources), config.seed)
     if config.split == "by_source":
         positions, sizes = _shuffled_groups(sources[order], config.seed)
         order = order[np.argsort(positions, kind="stable")]
@@ -109,7 +142,7 @@ def split_pairs(
     return {name: splits[name] for name in names}
 
 
-def _shuffled(count: int, seed: int) -> np.ndarray:
+def shuffled(count: int, seed: int) -> np.ndarray:
     """Return the numbers below ``count`` in the order of ``random.Random(seed).shuffle``, uint32 [count]."""
     order = array("I", range(count))
     random.Random(seed).shuffle(order)
@@ -132,7 +165,7 @@ def _shuffled_groups(sources: np.ndarray, seed: int) -> tuple[np.ndarray, np.nda
     group = (np.cumsum(is_first, dtype=np.uint32) - np.uint32(1)).astype(np.uint32, copy=False)
     # Groups are numbered by their first pairs and then shuffled: without the shuffle, large groups would come early.
     position_of_group = np.empty(len(first), np.uint32)
-    position_of_group[np.argsort(first, kind="stable")[_shuffled(len(first), seed)]] = np.arange(
+    position_of_group[np.argsort(first, kind="stable")[shuffled(len(first), seed)]] = np.arange(
         len(first), dtype=np.uint32
     )
     positions = np.empty(len(sources), np.uint32)

@@ -65,7 +65,8 @@ class Alignment(NamedTuple):
         """
         words = text.split()
         ends = [len(source.encode(" ".join(words[:count]))) for count in range(1, len(words) + 1)]
-        columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS)]
+        first_tag = source.size - len(source.tags)
+        columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS) and id_ < first_tag]
         of_token = np.searchsorted(ends, np.arange(len(columns)), side="right")
         ids = [id_ for id_ in attention.target if id_ != EOS]
         rows = [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]

@@ -24,7 +24,7 @@ from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.tokenizers.base import BOS, EOS, Tokenizer
+from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
 CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
@@ -49,6 +49,8 @@ class Translator(AbstractContextManager["Translator"]):
         self.source, self.target, self.config, self._language = source, target, config, language
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
+        tag = config.decoding.tag
+        self._tag = [] if tag is None else [tag_id(source, tag)]
 
     @classmethod
     def open(
@@ -223,7 +225,7 @@ class Translator(AbstractContextManager["Translator"]):
 
     def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
         """Return the alignments of words; none for a model without attention."""
-        sources, targets = [self.source.encode(text) for text in texts], [each.ids for each in translations]
+        sources, targets = self.encode(texts), [each.ids for each in translations]
         found = self.engine.cross_attention(sources, targets) or []
         return [
             Alignment.of(self._cross_attention(source, target, weights), self.source, self.target, text)
@@ -295,7 +297,7 @@ class Translator(AbstractContextManager["Translator"]):
         """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        encoded = [self.source.encode(text) for text in texts]
+        encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for number, ids in enumerate(encoded):
             try:
                 check_length(self.config, "source", len(ids), _name(names, number), self.engine.positions)
@@ -358,7 +360,7 @@ class Translator(AbstractContextManager["Translator"]):
             DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
         read = source if translation.read is None else translation.read
-        return self._existing(self.engine.attention_maps(self.source.encode(read), translation.ids))
+        return self._existing(self.engine.attention_maps(self.encode([read])[0], translation.ids))
 
     def _existing(self, attention: Attention | None) -> Attention:
         """Return attention, or refuse a model without it."""

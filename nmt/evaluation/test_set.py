@@ -176,11 +176,11 @@ def find_overlap(sources: list[str], dataset: Dataset) -> np.ndarray:
         DataError: if the dataset is damaged.
     """
     train, tokenizer = dataset.split("train").source, dataset.tokenizers()[0]
-    encoded = [np.array(tokenizer.encode(text), train.tokens.dtype) for text in sources]
+    tags = range(tokenizer.size - len(tokenizer.tags), tokenizer.size)
     indices: dict[bytes, list[int]] = {}
-    for index, ids in enumerate(encoded):
-        if len(ids):
-            indices.setdefault(ids.tobytes(), []).append(index)
+    for index, ids in enumerate(map(tokenizer.encode, sources)):
+        for before in ([], *([tag] for tag in tags)) if ids else ():  # a source stands there with a tag, or without
+            indices.setdefault(np.array([*before, *ids], train.tokens.dtype).tobytes(), []).append(index)
     found = np.zeros(len(sources), bool)
     for start in range(0, len(train), CHUNK_SENTENCES):
         for content in _contents(train, start) & indices.keys():

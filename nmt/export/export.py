@@ -10,7 +10,6 @@ import yaml
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
-from nmt.data.manifest import MANIFEST_FORMAT
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.scoring import Scores, score_systems
@@ -113,6 +112,11 @@ def export_run(
     """
     model = TrainedModel.of(run, epoch, languages)
     exporter.check(model)
+    if (tag := model.config.decoding.tag) is not None and exporter.name != "ctranslate2":
+        raise NmtError(
+            f"Run {run.name!r} has decoding.tag: {tag}, which an export to {exporter.name} does not put before a "
+            "sentence. Export with --to ctranslate2, or train with decoding.tag: null."
+        )
     numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
     folder = output or run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
     if folder.exists() and not overwrite:
@@ -153,8 +157,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     (folder / RUN_FILES).mkdir()
     for file in [model.run.config_path, *model.run.tokenizer_files]:
         shutil.copyfile(file, folder / RUN_FILES / file.name)
-    manifest = model.manifest.model_copy(update={"format": MANIFEST_FORMAT})
-    write_json(folder / RUN_FILES / model.run.dataset_path.name, manifest.model_dump())
+    write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.written())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     description = Description(
         to=exporter.name,

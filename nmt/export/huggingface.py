@@ -184,8 +184,8 @@ def write_tokenizer(source: Tokenizer, target: Tokenizer, folder: Path, *, bos: 
         max_length: tokens of the longest sentence that the model reads, special ids included.
     """
     write_sentencepiece(source, target, folder)
-    special = unique_pieces(source, target)[0]
-    ids = [{piece: id_ for id_, piece in enumerate(side.pieces(range(side.size)))} for side in (source, target)]
+    pieces = unique_pieces(source, target)
+    special, ids = pieces[0], [{piece: id_ for id_, piece in enumerate(side)} for side in pieces]
     write_json(folder / "vocab.json", ids[0])
     if ids[0] != ids[1]:
         write_json(folder / "target_vocab.json", ids[1])

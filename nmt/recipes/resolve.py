@@ -181,8 +181,9 @@ def _notes(choice: _Choice) -> list[str]:
     prepared = choice.dataset.manifest.settings
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"
-        for key, value in choice.config.data.model_dump(exclude_unset=True).items()
-        if key != "dataset" and value not in {"auto", getattr(prepared, key)}
+        for key, value in choice.config.data
+        if key in choice.config.data.model_fields_set
+        if key != "dataset" and value not in ("auto", {}, getattr(prepared, key))
     ]
     if different:
         notes.append(

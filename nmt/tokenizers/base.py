@@ -3,7 +3,10 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
+
+from nmt.errors import NmtError
+from nmt.storage.names import did_you_mean
 
 # No text encodes to PAD, BOS or EOS: pieces of text have the ids from FIRST_WORD on, whatever their spelling.
 PAD, UNK, BOS, EOS = range(4)
@@ -14,6 +17,7 @@ SPACE_MARK = "\u2581"  # how a piece shows a space, as in sentencepiece
 
 TOKENIZER_FORMAT = 2
 """Number of the file format that is written. Files of format 1 have no number and spell the key ``normalisation``."""
+WITH_TAGS = 3  # number of the format of a tokenizer with tags
 
 
 class Tokenizer(Protocol):
@@ -21,6 +25,8 @@ class Tokenizer(Protocol):
 
     unit: str
     """What an id stands for: "words", "characters" or "subwords"."""
+    tags: Sequence[str] = ()
+    """Corpora with a tag. The ids of tags, which no text encodes to, are the last."""
 
     def normalize(self, text: str, /) -> str:
         """Return raw text in the normalized form that ``encode`` tokenizes."""
@@ -57,9 +63,32 @@ class Tokenizer(Protocol):
         """Write the tokenizer as JSON, and any further file beside it under the same name with another suffix."""
 
 
-def ids_of_text(ids: Iterable[int]) -> Iterator[int]:
-    """Yield the ids up to the first eos, without pad and bos."""
-    return (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids) if id_ not in {PAD, BOS})
+def ids_of_text(ids: Iterable[int], first_tag: int) -> Iterator[int]:
+    """Yield the ids up to the first eos, without pad, bos and tags."""
+    words = (int(id_) for id_ in itertools.takewhile(lambda id_: id_ != EOS, ids))
+    return (id_ for id_ in words if id_ not in {PAD, BOS} and id_ < first_tag)
+
+
+def tag_id(tokenizer: Tokenizer, name: str) -> int:
+    """Return the id of the tag of a corpus.
+
+    Raises:
+        NmtError: if the tokenizer has no such tag.
+    """
+    tags = tokenizer.tags
+    if name not in tags:
+        raise NmtError(
+            f"There is no tag {name!r}{did_you_mean(name, tags)}: the vocabulary has {', '.join(tags) or 'none'}. A "
+            "tag is an id of the vocabulary. Leave it out, or prepare the corpora with this tag, without the "
+            "tokenizers of a run, and train from the start."
+        )
+    return tokenizer.size - len(tags) + tags.index(name)
+
+
+def file_header(kind: str, normalization: str, tags: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that the files of all tokenizers have."""
+    with_tags = {"format": WITH_TAGS, "tags": [*tags]} if tags else {}
+    return {"format": TOKENIZER_FORMAT, "kind": kind, "normalization": normalization} | with_tags
 
 
 class Token(NamedTuple):

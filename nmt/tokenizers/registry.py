@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from nmt.config.data import DataConfig
+from nmt.config.data import DataConfig, check_corpus_name
 from nmt.config.record import Record
 from nmt.errors import DataError, NotFoundError
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import RESTORE, check_format, read_json
-from nmt.tokenizers.base import TOKENIZER_FORMAT, Tokenizer
+from nmt.tokenizers.base import TOKENIZER_FORMAT, WITH_TAGS, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
@@ -22,8 +22,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which JSON can esc
 
 
 class _TokenizerFile(Record):
-    format: Literal[2]
+    format: Literal[2, 3]
     normalization: Literal["none", "nfkc", "ascii-words"]
+    tags: list[Annotated[str, AfterValidator(check_corpus_name)]] = Field(default_factory=list)
 
 
 class _WordFile(_TokenizerFile):
@@ -41,7 +42,7 @@ _FILE = TypeAdapter[_WordFile | _SubwordFile](Annotated[_WordFile | _SubwordFile
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer that ``save`` wrote, in format 1 or 2.
+    """Return the tokenizer that ``save`` wrote, in format 1 to 3.
 
     Raises:
         NotFoundError: if the file, or the model beside it, is missing.
@@ -52,12 +53,14 @@ def load_tokenizer(path: Path) -> Tokenizer:
         values = {"normalization" if key == "normalisation" else key: value for key, value in values.items()}
         values = {"format": TOKENIZER_FORMAT, **values}
     elif isinstance(values, dict):
-        check_format(values["format"], [TOKENIZER_FORMAT], f"Tokenizer {path}")
+        check_format(values["format"], [TOKENIZER_FORMAT, WITH_TAGS], f"Tokenizer {path}")
     try:
         stored = _FILE.validate_python(values)
     except ValidationError as error:
         raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
-    return _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)
+    loaded = _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)
+    loaded.tags = stored.tags
+    return loaded
 
 
 def _load_words(path: Path, stored: _WordFile) -> WordTokenizer:

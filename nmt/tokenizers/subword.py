@@ -12,7 +12,7 @@ from nmt.config.data import DataConfig
 from nmt.errors import DataError
 from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, TOKENIZER_FORMAT, UNK, UNKNOWN, ids_of_text
+from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, SPACE_MARK, UNK, UNKNOWN, file_header, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 from nmt.tokenizers.sampling import SubwordSampler
 
@@ -38,6 +38,7 @@ class SubwordTokenizer:
     """A sentencepiece model with its own normalization. Control strings such as "</s>" in a text are plain text."""
 
     unit = "subwords"
+    tags: Sequence[str] = ()
 
     def __init__(self, model: bytes, normalization: str, algorithm: str) -> None:
         """Take a serialized model with the special ids of ``nmt.tokenizers.base``.
@@ -59,6 +60,7 @@ class SubwordTokenizer:
         except UnicodeDecodeError:
             raise DataError("The sentencepiece model has pieces that are not UTF-8.") from None
         self._normalize = NORMALIZERS[normalization]
+        self._end = int(pieces.get_piece_size())
 
     def normalize(self, text: str) -> str:
         """Return normalized text, with half surrogates and sentencepiece's space character replaced."""
@@ -107,7 +109,7 @@ class SubwordTokenizer:
     @property
     def size(self) -> int:
         """Number of ids, the special ones included."""
-        return int(self._pieces.get_piece_size())
+        return self._end + len(self.tags)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of raw text, without bos and eos; unk only for unseen characters without byte fallback."""
@@ -124,15 +126,16 @@ class SubwordTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to the first eos, without pad and bos."""
-        return self._pieces.decode(list(ids_of_text(ids)))
+        return self._pieces.decode(list(ids_of_text(ids, self._end)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
-        return [self._pieces.id_to_piece(int(id_)) for id_ in ids]
+        tags, end = [f"<{tag}>" for tag in self.tags], self._end
+        return [self._pieces.id_to_piece(int(id_)) if id_ < end else tags[id_ - end] for id_ in ids]
 
     def byte_of(self, id_: int) -> int | None:
         """Return the byte that an id stands for; None for any other id."""
-        return int(self._pieces.id_to_piece(id_)[1:-1], 16) if self._pieces.is_byte(id_) else None
+        return int(self._pieces.id_to_piece(id_)[1:-1], 16) if id_ < self._end and self._pieces.is_byte(id_) else None
 
     def unknown(self, text: str) -> list[str]:
         """Return the pieces of raw text that become unk, in order."""
@@ -144,6 +147,6 @@ class SubwordTokenizer:
         with atomic_file(path.with_suffix(".model")) as temporary:
             temporary.write_bytes(self.model)
         write_json(path, {
-            "format": TOKENIZER_FORMAT, "kind": "subword", "normalization": self.normalization,
+            **file_header("subword", self.normalization, self.tags),
             "algorithm": self.algorithm, "model_sha256": sha256(path.with_suffix(".model")),
         })  # fmt: skip

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from nmt.config.data import DataConfig
 from nmt.storage.json_file import write_json
-from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, TOKENIZER_FORMAT, UNK, Tokenizer, ids_of_text
+from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, UNK, Tokenizer, file_header, ids_of_text
 from nmt.tokenizers.normalization import NORMALIZERS
 
 
@@ -43,7 +43,7 @@ class WordTokenizer(Tokenizer):
     @property
     def size(self) -> int:
         """Number of ids, the special ones included."""
-        return FIRST_WORD + len(self.words)
+        return FIRST_WORD + len(self.words) + len(self.tags)
 
     @staticmethod
     def _split(normalized: str) -> Iterable[str]:
@@ -59,15 +59,17 @@ class WordTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words of ids up to the first eos, without pad and bos; unk becomes "<unk>"."""
-        kept = ids_of_text(ids)
+        kept = ids_of_text(ids, FIRST_WORD + len(self.words))
         return self.separator.join(SPECIAL_PIECES[UNK] if id_ == UNK else self.words[id_ - FIRST_WORD] for id_ in kept)
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the word of each id, special ids included. A character that is a space is ``SPACE_MARK``."""
+        end, tags = FIRST_WORD + len(self.words), [f"<{tag}>" for tag in self.tags]
         return [
-            SPECIAL_PIECES[id_] if id_ < FIRST_WORD else self.words[id_ - FIRST_WORD].replace(" ", SPACE_MARK)
+            SPECIAL_PIECES[id_] if id_ < FIRST_WORD
+            else self.words[id_ - FIRST_WORD].replace(" ", SPACE_MARK) if id_ < end else tags[id_ - end]
             for id_ in ids
-        ]
+        ]  # fmt: skip
 
     def unknown(self, text: str) -> list[str]:
         """Return the words of raw text that become unk, in order."""
@@ -75,9 +77,7 @@ class WordTokenizer(Tokenizer):
 
     def save(self, path: Path) -> None:
         """Write the vocabulary and the name of the normalization as JSON."""
-        write_json(path, {
-            "format": TOKENIZER_FORMAT, "kind": self.kind, "normalization": self.normalization, "words": self.words,
-        })  # fmt: skip
+        write_json(path, {**file_header(self.kind, self.normalization, self.tags), "words": self.words})
 
 
 class CharacterTokenizer(WordTokenizer):

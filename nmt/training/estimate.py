@@ -36,7 +36,9 @@ class Estimate(NamedTuple):
     epochs: int
     """Number of epochs left to train, the interrupted one included."""
     steps: int
-    """Number of optimizer steps of an epoch."""
+    """Number of optimizer steps of the next epoch."""
+    vary: bool
+    """Whether later epochs have others, those of another stage."""
     epoch_seconds: float
     """Time of an epoch with its validation, without translating and saving."""
     seconds: float
@@ -53,9 +55,10 @@ class Estimate(NamedTuple):
         """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
         return (
-            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'} of {self.steps:,} steps, "
-            f"{duration(self.epoch_seconds)} each, {duration(self.seconds)} in all; memory {memory}; on disk at most "
-            f"{size(self.disk)}, of {size(self.free)} free"
+            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'}{', the next' if self.vary else ''} of "
+            f"{self.steps:,} steps, {duration(self.epoch_seconds)}{'' if self.vary else ' each'}, "
+            f"{duration(self.seconds)} in all; memory {memory}; on disk at most {size(self.disk)}, of "
+            f"{size(self.free)} free"
         )
 
 
@@ -109,9 +112,13 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
     epoch_seconds = batch * len(plan) / trainer.group.count + seconds[-1] * len(validation)
     epochs = settings.epochs - trainer.progress.epoch
     done = trainer.progress.steps_in_epoch / steps
+    ahead = [range(max(epoch, span[0]), span[-1] + 1) for span in settings.spans if span[-1] >= epoch]
+    pairs = [len(span) * sum(trainer.pipeline.seen(span[0]).values()) for span in ahead]
+    in_all = sum(pairs) / pairs[0] * len(ahead[0])  # epochs as long as the next, if stages change their pairs
     return Estimate(
         epochs=epochs, steps=steps, epoch_seconds=epoch_seconds,
-        seconds=epoch_seconds * (epochs - done), memory=runtime.peak_memory(), disk=needed, free=free,
+        seconds=epoch_seconds * (in_all - done),
+        vary=len(ahead) > 1, memory=runtime.peak_memory(), disk=needed, free=free,
     )  # fmt: skip
 
 

@@ -2,14 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from nmt.cluster.group import Group
+from nmt.config.data import ORIGINAL
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.augmentation import augmented
-from nmt.data.batch_plan import pad_rows, plan_epoch
+from nmt.data.batch_plan import pad_rows, pairs_seen, plan_epoch
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import Manifest
 from nmt.data.token_arrays import Split
@@ -47,13 +48,16 @@ class InputPipeline:
     """
 
     def __init__(
-        self, config: Config, split: Split, draw: Callable[[int], Split] | None = None, group: Group | None = None
-    ) -> None:
+        self, config: Config, split: Split, draw: Callable[[int], Split] | None = None, group: Group | None = None,
+        corpora: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         """Take the configuration, the training split, and the hosts (None: this process alone).
 
         ``draw`` is a function from an epoch to its split, if each epoch draws subwords or variants of pairs.
+        ``corpora`` are the numbers of pairs of its corpora, in order; None: it is one corpus.
         """
         self.config, self._split, self._draw = config, split, draw
+        self._corpora = corpora or {ORIGINAL: len(split)}
         self._share = (group or Group()).share(config.training.micro_batches)
         self._drawn: tuple[int, Split] | None = None
         self._planned: tuple[int, list[np.ndarray]] | None = None
@@ -75,12 +79,17 @@ class InputPipeline:
             split = dataset.resampled(seed, epoch) if sampled else prepared
             return augmented(split, dataset.tokenizers(), shares, seed, epoch) if shares else split
 
-        return cls(config, prepared, draw if sampled or shares else None, group)
+        return cls(config, prepared, draw if sampled or shares else None, group, dataset.manifest.pairs_by_corpus)
 
     @property
     def pairs(self) -> int:
         """Number of training pairs."""
         return len(self._split)
+
+    def seen(self, epoch: int) -> dict[str, int]:
+        """Return how many pairs an epoch sees of each corpus."""
+        weight = self.config.training.weight
+        return {name: pairs_seen(pairs, weight(name, epoch)) for name, pairs in self._corpora.items()}
 
     def split(self, epoch: int) -> Split:
         """Return the training split of an epoch: subwords sampled if the dataset does so, then variants of pairs."""
@@ -93,13 +102,16 @@ class InputPipeline:
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Return the batches of an epoch as indices of pairs: a pure function of configuration, dataset and epoch."""
         if self._planned is None or self._planned[0] != epoch:  # the estimate before training asks for it too
-            settings = self.config.training
-            drawn = epoch if settings.reshuffle else 1
-            plan = plan_epoch(
-                self.split(epoch), settings.batch_size, seed=settings.seed, epoch=drawn, batch_type=settings.batch_type
-            )
-            self._planned = epoch, plan
+            self._planned = epoch, self._plan(self.split(epoch), epoch)
         return self._planned[1]
+
+    def _plan(self, split: Split, epoch: int) -> list[np.ndarray]:
+        settings = self.config.training
+        return plan_epoch(
+            split, settings.batch_size, seed=settings.seed, epoch=epoch if settings.reshuffle else 1,
+            batch_type=settings.batch_type,
+            corpora=[(pairs, settings.weight(name, epoch)) for name, pairs in self._corpora.items()],
+        )  # fmt: skip
 
     def steps(self, epoch: int) -> int:
         """Return the number of optimizer steps of an epoch."""
@@ -128,8 +140,13 @@ class InputPipeline:
 
     def _count_steps(self) -> int:
         settings = self.config.training
-        by_tokens = settings.batch_type == "tokens"
-        return steps_of_run(len(self.plan(1)) if by_tokens else math.ceil(self.pairs / settings.batch_size), settings)
+
+        def batches(epoch: int) -> int:
+            if settings.batch_type == "sentences":
+                return math.ceil(sum(self.seen(epoch).values()) / settings.batch_size)
+            return len(self.plan(1) if epoch == 1 else self._plan(self.split(1), epoch))  # subwords are cut once
+
+        return steps_of_run(batches, settings)
 
 
 def check_lengths(config: ModelConfig, manifest: Manifest) -> None:

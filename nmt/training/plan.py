@@ -5,13 +5,16 @@ import contextlib
 from nmt import runtime
 from nmt.config.record import RETIRED, Record
 from nmt.config.schema import Config
+from nmt.config.training import TrainingConfig
+from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
 from nmt.data.manifest import read_manifest
 from nmt.data.sources.text_file import TextFile, read_lines
-from nmt.errors import ConflictError
+from nmt.errors import ConfigError, ConflictError
 from nmt.runs.directory import RUNS, Run, create_run
 from nmt.storage.atomic import refuse_existing, sha256, write_bytes
-from nmt.storage.names import check_name
+from nmt.storage.names import check_name, did_you_mean
+from nmt.tokenizers.base import tag_id
 from nmt.tokenizers.sentences import are_single
 from nmt.training.initial_weights import check_tokenizers
 from nmt.training.optimization.schedules import ends_with_run
@@ -72,7 +75,14 @@ def make_plan(name: str, config: Config, dataset: Dataset, recipe: str | None = 
 
 
 def decided(config: Config, dataset: Dataset) -> Config:
-    """Return the configuration with what this machine and this dataset decide: precision, data settings, sentences."""
+    """Return the configuration with what this machine and this dataset decide: precision, data settings, sentences.
+
+    Raises:
+        ConfigError: for corpora that the dataset has not, and for a stage without a pair.
+    """
+    _check_corpora(config.training, dataset)
+    if config.decoding.tag is not None:
+        tag_id(dataset.tokenizers()[0], config.decoding.tag)
     precision = runtime.resolve_precision(config.training.precision)
     training = config.training.model_copy(update={"precision": precision})
     decoding = config.decoding
@@ -81,6 +91,22 @@ def decided(config: Config, dataset: Dataset) -> Config:
         is_single = are_single(lines, dataset.manifest.languages["source"])
         decoding = decoding.model_copy(update={"ordinary_text": "sentences" if is_single else "lines"})
     return config.model_copy(update={"data": dataset.manifest.settings, "training": training, "decoding": decoding})
+
+
+def _check_corpora(training: TrainingConfig, dataset: Dataset) -> None:
+    corpora = dataset.manifest.pairs_by_corpus
+    key = "training.stages" if training.stages else "training.corpora"
+    for weights in [training.corpora, *(stage.corpora for stage in training.stages)]:
+        if unknown := next((name for name in weights if name not in corpora), None):
+            raise ConfigError(
+                f"{key} names the corpus {unknown!r}{did_you_mean(unknown, corpora)}. Dataset {dataset.name!r} has "
+                f"{', '.join(corpora)}. Correct the name, or prepare that corpus too."
+            )
+    for epochs in training.spans:
+        if not any(pairs_seen(pairs, training.weight(name, epochs[0])) for name, pairs in corpora.items()):
+            raise ConfigError(
+                f"{key} leaves epoch {epochs[0]} without a pair of {', '.join(corpora)}. Give one a larger weight."
+            )
 
 
 def _digest(run: Run) -> str | None:
@@ -142,11 +168,12 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             f"{now.training.optimizer!r}. A run keeps its optimizer, whose state it goes on from. Start another run "
             f"with --run NAME, or from the weights of this one with --from {run.name}."
         )
+    values = now.model_dump()
     differences = [
         f"{section}.{key}: {old!r} before, {new!r} now"
         for section in ("model", "training")
         for key, old in getattr(before, section).model_dump().items()
-        if old != (new := getattr(getattr(now, section), key)) and not (section == "training" and key in SAFE_TO_CHANGE)
+        if old != (new := values[section][key]) and not (section == "training" and key in SAFE_TO_CHANGE)
     ]
     differences += [
         f"training.{key}: {text}"

@@ -76,6 +76,8 @@ $ sed -i 's/encoder_norm: true/encoder_norm: false/; s/residual: true/residual: 
 $ nmt export --to ctranslate2  => Run 'base' has model.encoder_residual: false and model.encoder_norm: false
 $ nmt export --to ctranslate2
 $ nmt export --to ctranslate2  => checkpoints/base/exports/ctranslate2-float32 exists already
+$ sed -i 's/tag: null/tag: bt/' checkpoints/base/config.yaml
+$ nmt export --to saved-model  => an export to saved-model does not put before a sentence
 $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'
@@ -129,6 +131,18 @@ $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.
 $ nmt prepare english-german-both.pkl --name again --set data.source_language=English
 => 'English' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now
+
+# Several corpora.
+$ nmt prepare english-german-both.pkl --name again --corpus train=x.tsv  => 'train' cannot be the name of a further
+$ nmt prepare english-german-both.pkl --name again --corpus bt  => Corpus 'bt' is named without files
+$ nmt prepare english-german-both.pkl --name again --corpus web=x.tsv --tag wed  => corpus (did you mean 'web'?)
+$ nmt prepare english-german-both.pkl --name again --set 'data.corpora={bt: {tga: true}}'
+=> unknown key 'data.corpora.bt.tga' (did you mean 'tag'?)
+$ printf '' > bt.tsv
+$ nmt prepare english-german-both.pkl --name again --corpus bt=bt.tsv  => Corpus 'bt' has no usable pair
+$ printf 'im tired\tich bin mude\n' > bt.tsv
+$ nmt prepare english-german-both.pkl --name again --corpus bt=bt.tsv --tag bt --tokenizer-of base
+=> There is no tag 'bt': the vocabulary has none
 
 # --- nmt prepare: pickles --------------------------------------------------------------------------------------------
 $ touch empty.pkl
@@ -326,8 +340,8 @@ $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i 's/"format": 4/"format": 5/' data/english-german-both/manifest.json
-$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 5
+$ sed -i 's/"format": 4/"format": 6/' data/english-german-both/manifest.json
+$ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 6
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train
 $ sed -i '/"splits"/,$ s/"source":/"english":/' data/english-german-both/manifest.json
@@ -336,6 +350,15 @@ $ nmt train --run new  => counts have the keys english, target instead of source
 $ nmt train --run new  => data/english-german-both/manifest.json is too long
 $ nmt prepare english-german-both.pkl --name characters --set data.tokenizer=char
 $ nmt train --run new --from base --dataset characters  => The tokenizers of run 'base' are not those of dataset
+# Corpora and stages
+$ nmt train --run new --set 'training.corpora={orignal: 2}'  => names the corpus 'orignal' (did you mean 'original'?)
+$ nmt train --run new --set 'training.corpora={original: -1}'  => training.corpora.original is -1, but must be greater
+$ nmt train --run new --set 'training.corpora={original: 0}'  => training.corpora leaves epoch 1 without a pair
+$ nmt train --run new --set 'training.stages=[{corpora: {original: 1}}, {corpora: {original: 2}}]'
+=> until_epoch is null, null. It rises from stage to stage
+$ nmt train --run new --set 'training.stages=[{corpora: {original: 1}}]' --set 'training.corpora={original: 2}'
+=> Stages have corpora of their own
+$ nmt train --run new --set decoding.tag=bt  => There is no tag 'bt'
 # A run that diverges
 $ sed -i 's/training: {/training: {precision: float32, /' configs/base.yaml
 & leaves checkpoints/new
@@ -421,6 +444,7 @@ $ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/ep
 $ nmt average --run base --last 2  => Only weights of one model can be averaged
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
+$ nmt translate --tag bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none
 $ nmt translate --epoch bets 'im thirsty'  => Run 'base' has no weights of epoch 'bets' (did you mean 'best'?)
 $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weights
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl

@@ -61,6 +61,13 @@ BASES: list[dict[str, dict[str, Any]]] = [  # keys that are valid together alone
 ]
 
 
+NESTED: dict[str, list[Any]] = {
+    "data.corpora": [{}, {"bt": {"files": ["a.en", "a.de"], "tag": True}, "web": {"reverse": True}}],
+    "training.corpora": [{}, {"original": 0.5, "bt": 2}],
+    "training.stages": [[{"until_epoch": 2, "corpora": {"original": 2}}, {"corpora": {"original": 1, "bt": 0}}]],
+}
+
+
 @st.composite
 def valid(draw: st.DrawFn) -> Config:
     """Draw keys and values of the type and within the bounds that the schema gives; what contradicts is left out."""
@@ -71,6 +78,8 @@ def valid(draw: st.DrawFn) -> Config:
         kind = Union[*kinds] if NoneType in get_args(field.annotation) else field.annotation
         bounds = [bound for bound in field.metadata if not hasattr(bound, "multiple_of")]  # which Hypothesis knows not
         bounded = st.from_type(Annotated[kind, *bounds] if bounds else kind)
+        if f"{section}.{key}" in NESTED:
+            bounded = st.sampled_from(NESTED[f"{section}.{key}"])
         value = draw(bounded if kind is field.annotation else st.none() | bounded)
         more = {**values, section: {**values.get(section, {}), key: value}}
         with contextlib.suppress(ValueError):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.batch_plan import length_batches, pad_rows, plan_epoch
+from nmt.data.batch_plan import length_batches, pad_rows, pairs_of_epoch, pairs_seen, plan_epoch
 from nmt.data.token_arrays import Sequences, Split
 from nmt.training.input_pipeline import batch_dataset
 
@@ -75,6 +75,39 @@ def test_pairs_are_batched_by_length_of_target_then_of_source() -> None:
     assert sorted(as_lists(plan)) == [[0], [1], [2], [3], [4], [5]]
     pairs = plan_epoch(split_of(lengths), 2, seed=1, epoch=1, sort_by_length=True)
     assert sorted(sorted(batch) for batch in as_lists(pairs)) == [[0, 2], [1, 3], [4, 5]]
+
+
+CORPORA = st.lists(st.tuples(st.integers(1, 40), st.floats(0, 3)), min_size=1, max_size=4).filter(
+    lambda corpora: any(weight >= 1 for _, weight in corpora)
+)
+
+
+@QUICK
+@given(CORPORA, BATCH_SIZES, SEEDS, st.integers(0, 10**6), st.sampled_from(["sentences", "tokens"]))
+def test_a_plan_holds_each_pair_as_often_as_the_weight_of_its_corpus_says(
+    corpora: list[tuple[int, float]], size: int, seed: int, epoch: int, unit: Any
+) -> None:
+    pairs = sum(count for count, _ in corpora)
+    split = split_of([(1 + n % 5, 1 + n % 7) for n in range(pairs)])
+    plan, again = (
+        as_lists(plan_epoch(split, size, seed=seed, epoch=epoch, batch_type=unit, corpora=corpora)) for _ in range(2)
+    )
+    assert plan == again
+    times = np.bincount([index for batch in plan for index in batch], minlength=pairs)
+    for (count, weight), found in zip(corpora, np.split(times, np.cumsum([n for n, _ in corpora])[:-1]), strict=True):
+        assert set(found.tolist()) <= {int(weight), int(weight) + 1}
+        assert abs(found.sum() - weight * count) <= 0.5 + 1e-9
+        assert found.sum() == pairs_seen(count, weight)
+
+
+@pytest.mark.parametrize("settings", [{"sort_by_length": False}, {"sort_by_length": True}, BY_TOKENS], ids=str)
+def test_weights_of_1_change_no_bit_and_a_share_is_drawn_anew_each_epoch(
+    corpus: Split, settings: dict[str, Any]
+) -> None:
+    plain = as_lists(plan_epoch(corpus, 64, seed=3, epoch=2, **settings))
+    assert as_lists(plan_epoch(corpus, 64, seed=3, epoch=2, corpora=[(300, 1), (700, 1.0)], **settings)) == plain
+    drawn = [pairs_of_epoch([(300, 0), (700, 0.5)], seed=seed, epoch=epoch) for seed in (1, 2) for epoch in (1, 2)]
+    assert len({str(sorted(pairs.tolist())) for pairs in drawn}) == 4
 
 
 # --- batches by tokens

@@ -42,7 +42,7 @@ IS_SAMPLED = {key: KEYS[key].searches == (SAMPLING,) for key in KEYS}
 
 def changed(key: str) -> dict[str, Any]:
     """Return another value of a key."""
-    unlike = {"precision": "bfloat16", "top_p": 0.5, "ordinary_text": "sentences"}
+    unlike = {"precision": "bfloat16", "top_p": 0.5, "ordinary_text": "sentences", "tag": "bt"}
     return {key: unlike[key] if key in unlike else getattr(START, key) + 1}
 
 
@@ -54,7 +54,7 @@ def made() -> list[TrainedModel]:
 @pytest.fixture
 def model(make_run: MakeRun, made: list[TrainedModel]) -> TrainedModel:
     if not made:
-        made.append(TrainedModel.of(make_run("subword", norm="pre"), None))
+        made.append(TrainedModel.of(make_run("tagged", norm="pre"), None))
     return made[0]
 
 

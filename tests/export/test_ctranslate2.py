@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import EXPORT_SIZES, MakeRun
+from conftest import EXPORT_SIZES, SHORT_SEARCH, MakeRun
 
 from nmt.config.transformer import TransformerConfig
 from nmt.decoding.ctranslate2_engine import CTranslate2Engine
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import CARRIED, OF_TRAINING
 from nmt.runs.directory import Run
 from nmt.runtime import tf
-from nmt.tokenizers.base import BOS, EOS, PAD
+from nmt.tokenizers.base import BOS, EOS, PAD, tag_id
 
 TEXTS = ["im one two three!", "im seven!", "im thirsty!", "", "im five five zz six!", "two im!"]
 Variant = tuple[str, dict[str, Any]]
@@ -102,6 +102,19 @@ def test_every_option_is_carried(make_run: MakeRun, tmp_path: Path, tokenizer: s
     kept = [index for index, text in enumerate(TEXTS) if text]
     pairs = [TEXTS[index] for index in kept], [targets[index] for index in kept]
     assert theirs.score(*pairs) == pytest.approx(expected_scores(ours, *pairs), rel=1e-4)
+
+
+def test_a_tag_is_a_source_token_of_the_export(make_run: MakeRun, tmp_path: Path) -> None:
+    ours, theirs = exported(make_run("tagged", {**SHORT_SEARCH, "tag": "bt"}), tmp_path)
+    plain = ours.reconfigured(ours.config.decoding.model_copy(update={"tag": None}))
+    mine, other, without = (translator.find(TEXTS) for translator in (ours, theirs, plain))
+    ids = [[n_best[0].ids for n_best in found] for found in (mine, other, without)]
+    assert ids[0] == ids[1] != ids[2]
+    tag = tag_id(ours.source, "bt")
+    assert theirs.encode(["im one", ""]) == [[tag, *ours.source.encode("im one")], []]
+    assert theirs.engine._pieces([tag]) == ["<bt>"]  # type: ignore[attr-defined]
+    with pytest.raises(NmtError, match="There is no tag 'web': the vocabulary has bt"):
+        ours.reconfigured(ours.config.decoding.model_copy(update={"tag": "web"}))
 
 
 @pytest.mark.parametrize("tokenizer", ["subword", "word"])

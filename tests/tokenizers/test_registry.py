@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.data import DataConfig
-from nmt.errors import DataError
-from nmt.tokenizers.base import BOS, EOS, PAD, UNK
+from nmt.errors import DataError, NmtError
+from nmt.tokenizers.base import BOS, EOS, PAD, UNK, tag_id
 from nmt.tokenizers.registry import load_tokenizer
+from nmt.tokenizers.subword import SubwordTokenizer
 from nmt.tokenizers.word import CharacterTokenizer, WordTokenizer
 
 QUICK = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -43,6 +44,30 @@ def test_rare_words_get_no_id(min_count: int, words: list[str]) -> None:
 
 
 # --- encoding and decoding
+
+
+@pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, SubwordTokenizer])
+@QUICK
+@given(texts=st.lists(TEXTS | st.just("<bt> <bt>")), text=TEXTS | st.text("<bt>\u2581 "))
+@example(texts=["<bt> <bt> a"] * 9, text="<bt> \u2581<bt>")
+def test_no_text_is_a_tag_which_stands_behind_the_vocabulary_and_decodes_to_nothing(
+    tmp_path: Path, kind: type[WordTokenizer], texts: list[str], text: str
+) -> None:
+    config = DataConfig(normalization="none", vocabulary_size=600)
+    plain = kind.fit([*texts, "a <bt> b"], config)
+    plain.save(tmp_path / "plain.json")
+    tagged = load_tokenizer(tmp_path / "plain.json")
+    tagged.tags = ["bt", "web"]
+    tagged.save(tmp_path / "tagged.json")
+    loaded, ids = load_tokenizer(tmp_path / "tagged.json"), plain.encode(text)
+    assert [tag_id(loaded, name) for name in ("bt", "web")] == [plain.size, plain.size + 1]
+    assert loaded.size == plain.size + 2 and loaded.pieces([plain.size, plain.size + 1]) == ["<bt>", "<web>"]
+    assert loaded.encode(text) == ids and not {plain.size, plain.size + 1} & set(ids)
+    assert loaded.sample([text], 3) == plain.sample([text], 3)
+    assert loaded.decode([plain.size, *ids, plain.size + 1]) == plain.decode(ids)
+    assert loaded.byte_of(plain.size) is None
+    with pytest.raises(NmtError, match=r"There is no tag 'wed' .*'web'"):
+        tag_id(loaded, "wed")
 
 
 @KINDS

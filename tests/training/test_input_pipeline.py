@@ -74,3 +74,35 @@ def test_an_epoch_samples_subwords_then_draws_variants_even_of_batches_in_the_sa
     assert joined[0] != joined[1] and 20 < sum(joined[1]) < 60
     for index in np.flatnonzero(~np.array(joined[1])):
         assert second.source[index].tolist() == sampled.source[index].tolist()
+
+
+STAGES = [{"until_epoch": 2, "corpora": {"original": 1, "bt": 0.5}}, {"until_epoch": 3, "corpora": {"bt": 2}},
+          {"corpora": {"original": 1}}]  # fmt: skip
+
+
+@pytest.mark.parametrize("batches", [{"batch_type": "tokens", "batch_size": 90}, {"batch_size": 7}], ids=str)
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_an_epoch_has_the_corpora_of_its_stage_and_the_schedule_ends_with_the_last(
+    batches: dict[str, Any], micro_batches: int
+) -> None:
+    schedule = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2, "epochs": 6}
+    keys = {**schedule, **batches, "micro_batches": micro_batches, "stages": STAGES}
+    config = Config.model_validate({"training": keys})
+    pipeline = InputPipeline(config, generate_split(60, 30, seed=0), corpora={"original": 40, "bt": 20})
+    times = {epoch: np.bincount(np.concatenate(pipeline.plan(epoch)), minlength=60) for epoch in range(1, 7)}
+    seen = {epoch: (int(found[:40].sum()), int(found[40:].sum())) for epoch, found in times.items()}
+    assert seen == {1: (40, 10), 2: (40, 10), 3: (0, 40), 4: (40, 0), 5: (40, 0), 6: (40, 0)}
+    assert {epoch: tuple(pipeline.seen(epoch).values()) for epoch in seen} == seen
+    firsts = {1: 2, 3: 1, 4: 3}  # first epoch of a stage: its epochs
+    assert pipeline.total_steps == sum(pipeline.steps(epoch) * count for epoch, count in firsts.items())
+    shorter = Config.model_validate({"training": {**keys, "epochs": 2}})
+    assert InputPipeline(shorter, generate_split(60, 30, seed=0), corpora={"original": 40, "bt": 20}).total_steps == (
+        2 * pipeline.steps(1)
+    )
+
+
+def test_epochs_without_reshuffle_repeat_the_pairs_of_a_share() -> None:
+    config = Config.model_validate({"training": {"corpora": {"original": 0.5}, "reshuffle": False}})
+    pipeline = InputPipeline(config, generate_split(60, 30, seed=0))
+    first, second = (np.concatenate(pipeline.plan(epoch)).tolist() for epoch in (1, 2))
+    assert first == second and len(first) == 30

@@ -12,6 +12,7 @@ from tiny_runs import digest, prepare_pairs, resume_run, start_run, tiny, train,
 
 from nmt import runtime
 from nmt.cli.commands.train import train as train_as_typed
+from nmt.cli.endings import beginning
 from nmt.data.dataset import Dataset
 from nmt.errors import ConflictError, DataError
 from nmt.models.base import Seq2SeqModel, TeacherForced
@@ -29,6 +30,7 @@ from nmt.training.optimization.update import Update
 MIDWAY = {"validate_every": 2, "save_every": 3, "log_every": 2}
 TWO_BATCHES = {"micro_batches": 2, "batch_size": 16}
 SUBWORDS = {"tokenizer": "subword", "vocabulary_size": 60, "byte_fallback": False, "subword_sampling": True}
+STAGES = [{"until_epoch": 1, "corpora": {"original": 1, "bt": 0.6}}, {"corpora": {"original": 0.5, "bt": 2}}]
 Hook = Callable[[pytest.MonkeyPatch, Dataset], None]
 
 
@@ -119,10 +121,15 @@ CASES = {
                              between=remove_the_other),
     "word vectors": Case({"initial_embeddings": "cooccurrence", "epochs": 1}, dies=(1,), between=forbid_vectors),
     "validated and saved midway": Case(MIDWAY, dies=(1, 3, 4, 4)),
+    "stages of corpora": Case(
+        {"schedule": "linear", "peak_learning_rate": 3e-3, "stages": STAGES, "save_every": 2, "micro_batches": 2,
+         "batch_size": 16},
+        data={"corpora": {"bt": {"files": ["bt.tsv"], "tag": True}}}, dies=(3, 4),
+    ),
     "told to leave": Case(MIDWAY, leaves=3),
     "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
 }  # fmt: skip
-FAST = ["adam, averages"]
+FAST = ["adam, averages", "stages of corpora"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
@@ -148,6 +155,20 @@ def test_an_interrupted_run_ends_in_the_bits_of_an_uninterrupted_one(
     assert interruptions >= 1
     assert digest(resumed) == digest(whole)
     assert outcome(resumed.run)["metrics"] == outcome(whole.run)["metrics"]
+
+
+def test_the_first_lines_tell_the_pairs_of_each_stage_by_corpus(here: Path) -> None:
+    dataset = prepare_pairs(corpora={"bt": {"files": ["bt.tsv"], "tag": True}})
+    original, bt = dataset.manifest.pairs_by_corpus.values()
+    with trainer_of("new", tiny(epochs=3, stages=STAGES), dataset) as trainer:
+        lines, ahead = [line for line in beginning(trainer) if line.startswith("Epoch")], estimate(trainer)
+    first, half = (original, round(0.6 * bt)), (round(0.5 * original), 2 * bt)
+    assert lines == [
+        f"{epochs}: original {one} ({one / (one + two):.0%}), bt {two} ({two / (one + two):.0%})"
+        for epochs, (one, two) in (("Epoch 1", first), ("Epochs 2 to 3", half))
+    ]
+    assert ahead.seconds == pytest.approx(ahead.epoch_seconds * (1 + 2 * sum(half) / sum(first)))
+    assert "Ahead: 3 epochs, the next of" in ahead.text and " each" not in ahead.text
 
 
 @pytest.mark.slow

@@ -6,11 +6,13 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import small_pairs, write_pickle
+from conftest import small_pairs, write_pickle, write_tsv
 
 from nmt.config.schema import Config
+from nmt.data.cleaning import Sources
 from nmt.data.dataset import Dataset
 from nmt.data.prepare import prepare
+from nmt.data.sources.text_file import TextFile
 from nmt.runs.directory import Run
 from nmt.training.interrupts import StopRequested, never_stop
 from nmt.training.listeners import Listener, StepEvent
@@ -31,7 +33,11 @@ def tiny(model: dict | None = None, **training: object) -> Config:
 def prepare_pairs(name: str = "pairs", count: int = 150, **data: object) -> Dataset:
     """Prepare a corpus in the working directory."""
     config = Config.model_validate({"data": data})
-    return prepare(write_pickle(Path(f"{name}.pkl"), small_pairs(count)), config.data, name)
+    further = {corpus: [TextFile(Path(file)) for file in keys.files] for corpus, keys in config.data.corpora.items()}
+    for [file] in further.values():
+        write_tsv(file.path, small_pairs(60))
+    sources = Sources([TextFile(write_pickle(Path(f"{name}.pkl"), small_pairs(count)))], further=further)
+    return prepare(sources, config.data, name)
 
 
 class Killer(Listener):

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,12 +30,17 @@ def prepare(
     ],
     name: Annotated[
         str | None,
-        typer.Option(
-            help="Name of the dataset. Default: data.dataset of the configuration, else the name of the file."
-        ),
+        typer.Option(help="Name of the dataset. Default: data.dataset, else that of the file."),
     ] = None,
     validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
     test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=FILE]", help="Pairs for training only. Default FILE: data/NAME.jsonl.gz."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Put a tag before each source of that corpus.")
+    ] = None,
     languages: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +51,7 @@ def prepare(
     ] = None,
     tokenizer_of: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune it with nmt train --from RUN."),
+        typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune that run."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a different dataset of the same name.")
@@ -62,16 +67,21 @@ def prepare(
         nmt prepare english-german-both.pkl
         nmt prepare letters.en letters.de --name letters
         nmt prepare train.tsv --validation val.tsv --test test.tsv
-        nmt prepare pairs.jsonl --set data.source_column=en
-        nmt prepare pairs.tsv --languages en-de
+        nmt prepare pairs.jsonl --set data.source_column=en --languages en-de
+        nmt prepare pairs.tsv --corpus bt=synthetic.tsv.gz --tag bt --name both
     """
     from nmt.api import prepare as prepare_dataset
 
+    corpora: dict[str, list[str]] = {}
+    for each in corpus or ():
+        named, _, listed = each.partition("=")
+        corpora.setdefault(named, []).extend(file for file in listed.split(",") if file)
     started = time.perf_counter()
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
-            files, name=name, validation=validation or (), test=test or (), config=config, set=overrides or (),
-            languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite, progress=bar.show,
+            files, name=name, validation=validation or (), test=test or (), corpora=corpora, tags=tag or (),
+            config=config, set=overrides or (), languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite,
+            progress=bar.show,
         )  # fmt: skip
     seconds = time.perf_counter() - started
     if tokenizer_of:
@@ -104,6 +114,8 @@ def describe(manifest: "Manifest") -> str:
         f"{vocabulary['source']:,} source and {vocabulary['target']:,} target ids, of which 4 are pad, unk, bos and eos"
         f"{_why_size(manifest)}",
     ]
+    if manifest.corpora:
+        lines.append(f"training pairs by corpus: {shares(manifest.pairs_by_corpus, manifest.settings.tags)}")
     if report.sources_translated_often:
         lines.append(
             f"{report.sources_translated_often:,} sources have several translations, up to "
@@ -116,6 +128,15 @@ def describe(manifest: "Manifest") -> str:
     for reason, finding in findings.items():
         lines += [finding, *(f"    {place}" for place in report.places.get(reason, []))]
     return printable("\n".join(lines))
+
+
+def shares(pairs: Mapping[str, int], tags: Sequence[str] = ()) -> str:
+    """Return the pairs of each corpus and their shares in words."""
+    total = max(1, sum(pairs.values()))
+    return ", ".join(
+        f"{name} {count:,} ({count / total:.0%}{f', tag <{name}>' if name in tags else ''})"
+        for name, count in pairs.items()
+    )
 
 
 def _why_size(manifest: "Manifest") -> str:

@@ -63,8 +63,8 @@ def info(
         heading = f"Model of {config}, for the vocabularies of dataset {dataset}"
     shapes = _shapes_of(chosen, settings, manifest.vocabulary)
     described = {
-        "dataset": dataset, "vocabulary": manifest.vocabulary, "weights": _count(shapes), "shapes": shapes,
-        "configuration": settings.model_dump(mode="json"),
+        "dataset": dataset, "corpora": manifest.pairs_by_corpus, "vocabulary": manifest.vocabulary,
+        "weights": _count(shapes), "shapes": shapes, "configuration": settings.model_dump(mode="json"),
     }  # fmt: skip
     lines = [heading, f"Model: {settings.model.description}", "", table(shapes)]
     if chosen is not None:

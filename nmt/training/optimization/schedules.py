@@ -4,6 +4,7 @@ A schedule is a name in ``TrainingConfig.schedule`` and a branch of ``learning_r
 """
 
 import math
+from collections.abc import Callable
 
 from nmt.config.training import TrainingConfig
 
@@ -46,13 +47,13 @@ def ends_with_run(training: TrainingConfig) -> bool:
     return training.schedule in {"cosine", "linear"}
 
 
-def steps_of_run(first_epoch_batches: int, training: TrainingConfig) -> int:
-    """Return the number of steps of a run for its schedule: those of the first epoch, times the epochs.
+def steps_of_run(batches: Callable[[int], int], training: TrainingConfig) -> int:
+    """Return the number of steps of a run for its schedule: those of the first epoch of each stage, times its epochs.
 
     With batches by tokens, epochs differ by a few steps; steps beyond this number have the final rate.
 
     Args:
-        first_epoch_batches: number of batches of epoch 1.
+        batches: function from an epoch to its number of batches.
         training: the training section.
     """
-    return math.ceil(first_epoch_batches / training.micro_batches) * training.epochs
+    return sum(math.ceil(batches(epochs[0]) / training.micro_batches) * len(epochs) for epochs in training.spans)
