@@ -190,7 +190,7 @@ def _differences(
     differences = [
         f"{key} {value!r} before, {getattr(settings, key)!r} now"
         for key, value in manifest.settings.model_dump().items()
-        if getattr(settings, key) not in {value, "auto"}
+        if getattr(settings, key) not in (value, "auto")
     ]
     taken = {name: hash_ for name, hash_ in manifest.files.items() if name.startswith("tokenizer.")}
     if tokenizer_source:

@@ -182,7 +182,7 @@ def _notes(choice: _Choice) -> list[str]:
     different = [
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"
         for key, value in choice.config.data.model_dump(exclude_unset=True).items()
-        if key != "dataset" and value not in {"auto", getattr(prepared, key)}
+        if key != "dataset" and value not in ("auto", getattr(prepared, key))
     ]
     if different:
         notes.append(
