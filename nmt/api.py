@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from nmt.config.data import CorpusConfig, DataConfig
+from nmt.config.data import CorpusConfig, DataConfig, with_filters
 from nmt.config.loading import change_decoding, find_config, load_config, read_overrides
 from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Progress, Sources
@@ -66,6 +66,7 @@ def prepare(
     config: str | Path = DEFAULT_CONFIG,
     set: Overrides = (),
     languages: str | tuple[str, str] | None = None,
+    filters: str | Sequence[str] = (),
     tokenizer_of: str | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -87,6 +88,8 @@ def prepare(
         languages: codes of source and target, as "en-de", "en,pt-BR" or ("en", "de"): short for the keys
             data.source_language and data.target_language. Default: the configuration's, else those that names of
             files or a TMX tell.
+        filters: names of filters besides those of ``data.filters``, at their default thresholds, as "numbers,copies"
+            or ["numbers", "copies"]; "all" for all.
         tokenizer_of: name of a run whose tokenizers the dataset takes. Default: tokenizers are fitted.
         overwrite: replace a different dataset of the same name.
         progress: called with a step, the pairs done, and the number of pairs or None.
@@ -104,6 +107,7 @@ def prepare(
     """
     overrides = _overrides(set)
     settings = load_config(find_config(str(config)), overrides).data
+    settings = with_filters(settings, filters.split(",") if isinstance(filters, str) else filters)
     tokenizers = None
     if languages is not None:
         pair = language_pair(languages if isinstance(languages, str) else ",".join(languages))

@@ -21,7 +21,7 @@ PARTS: dict[str, str] = {
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
-    "data": "errors storage config tokenizers",
+    "data": "errors extras storage config tokenizers",
     "decoding": "errors extras storage config interface runtime tokenizers models runs data",
     "evaluation": "errors extras storage config interface models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",

@@ -1,13 +1,13 @@
 """Section ``data`` of the configuration: cleaning, split and tokenizers of sentence pairs."""
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from nmt.config.record import Contradiction, DocumentedRecord, Section
-from nmt.errors import NmtError
+from nmt.errors import ConfigError, NmtError
 from nmt.storage.names import check_name, did_you_mean
 
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
@@ -30,8 +30,38 @@ def _check_dataset(name: str) -> str:
         raise ValueError(str(error).removesuffix(".")) from None
 
 
+FILTERS = {
+    "letters": 0.3, "numbers": 0.3, "punctuation": 3.0, "repetition": 3.0, "copies": 0.8, "entities": 1.0,
+    "tokenized": 1.0, "language": 0.1, "shifted": 8.0, "near_duplicates": 1.0,
+}  # fmt: skip
+"""Default thresholds of the filters, in the order in which they apply; shares are below 1."""
+
+
+def _with_thresholds(filters: Any) -> Any:
+    """Return filters with default thresholds in place of null and true, after a check of names and ranges."""
+    if not isinstance(filters, dict):
+        return filters
+    for name, threshold in filters.items():
+        if name not in FILTERS:
+            like = did_you_mean(str(name), FILTERS)
+            raise ValueError(f"there is no filter {str(name)[:60]!r}{like}. Filters are {', '.join(FILTERS)}")
+        low, high, rule = (0, 1, "from 0 to 1") if FILTERS[name] < 1 else (1, 2**40, "1 or more")
+        if isinstance(threshold, int | float) and not low <= threshold <= high:
+            raise ValueError(f"filter {name} has the threshold {threshold:g}. It is {rule}, or null: {FILTERS[name]:g}")
+    return {name: FILTERS[name] if value is None or value is True else value for name, value in filters.items()}
+
+
 Language = Annotated[str, AfterValidator(_check_language)]
 """A language code, or "auto"."""
+
+
+def with_filters(config: "DataConfig", names: Sequence[str]) -> "DataConfig":
+    """Return a section with further filters, at their default thresholds; "all" names all. Raises ConfigError."""
+    try:
+        further = _with_thresholds(dict.fromkeys(FILTERS if list(names) == ["all"] else names))
+    except ValueError as error:
+        raise ConfigError(f"--filters: {error}.") from None
+    return config.model_copy(update={"filters": further | config.filters})
 
 
 ORIGINAL = "original"
@@ -140,6 +170,11 @@ class DataConfig(Section):
     """Drop pairs with identical sides."""
     drop_duplicates: bool = False
     """Drop repetitions of a pair."""
+    filters: Annotated[dict[str, float], BeforeValidator(_with_thresholds)] = Field({})
+    """Filters of the corpus by name, with their thresholds; null: the default. Validation and test files stay whole."""
+    repair: list[Literal["entities", "tokenized"]] = Field([])
+    """Undo in the corpus, before the filters: ``entities`` of HTML, such as ``&amp;``, and the spaces of text that
+    is ``tokenized``, such as ``do n't , he said``."""
 
     @property
     def tags(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Corpus reading and cleaning: every pair is checked, and what is dropped is counted by reason.
 
-Memory: 16 bytes per pair; the pairs themselves are in a pair store on disk.
+Memory: 16 bytes per pair, and 8 more to find near duplicates; the pairs themselves are in a pair store on disk.
 """
 
 import itertools
@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.data import CorpusConfig, DataConfig
+from nmt.data.filters import letters_of, reason_finder, repaired
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair, read_pairs, unit_of
@@ -97,6 +98,8 @@ class Corpus:
     """Pairs left out; the steps after reading add theirs."""
     noticed: Findings
     """Suspicious pairs that were kept; likewise."""
+    letters: np.ndarray
+    """Hash of the letters of each pair of the role "train", uint64, if near duplicates are dropped; else empty."""
 
 
 def text_hash(text: str) -> bytes:
@@ -181,42 +184,53 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
         DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
     """
     dropped, noticed = Findings(), Findings()
-    source_hashes, target_hashes = bytearray(), bytearray()
+    source_hashes, target_hashes, letter_hashes = bytearray(), bytearray(), bytearray()
     roles: dict[str, range] = {}
     plain = config.model_copy(update={"source_column": None, "target_column": None, "header": False})
     read = 0
     with PairStoreWriter(folder) as store:
         for role, files in sources.roles.items():
             start = store.count
-            pairs = read_pairs(files, plain if role in sources.further else config)
+            columns = plain if role in sources.further else config
+            most = config.n_sentences if role == "train" else None
             is_reversed = role in sources.further and config.corpora.get(role, CorpusConfig()).reverse
-            is_training = role not in {"validation", "test"}
-            for number, item in itertools.islice(pairs, config.n_sentences if role == "train" else None):
+            trains = role not in {"validation", "test"}
+            if trains and "shifted" in config.filters:
+                report("comparing lines", 0, None)
+            lines = (item if isinstance(item, Pair) else None for _, item in read_pairs(files, columns))
+            find_reason = reason_finder(config, itertools.islice(lines, most)) if trains else None
+            for position, (number, item) in enumerate(itertools.islice(read_pairs(files, columns), most)):
                 if is_reversed and isinstance(item, Pair):
                     item = Pair(item.target, item.source)  # noqa: PLW2901
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
-                usable = _usable(files, number, item, config)
-                if isinstance(item, Unreadable) or isinstance(usable, str):
+                pair = repaired(item, config) if config.repair and isinstance(item, Pair) else item
+                usable = _usable(files, number, pair, config)
+                if isinstance(item, Unreadable) or isinstance(pair, Unreadable) or isinstance(usable, str):
                     dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
                     continue
-                has_control = any(map(_CONTROL.search, item))
+                has_control = any(map(_CONTROL.search, pair))
+                filtered = find_reason(position, pair) if find_reason and config.filters else None
                 for reason, found, drops in (
-                    ("control characters", has_control, config.drop_control and is_training),
-                    ("identical sides", usable[0] == usable[1], config.drop_identical and is_training),
+                    ("control characters", has_control, config.drop_control and trains),
+                    ("identical sides", usable[0] == usable[1], config.drop_identical and trains),
+                    (f"filter {filtered}", filtered, True),
+                    ("repaired", trains and pair is not item, False),
                 ):
                     if found:
                         (dropped if drops else noticed).add(reason, place_of(files, number, item))
                         if drops:
                             break
                 else:
-                    store.append(number, item)
+                    store.append(number, pair if trains else item)
                     source_hashes += text_hash(usable[0])
                     target_hashes += text_hash(usable[1])
+                    if "near_duplicates" in config.filters:
+                        letter_hashes += text_hash(letters_of(pair))
             roles[role] = range(start, store.count)
-    hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes)]
-    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed)
+    hashes = [np.frombuffer(side, np.uint64) for side in (source_hashes, target_hashes, letter_hashes)]
+    return Corpus(roles, hashes[0], hashes[1], read, dropped, noticed, hashes[2])
 
 
 MIN_LOG_RATIO = 10.0  # nats: a side counts as foreign if the other column's language is exp(10), 22,000, times likelier

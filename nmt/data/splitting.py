@@ -31,6 +31,12 @@ def assign_splits(
     if config.drop_duplicates:
         divisible = np.setdiff1d(divisible, repeated, assume_unique=True)
         further = {name: np.setdiff1d(found, repeated, assume_unique=True) for name, found in further.items()}
+    if "near_duplicates" in config.filters:
+        kept = int(config.filters["near_duplicates"])
+        near = everything[duplicates(corpus.letters[everything], np.zeros(1, np.uint64), kept)]
+        dropped.add_all("filter near_duplicates", near, locate)
+        divisible = np.setdiff1d(divisible, near, assume_unique=True)
+        further = {name: np.setdiff1d(found, near, assume_unique=True) for name, found in further.items()}
     if config.split == "by_source":
         if "validation" in separate and "test" in separate:
             leaking = np.isin(corpus.sources[separate["validation"]], corpus.sources[separate["test"]])
@@ -90,12 +96,12 @@ def _without_leaks(
     return kept
 
 
-def duplicates(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the indices of pairs that repeat an earlier pair, rising, int64. Takes hashes, uint64 [N] each."""
+def duplicates(sources: np.ndarray, targets: np.ndarray, kept: int = 1) -> np.ndarray:
+    """Return the indices of pairs that repeat ``kept`` earlier pairs, rising, int64. Takes hashes, uint64 [N] each."""
     pairs = sources * np.uint64(0x9E3779B97F4A7C15) + targets  # an odd factor maps no two sources to one number
     order = np.argsort(pairs, kind="stable")
-    repeats = pairs[order[1:]] == pairs[order[:-1]]
-    return np.sort(order[1:][repeats])
+    repeats = pairs[order[kept:]] == pairs[order[:-kept]]
+    return np.sort(order[kept:][repeats])
 
 
 def split_pairs(

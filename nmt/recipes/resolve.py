@@ -183,7 +183,7 @@ def _notes(choice: _Choice) -> list[str]:
         f"{key} {getattr(prepared, key)!r} there, {value!r} here"
         for key, value in choice.config.data
         if key in choice.config.data.model_fields_set
-        if key != "dataset" and value not in ("auto", {}, getattr(prepared, key))
+        if key != "dataset" and value not in ("auto", {}, [], getattr(prepared, key))
     ]
     if different:
         notes.append(

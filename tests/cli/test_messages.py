@@ -131,6 +131,13 @@ $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.
 $ nmt prepare english-german-both.pkl --name again --set data.source_language=English
 => 'English' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now
+$ nmt prepare english-german-both.pkl --filters numbers,copys  => no filter 'copys' (did you mean 'copies'?)
+$ nmt prepare english-german-both.pkl --set 'data.filters={copies: 3}'  => filter copies has the threshold 3
+$ nmt prepare english-german-both.pkl --set data.filters={copies}  => filters {} before, {'copies': 0.8} now
+$ printf 'one\teins\n' > pairs.tsv
+$ nmt prepare pairs.tsv --filters language  => The filter language needs the languages of both sides
+$ printf 'one\teins 1995\ntwo\tzwei\nthree\tdrei\n' > pairs.tsv
+$ nmt prepare pairs.tsv --filters numbers  => 2 usable pairs, with 1 x filter numbers left out
 
 # Several corpora.
 $ nmt prepare english-german-both.pkl --name again --corpus train=x.tsv  => 'train' cannot be the name of a further

@@ -53,6 +53,10 @@ def prepare(
         str | None,
         typer.Option(metavar="RUN", help="Use the tokenizers of a run, to fine-tune that run."),
     ] = None,
+    filters: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Drop bad pairs by filters: all, or such as numbers,copies."),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a different dataset of the same name.")
     ] = False,
@@ -80,7 +84,8 @@ def prepare(
     with contextlib.closing(Bar("pairs")) as bar:
         dataset = prepare_dataset(
             files, name=name, validation=validation or (), test=test or (), corpora=corpora, tags=tag or (),
-            config=config, set=overrides or (), languages=languages, tokenizer_of=tokenizer_of, overwrite=overwrite,
+            config=config, set=overrides or (), languages=languages, filters=filters or (), tokenizer_of=tokenizer_of,
+            overwrite=overwrite,
             progress=bar.show,
         )  # fmt: skip
     seconds = time.perf_counter() - started
