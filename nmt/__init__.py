@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import load, prepare, train
+    from nmt.api import load, prepare, synthesize, train
     from nmt.decoding.translator import Translator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
@@ -19,6 +19,7 @@ __all__ = [
     "evaluate",
     "load",
     "prepare",
+    "synthesize",
     "train",
 ]
 
@@ -33,6 +34,7 @@ _MODULES = {
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",
+    "synthesize": "nmt.api",
     "train": "nmt.api",
 }
 

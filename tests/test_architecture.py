@@ -29,7 +29,7 @@ PARTS: dict[str, str] = {
     "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
-    "api": "errors config interface runs data decoding training recipes",
+    "api": "errors storage config interface runs data decoding training recipes export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
     "serving": "errors config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
