@@ -4,10 +4,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.api import load, prepare, synthesize, train
+    from nmt.api import load, prepare, train
     from nmt.decoding.translator import Translator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
+    from nmt.synthesis import synthesize
 
 __all__ = [
     "ConfigError",
@@ -34,7 +35,7 @@ _MODULES = {
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",
-    "synthesize": "nmt.api",
+    "synthesize": "nmt.synthesis",
     "train": "nmt.api",
 }
 

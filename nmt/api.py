@@ -19,7 +19,7 @@ Example::
 
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,17 +35,12 @@ from nmt.data.manifest import read_manifest
 from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
-from nmt.decoding.exported import DESCRIPTION, ExportedModel, choose_export
-from nmt.decoding.synthesis import Rules, Synthesis, refuse_finished, write_synthetic_pairs
-from nmt.decoding.translation import SearchOptions
+from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.interface import in_python, public
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
-from nmt.runs.weights import choose_epoch
-from nmt.storage.atomic import sha256
-from nmt.storage.names import check_name
 
 if TYPE_CHECKING:  # what loads TensorFlow
     from nmt.training.listeners import Listener
@@ -201,93 +196,17 @@ def load(
     >>> translator.epoch
     60
     """
-    return _open(run, None if epoch is None else str(epoch), decoding, export)[0]
-
-
-@public
-def synthesize(
-    file: str | Path,
-    name: str,
-    *,
-    run: str | None = None,
-    epoch: str | int | None = None,
-    forward: bool = False,
-    sample: bool = False,
-    decoding: Mapping[str, JsonValue] | None = None,
-    export: str | None = None,
-    tensorflow: bool = False,
-    min_score: float | None = None,
-    max_length_ratio: float = 3.0,
-    overwrite: bool = False,
-    progress: Progress = lambda task, done, total: None,
-    note: Callable[[str], None] = lambda text: None,
-) -> Synthesis:
-    """Translate monolingual text, and write the pairs ``data/<name>.jsonl.gz`` with source, target and score of each.
-
-    A call that was interrupted goes on where it was, and the file is that of a call without interruption.
-
-    Args:
-        file: text, a sentence a line, plain, gzipped or in a zip archive.
-        name: name of the file of pairs.
-        run: name of the run that translates. Default: the run trained last.
-        epoch: weights, as for ``load``.
-        forward: the lines are the sources and the translations the targets (self-training, distillation). Default:
-            the lines are the targets of back-translation, and the run translates from their language.
-        sample: draw words by their probabilities, instead of searching greedily or with a beam.
-        decoding: keys of section ``decoding``; beam_size is 1 if it is left out.
-        export: export to CTranslate2 that translates. Default: one in int8 of these weights, made now if there is none.
-        tensorflow: translate with TensorFlow instead of an export.
-        min_score: drop translations with a lower score: the mean log-probability of their tokens.
-        max_length_ratio: drop pairs of which one side has more tokens than X times those of the other.
-        overwrite: replace an existing file, and what an interrupted call with other arguments has left.
-        progress: called with a step, the lines done, and their number.
-        note: called with what is exported or continued, in words.
-
-    Raises:
-        NotFoundError: if the file, the run, its weights or the export does not exist.
-        ConflictError: if the file of pairs exists, or was begun with other arguments.
-        ConfigError: if a value of ``decoding`` breaks the schema.
-        DataError: if a file cannot be used.
-
-    >>> made = nmt.synthesize("mono.de", "bt", run="base", overwrite=True)
-    >>> str(made.path), made.lines
-    ('data/bt.jsonl.gz', 20)
-    """
-    path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
-    refuse_finished(path, overwrite=overwrite)
-    if tensorflow and export is not None:
-        raise NmtError(f"--tensorflow translates without an export; received --export {export} too. Leave one out.")
-    text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
-    if export is None and not tensorflow:
-        from nmt.export.export import fast_export  # noqa: PLC0415 - loads TensorFlow
-
-        export = fast_export(find_run(run), weights, note)
-    settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
-    translator, model = _open(run, weights, settings, export)
-    with translator:
-        made_with = {"model": sha256(model), "sample": sample, **translator.config.decoding.model_dump()}
-        return write_synthetic_pairs(
-            translator, text, path, made_with, SearchOptions(sample), Rules(forward, max_length_ratio, min_score),
-            overwrite=overwrite, report=progress, note=note,
-        )  # fmt: skip
-
-
-def _open(
-    run: str | Run | None, weights: str | None, decoding: DecodingConfig | Mapping[str, JsonValue] | None,
-    export: str | None,
-) -> tuple[Translator, Path]:  # fmt: skip
-    """Return the translator of a run or of an export, and a file whose content tells its weights from any others."""
+    weights = None if epoch is None else str(epoch)
     trained: Run | ExportedModel
     if export is not None:
         _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
-        owner, file = trained.run, trained.folder / DESCRIPTION
+        stored = trained.run.config().decoding
     else:
-        owner = trained = run if isinstance(run, Run) else find_run(run)
-        file = owner.weights_path(choose_epoch(owner, weights))
+        trained = run if isinstance(run, Run) else find_run(run)
+        stored = trained.config().decoding
     if not isinstance(decoding, DecodingConfig):
-        exported = isinstance(trained, ExportedModel)
-        decoding = change_decoding(owner.config().decoding, decoding or {}, exported=exported)
-    return Translator.open(trained, weights, decoding), file
+        decoding = change_decoding(stored, decoding or {}, exported=isinstance(trained, ExportedModel))
+    return Translator.open(trained, weights, decoding)
 
 
 def _overrides(overrides: Overrides) -> list[str]:

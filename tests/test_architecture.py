@@ -29,11 +29,12 @@ PARTS: dict[str, str] = {
     "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
-    "api": "errors storage config interface runs data decoding training recipes export",
+    "api": "errors config interface runs data decoding training recipes",
+    "synthesis": "errors storage config interface runs data decoding evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
     "serving": "errors config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "recipes plotting benchmark export reporting api serving",
+    "recipes plotting benchmark export reporting api synthesis serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}

@@ -11,15 +11,7 @@ import yaml
 from nmt.config.schema import DecodingConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.data.manifest import MANIFEST_FORMAT
-from nmt.decoding.exported import (
-    CTRANSLATE2,
-    DESCRIPTION,
-    EXPORTS,
-    RUN_FILES,
-    Description,
-    find_exports,
-    read_description,
-)
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, RUN_FILES, Description
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
@@ -34,7 +26,7 @@ from nmt.export.verification import (
 )
 from nmt.extras import require
 from nmt.runs.directory import Run
-from nmt.runs.weights import choose_epoch, count_weights
+from nmt.runs.weights import count_weights
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import did_you_mean
@@ -47,9 +39,6 @@ EXPORTERS: dict[str, tuple[str, str]] = {
     "huggingface": ("nmt.export.huggingface", "HuggingFaceExporter"),
 }
 """Module and class of each format; a module is imported when its format is asked for."""
-
-FAST = "int8"
-"""Number format with which a CPU translates fastest."""
 
 
 class Export(NamedTuple):
@@ -157,35 +146,6 @@ def export_run(
         card = model_card(exporter, model, comparison, scores, licence)
         (temporary / "README.md").write_text(card, encoding="utf-8")
         return Export(folder, comparison, _describe(exporter, model, temporary))
-
-
-def fast_export(run: Run, epoch: str | None, report: Callable[[str], None]) -> str | None:
-    """Return the name of a run's export to CTranslate2 in int8, made now if there is none of these weights.
-
-    Args:
-        run: the run.
-        epoch: weights, as in ``nmt.runs.weights.choose_epoch``.
-        report: called with what is made, or with why there is no export.
-
-    Returns:
-        The name in the folder of the run; None if it cannot be exported.
-    """
-    weights = choose_epoch(run, epoch)
-    saved = run.weights_path(weights).stat().st_mtime_ns
-    for folder in find_exports(run, CTRANSLATE2):
-        found = read_description(folder)
-        is_current = (folder / DESCRIPTION).stat().st_mtime_ns > saved
-        if is_current and (found.quantization, found.epoch) == (FAST, weights):
-            return folder.name
-    folder = run.folder / EXPORTS / f"{CTRANSLATE2}-{FAST}-{weights}"
-    report(f"exporting run {run.name} to {folder}, which translates several times as fast")
-    try:
-        exporter = find_exporter(CTRANSLATE2, FAST)
-        export_run(run, exporter, epoch=epoch, output=folder, overwrite=True)
-    except NmtError as error:
-        report(f"not exported, so TensorFlow translates: {error.message}")
-        return None
-    return folder.name
 
 
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:

@@ -24,18 +24,12 @@ def synthesize(
         bool, typer.Option("--forward", help="The lines are the sources of the pairs. Default: the targets.")
     ] = False,
     export: Annotated[
-        str | None, typer.Option(help="Export to CTranslate2. Default: one in int8, made if there is none.")
+        str | None, typer.Option(help="Export that translates; none: TensorFlow. Default: int8, made if there is none.")
     ] = None,
-    tensorflow: Annotated[
-        bool, typer.Option("--tensorflow", help="Translate with TensorFlow instead of an export.")
-    ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     min_score: Annotated[
         float | None, typer.Option(help="Drop pairs with a lower mean log-probability of a token, such as -1.5.")
     ] = None,
-    max_length_ratio: Annotated[
-        float, typer.Option(min=1, help="Drop pairs with a side of more than X times the other's tokens.")
-    ] = 3.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace pairs, finished or not.")] = False,
     **decoding: Any,
 ) -> None:
@@ -48,19 +42,20 @@ def synthesize(
         nmt synthesize mono.de.gz --run reversed --name bt
         nmt synthesize mono.en.gz --run base --forward --beam 5 --name distilled
     """
-    from nmt.api import synthesize as make
+    from nmt.synthesis import synthesize as make
 
     check_decoding(decoding, sample=sample)
     started = time.perf_counter()
     with contextlib.closing(Bar("lines")) as bar:
         made = make(
             file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
-            tensorflow=tensorflow, min_score=min_score, max_length_ratio=max_length_ratio, overwrite=overwrite,
-            progress=bar.show, note=lambda text: typer.echo(f"nmt: {text}", err=True),
+            min_score=min_score, overwrite=overwrite, progress=bar.show,
+            note=lambda text: typer.echo(f"nmt: {text}", err=True),
         )  # fmt: skip
     seconds = time.perf_counter() - started
     for reason, count in made.dropped.counts.items():
         typer.echo(f"Dropped: {count:,} x {reason}")
         for place in made.dropped.places[reason]:
             typer.echo(f"    {printable(place)}")
-    typer.echo(f"{made.pairs:,} pairs of {made.lines:,} lines written to {made.path} in {seconds:.1f} s")
+    pairs = made.lines - made.dropped.counts.total()
+    typer.echo(f"{pairs:,} pairs of {made.lines:,} lines written to {made.path} in {seconds:.1f} s")

@@ -1,0 +1,251 @@
+"""Synthetic pairs: monolingual text with its translations by a run (Sennrich et al. 2016), which outlive a kill.
+
+Blocks of lines are translated by themselves. Each becomes a part of the file, in a hidden folder beside it, so the
+finished file, all parts in a row, does not depend on when a command was killed.
+"""
+
+import gzip
+import itertools
+import json
+import shutil
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from nmt.config.decoding import BEAM
+from nmt.data.cleaning import EXAMPLES, Findings, Progress, place_of
+from nmt.data.dataset import DATASETS
+from nmt.data.sources.formats import Pair
+from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, read_description
+from nmt.decoding.translation import SearchOptions, Translation
+from nmt.decoding.translator import Translator
+from nmt.errors import ConflictError, NmtError
+from nmt.evaluation.evaluate import find_system
+from nmt.interface import public
+from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import choose_epoch
+from nmt.storage.atomic import atomic_file, sha256, write_bytes
+from nmt.storage.file_lock import locked
+from nmt.storage.json_file import check_format, read_json, write_json
+from nmt.storage.names import check_name
+from nmt.storage.text import as_cell
+
+FORMAT = 1
+BLOCK = 4096
+"""Lines of a block: enough for batches of like length, and few to translate again after a kill."""
+FASTEST = "int8"
+"""Number format of the export that translates unless another is chosen."""
+
+MAX_LENGTH_RATIO = 3.0
+"""Largest ratio of the lengths of a pair's sides, in tokens with eos."""
+
+
+class Synthesis(NamedTuple):
+    """A finished file of synthetic pairs."""
+
+    path: Path
+    lines: int
+    """Number of lines read."""
+    dropped: Findings
+    """Lines left out, by reason."""
+
+
+class _Task(NamedTuple):
+    translator: Translator
+    file: TextFile
+    sample: bool
+    forward: bool
+    min_score: float | None
+
+
+@public
+def synthesize(
+    file: str | Path,
+    name: str,
+    *,
+    run: str | None = None,
+    epoch: str | int | None = None,
+    forward: bool = False,
+    sample: bool = False,
+    decoding: Mapping[str, JsonValue] | None = None,
+    export: str | None = None,
+    min_score: float | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda task, done, total: None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Synthesis:
+    """Translate text, and write ``data/<name>.jsonl.gz`` with source, target and score of each pair.
+
+    A call that was interrupted goes on, and the file is that of a call without interruption.
+
+    Args:
+        file: text, a sentence a line, plain, gzipped or in a zip archive.
+        name: name of the file of pairs.
+        run, epoch: run that translates, and its weights, as for ``load``.
+        forward: the lines are the sources of the pairs (self-training, distillation) instead of the targets
+            (back-translation, by a run that translates from their language).
+        sample: draw words by their probabilities, instead of searching.
+        decoding: keys of section ``decoding``; without beam_size search is greedy.
+        export: export to CTranslate2 that translates, or "none" for TensorFlow. Default: one of these weights in int8,
+            which is made if there is none.
+        min_score: lowest mean log-probability of a translation's tokens.
+        overwrite: replace an existing file, and what an interrupted call with other arguments has left.
+        progress: called with a step, the lines done, and their number.
+        note: called with what is exported or continued, in words.
+
+    Raises:
+        NotFoundError: if the file, the run, its weights or the export does not exist.
+        ConflictError: if the file of pairs exists, was begun with other arguments, or is being written.
+        ConfigError, DataError: if a value of ``decoding`` breaks the schema; if a file cannot be used.
+
+    >>> made = nmt.synthesize("mono.de", "bt", run="base", overwrite=True)
+    >>> str(made.path), made.lines
+    ('data/bt.jsonl.gz', 2)
+    """
+    path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
+    if path.exists() and not overwrite:
+        raise ConflictError(
+            f"{path} exists already. Synthetic pairs are not overwritten unless you ask for it. Give another --name, "
+            "or --overwrite."
+        )
+    text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
+    export = export or _fast_export(find_run(run), weights, note)
+    settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
+    system = find_system(run, weights, settings, None if export == "none" else export)
+    if system.exported:
+        model, weights = system.exported.folder / DESCRIPTION, None
+    else:
+        model = system.run.weights_path(choose_epoch(system.run, weights))
+    with Translator.open(system.exported or system.run, weights, system.decoding) as translator:
+        task = _Task(translator, text, sample, forward, min_score)
+        made_with = {"input": f"{sha256(text.path)} {text.member or ''}", "run": system.run.name,
+                     "model": sha256(model), **task._asdict(), **system.decoding.model_dump()}  # fmt: skip
+        made_with = {key: value for key, value in made_with.items() if key not in ("translator", "file")}
+        return _write(task, path, made_with, progress, note, overwrite=overwrite)
+
+
+def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> str:
+    """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
+    weights = choose_epoch(run, epoch)
+    saved = run.weights_path(weights).stat().st_mtime_ns
+    for folder in find_exports(run, CTRANSLATE2):
+        found, is_current = read_description(folder), (folder / DESCRIPTION).stat().st_mtime_ns > saved
+        if is_current and (found.quantization, found.epoch) == (FASTEST, weights):
+            return folder.name
+    from nmt.export.export import export_run, find_exporter  # noqa: PLC0415 - loads TensorFlow
+
+    folder = run.folder / EXPORTS / f"{CTRANSLATE2}-{FASTEST}-{weights}"
+    note(f"exporting run {run.name} to {folder}, which translates several times as fast")
+    try:
+        export_run(run, find_exporter(CTRANSLATE2, FASTEST), epoch=epoch, output=folder, overwrite=True)
+    except NmtError as error:
+        note(f"TensorFlow translates, since the run is not exported: {error.message}")
+        return "none"
+    return folder.name
+
+
+def _write(
+    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
+    overwrite: bool,
+) -> Synthesis:  # fmt: skip
+    """Write the file of pairs; parts that were ``made_with`` anything else are not continued."""
+    lines = sum(1 for _ in numbered_lines(task.file))
+    folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [folder / f"part-{start:012d}.jsonl.gz" for start in range(0, lines, BLOCK)]
+
+    def make(number: int, block: list[tuple[int, str | Unreadable]]) -> int:
+        pairs, dropped = _translated(task, block, number * BLOCK)
+        write_json(parts[number].with_suffix(".dropped.json"), {"counts": dropped.counts, "places": dropped.places})
+        write_bytes(parts[number], gzip.compress("".join(pairs).encode(), mtime=0))
+        return block[-1][0]
+
+    with locked(folder / "lock", f"{path}"):
+        _begin(folder, made_with, path, overwrite=overwrite)
+        if done := sum(part.exists() for part in parts):
+            note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
+        items, running = numbered_lines(task.file), deque[Future[int]]()
+        with ThreadPoolExecutor(2, "synthesize") as pool:  # one block is cut into tokens while another is translated
+            for number, part in enumerate(parts):
+                block = list(itertools.islice(items, BLOCK))
+                if not part.exists():
+                    running.append(pool.submit(make, number, block))
+                while running and (len(running) == 2 or part == parts[-1]):
+                    progress("translating", running.popleft().result(), lines)
+        dropped = Findings()
+        for part in parts:
+            found = Findings(**read_json(part.with_suffix(".dropped.json"), "A part of synthetic pairs"))
+            dropped.counts.update(found.counts)
+            for reason, places in found.places.items():
+                dropped.places[reason] = [*dropped.places.get(reason, []), *places][:EXAMPLES]
+        with atomic_file(path) as temporary, temporary.open("wb") as whole:
+            for part in parts:
+                whole.write(part.read_bytes())
+        shutil.rmtree(folder)
+    return Synthesis(path, lines, dropped)
+
+
+def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bool) -> None:
+    """Prepare the folder of the parts: empty, or with those that were made with the same."""
+    state = folder / "state.json"
+    before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
+    check_format(before.pop("format", None), [FORMAT], str(state))
+    differences = [
+        f"{key} {str(before.get(key))[:12]} before, {str(value)[:12]} now"
+        for key, value in made_with.items() if before.get(key) != value
+    ]  # fmt: skip
+    if differences and not overwrite:
+        raise ConflictError(
+            f"{path} was begun with differences: {'; '.join(differences)}. A file has the pairs of one text and one "
+            "model. Repeat the command that began it, give another --name, or begin anew with --overwrite."
+        )
+    if differences or not state.exists():
+        for part in folder.glob("part-*"):
+            part.unlink()
+        write_json(state, {"format": FORMAT, **made_with})
+
+
+def _translated(task: _Task, block: list[tuple[int, str | Unreadable]], first: int) -> tuple[list[str], Findings]:
+    """Return the pairs of a block of numbered lines as lines of JSON, and what was dropped."""
+    translator = task.translator
+    texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
+    options = SearchOptions(task.sample, scored=True, first=first)
+    found = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
+    encoded = [translator.source.encode(text) for text in texts]
+    scores = [translation.score or 0.0 for translation in found]
+    if translator.config.decoding.search(sampled=task.sample) == BEAM:  # whose scores have penalties
+        written = [index for index, translation in enumerate(found) if translation.ids]
+        values = translator.engine.score([encoded[index] for index in written], [found[index].ids for index in written])
+        for index, value in zip(written, values, strict=True):
+            scores[index] = value
+    pairs, dropped = list[str](), Findings()
+    for (number, line), text, ids, translation, score in zip(block, texts, encoded, found, scores, strict=True):
+        mean, pair = score / max(len(translation.ids), 1), Pair(as_cell(translation.text), text)
+        reason = line.reason if isinstance(line, Unreadable) else _reason(task, pair, len(ids), translation, mean)
+        if reason:
+            dropped.add(reason, place_of([task.file], number, Pair(text, pair.source)))
+            continue
+        source, target = pair[::-1] if task.forward else pair
+        row = {"source": source, "target": target, "score": round(mean, 4)}
+        pairs.append(json.dumps(row, ensure_ascii=False) + "\n")
+    return pairs, dropped
+
+
+def _reason(task: _Task, pair: Pair, tokens: int, translation: Translation, score: float) -> str | None:
+    """Return the reason to drop a pair (translation, line), whose line has N ``tokens``, or None."""
+    shorter, longer = sorted((tokens + 1, len(translation.ids)))
+    reasons = {
+        "empty line": not pair.target.strip(),
+        "longer than the model reads": translation.is_skipped,
+        "cut off by the limit on its length": not translation.finished,
+        "empty translation": not pair.source.strip(),
+        "translation equals the line": pair.source == pair.target,
+        "length ratio": longer > MAX_LENGTH_RATIO * shorter,
+        "low score": task.min_score is not None and score < task.min_score,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
