@@ -114,18 +114,18 @@ def synthesize(
             "or --overwrite."
         )
     text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
-    export = export or _fast_export(find_run(run), weights, note)
+    export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
     settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
     system = find_system(run, weights, settings, None if export == "none" else export)
-    if system.exported:
-        model, weights = system.exported.folder / DESCRIPTION, None
-    else:
-        model = system.run.weights_path(choose_epoch(system.run, weights))
-    with Translator.open(system.exported or system.run, weights, system.decoding) as translator:
+    members = () if system.exported else ((system.run, system.epoch), *system.others)
+    models = [each.weights_path(choose_epoch(each, chosen)) for each, chosen in members]
+    models += [system.exported.folder / DESCRIPTION] if system.exported else []
+    with system.open() as translator:
         task = _Task(translator, text, sample, forward, min_score)
-        made_with = {"input": f"{sha256(text.path)} {text.member or ''}", "run": system.run.name,
-                     "model": sha256(model), **task._asdict(), **system.decoding.model_dump()}  # fmt: skip
-        made_with = {key: value for key, value in made_with.items() if key not in ("translator", "file")}
+        made_with = {
+            "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
+            "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
+        }  # fmt: skip
         return _write(task, path, made_with, progress, note, overwrite=overwrite)
 
 
@@ -225,13 +225,13 @@ def _translated(task: _Task, block: list[tuple[int, str | Unreadable]], first: i
             scores[index] = value
     pairs, dropped = list[str](), Findings()
     for (number, line), text, ids, translation, score in zip(block, texts, encoded, found, scores, strict=True):
-        mean, pair = score / max(len(translation.ids), 1), Pair(as_cell(translation.text), text)
+        mean, pair = round(score / max(len(translation.ids), 1), 4), Pair(as_cell(translation.text), text)
         reason = line.reason if isinstance(line, Unreadable) else _reason(task, pair, len(ids), translation, mean)
         if reason:
             dropped.add(reason, place_of([task.file], number, Pair(text, pair.source)))
             continue
         source, target = pair[::-1] if task.forward else pair
-        row = {"source": source, "target": target, "score": round(mean, 4)}
+        row = {"source": source, "target": target, "score": mean}
         pairs.append(json.dumps(row, ensure_ascii=False) + "\n")
     return pairs, dropped
 

@@ -12,12 +12,13 @@ import numpy as np
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
-from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
+from nmt.errors import ConflictError, DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, choose_epoch
+from nmt.storage.atomic import sha256
 from nmt.tokenizers.base import BOS, EOS, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
@@ -40,8 +41,9 @@ class Translator(AbstractContextManager["Translator"]):
 
     @classmethod
     def open(
-        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None
-    ) -> "Translator":
+        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
+        others: Sequence[tuple[Run, str | None]] = (),
+    ) -> "Translator":  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
         Args:
@@ -49,9 +51,11 @@ class Translator(AbstractContextManager["Translator"]):
             epoch: weights to use: the number of an epoch, "last", "best" or "average"; by default the average if the
                 run has one, else the best.
             decoding: settings of search instead of the run's own.
+            others: runs, with their weights, that translate together with a run: by the mean of their probabilities.
 
         Raises:
             NotFoundError: if there are no such weights, or CTranslate2 is not installed.
+            ConflictError: if the runs read or write other tokens.
             DataError: if a part of the run or the export is damaged.
         """
         run = trained if isinstance(trained, Run) else trained.run
@@ -72,8 +76,13 @@ class Translator(AbstractContextManager["Translator"]):
 
         from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
 
-        engine = TensorFlowEngine.load(config, source.size, target.size, weights)
-        return cls(engine, source, target, config, weights.epoch)
+        for other, _ in others:
+            _check_alike(run, other)
+        files = [WeightsFile(other, choose_epoch(other, own)) for other, own in others]
+        members = [(other.config(), file) for (other, _), file in zip(others, files, strict=True)]
+        engine = TensorFlowEngine.load(config, source.size, target.size, weights, members)
+        names = "+".join(str(file.epoch) for file in (weights, *files))
+        return cls(engine, source, target, config, names if others else weights.epoch)
 
     @property
     def engine(self) -> Engine:
@@ -323,6 +332,18 @@ class Translator(AbstractContextManager["Translator"]):
             raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
         check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
+
+
+def _check_alike(run: Run, other: Run) -> None:
+    """Refuse an ensemble of runs that read or write other tokens."""
+    tokens = [{file.name: sha256(file) for file in each.tokenizer_files} for each in (run, other)]
+    reads = [(each.config().model.reads_bos, each.config().model.limits) for each in (run, other)]
+    if tokens[0] != tokens[1] or reads[0] != reads[1]:
+        what = "have different tokenizers" if tokens[0] != tokens[1] else "differ in bos or in the longest sentence"
+        raise ConflictError(
+            f"Runs {run.name!r} and {other.name!r} {what}. Runs translate together if all read and write the same "
+            f"tokens. Train {other.name!r} on a dataset of nmt prepare --tokenizer-of {run.name}, or leave it out."
+        )
 
 
 def _name(names: Sequence[str] | None, number: int) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.models.weights import current_name, set_weights
-from nmt.runs.directory import Run
+from nmt.runs.directory import Run, find_run
 from nmt.runs.metrics import WeightsId, in_ranges
 from nmt.storage.arrays import Arrays, read_arrays, read_shapes, write_arrays
 from nmt.storage.atomic import atomic_file
@@ -176,6 +176,16 @@ def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: Weight
     epochs = sorted({*run.weights_epochs, last})
     kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
     return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept]
+
+
+def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
+    """Return the runs that RUN+RUN names, each RUN or RUN:EPOCH, with their weights: ``epoch`` where none is named.
+
+    Raises:
+        NotFoundError: if there is no such run.
+    """
+    parts = [part.partition(":") for part in name.split("+")]
+    return [(find_run(run), own or epoch) for run, _, own in parts]
 
 
 def choose_epoch(run: Run, choice: str | None) -> WeightsId:
