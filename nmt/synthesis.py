@@ -1,7 +1,7 @@
 """Synthetic pairs: monolingual text with its translations by a run (Sennrich et al. 2016), which outlive a kill.
 
-Blocks of lines are translated by themselves. Each becomes a part of the file, in a hidden folder beside it, so the
-finished file, all parts in a row, does not depend on when a command was killed.
+Blocks of lines are translated by themselves. Each becomes a file in a hidden folder, so the pairs, which are written
+once all blocks are there, do not depend on when a command was killed.
 """
 
 import gzip
@@ -9,7 +9,7 @@ import itertools
 import json
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from nmt.config.decoding import BEAM
-from nmt.data.cleaning import EXAMPLES, Findings, Progress, place_of
+from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
 from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, read_description
-from nmt.decoding.translation import SearchOptions, Translation
+from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.evaluate import find_system
@@ -38,11 +38,11 @@ from nmt.storage.text import as_cell
 FORMAT = 1
 BLOCK = 4096
 """Lines of a block: enough for batches of like length, and few to translate again after a kill."""
-FASTEST = "int8"
-"""Number format of the export that translates unless another is chosen."""
-
 MAX_LENGTH_RATIO = 3.0
 """Largest ratio of the lengths of a pair's sides, in tokens with eos."""
+FASTEST = "int8"
+"""Number format of the export that translates unless another is chosen."""
+Block = list[tuple[int, str | Unreadable]]
 
 
 class Synthesis(NamedTuple):
@@ -86,14 +86,14 @@ def synthesize(
     Args:
         file: text, a sentence a line, plain, gzipped or in a zip archive.
         name: name of the file of pairs.
-        run, epoch: run that translates, and its weights, as for ``load``.
+        run, epoch: run that translates, RUN+RUN for an ensemble, and its weights, as for ``load``.
         forward: the lines are the sources of the pairs (self-training, distillation) instead of the targets
             (back-translation, by a run that translates from their language).
         sample: draw words by their probabilities, instead of searching.
         decoding: keys of section ``decoding``; without beam_size search is greedy.
         export: export to CTranslate2 that translates, or "none" for TensorFlow. Default: one of these weights in int8,
             which is made if there is none.
-        min_score: lowest mean log-probability of a translation's tokens.
+        min_score: lowest score, the mean log-probability of a translation's tokens.
         overwrite: replace an existing file, and what an interrupted call with other arguments has left.
         progress: called with a step, the lines done, and their number.
         note: called with what is exported or continued, in words.
@@ -109,17 +109,15 @@ def synthesize(
     """
     path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
     if path.exists() and not overwrite:
-        raise ConflictError(
-            f"{path} exists already. Synthetic pairs are not overwritten unless you ask for it. Give another --name, "
-            "or --overwrite."
-        )
+        raise ConflictError(f"{path} exists already. Give another --name, or --overwrite, which replaces it.")
     text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
     export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
     settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
     system = find_system(run, weights, settings, None if export == "none" else export)
-    members = () if system.exported else ((system.run, system.epoch), *system.others)
-    models = [each.weights_path(choose_epoch(each, chosen)) for each, chosen in members]
-    models += [system.exported.folder / DESCRIPTION] if system.exported else []
+    if system.exported:
+        models = [system.exported.folder / DESCRIPTION]
+    else:
+        models = [each.weights_path(choose_epoch(each, chosen)) for each, chosen in system.members]
     with system.open() as translator:
         task = _Task(translator, text, sample, forward, min_score)
         made_with = {
@@ -153,16 +151,15 @@ def _write(
     task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
     overwrite: bool,
 ) -> Synthesis:  # fmt: skip
-    """Write the file of pairs; parts that were ``made_with`` anything else are not continued."""
+    """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
     lines = sum(1 for _ in numbered_lines(task.file))
     folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
     folder.mkdir(parents=True, exist_ok=True)
-    parts = [folder / f"part-{start:012d}.jsonl.gz" for start in range(0, lines, BLOCK)]
+    parts = [folder / f"part-{start:012d}" for start in range(0, lines, BLOCK)]
 
-    def make(number: int, block: list[tuple[int, str | Unreadable]]) -> int:
-        pairs, dropped = _translated(task, block, number * BLOCK)
-        write_json(parts[number].with_suffix(".dropped.json"), {"counts": dropped.counts, "places": dropped.places})
-        write_bytes(parts[number], gzip.compress("".join(pairs).encode(), mtime=0))
+    def make(number: int, block: Block) -> int:
+        rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(task, block, number * BLOCK)]
+        write_bytes(parts[number], "".join(rows).encode())
         return block[-1][0]
 
     with locked(folder / "lock", f"{path}"):
@@ -178,74 +175,64 @@ def _write(
                 while running and (len(running) == 2 or part == parts[-1]):
                     progress("translating", running.popleft().result(), lines)
         dropped = Findings()
-        for part in parts:
-            found = Findings(**read_json(part.with_suffix(".dropped.json"), "A part of synthetic pairs"))
-            dropped.counts.update(found.counts)
-            for reason, places in found.places.items():
-                dropped.places[reason] = [*dropped.places.get(reason, []), *places][:EXAMPLES]
-        with atomic_file(path) as temporary, temporary.open("wb") as whole:
-            for part in parts:
-                whole.write(part.read_bytes())
+        with (
+            atomic_file(path) as temporary, temporary.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        ):  # fmt: skip
+            for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
+                if row.startswith(b'{"dropped"'):
+                    dropped.add(*json.loads(row).values())
+                else:
+                    packed.write(row)
         shutil.rmtree(folder)
     return Synthesis(path, lines, dropped)
 
 
 def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bool) -> None:
-    """Prepare the folder of the parts: empty, or with those that were made with the same."""
+    """Prepare the folder of the blocks: empty, or with those that were made with the same."""
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
-    differences = [
-        f"{key} {str(before.get(key))[:12]} before, {str(value)[:12]} now"
-        for key, value in made_with.items() if before.get(key) != value
-    ]  # fmt: skip
-    if differences and not overwrite:
+    told = [f"{key} {str(before.get(key))[:12]} before, {str(value)[:12]} now"
+            for key, value in made_with.items() if before.get(key) != value]  # fmt: skip
+    if told and not overwrite:
         raise ConflictError(
-            f"{path} was begun with differences: {'; '.join(differences)}. A file has the pairs of one text and one "
-            "model. Repeat the command that began it, give another --name, or begin anew with --overwrite."
+            f"{path} was begun with differences: {'; '.join(told)}. A file has the pairs of one text and one model. "
+            "Repeat the command that began it, give another --name, or begin anew with --overwrite."
         )
-    if differences or not state.exists():
+    if told or not state.exists():
         for part in folder.glob("part-*"):
             part.unlink()
         write_json(state, {"format": FORMAT, **made_with})
 
 
-def _translated(task: _Task, block: list[tuple[int, str | Unreadable]], first: int) -> tuple[list[str], Findings]:
-    """Return the pairs of a block of numbered lines as lines of JSON, and what was dropped."""
+def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
+    """Yield the pair of each numbered line, or the reason to drop it and its place."""
     translator = task.translator
     texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
     options = SearchOptions(task.sample, scored=True, first=first)
     found = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
     encoded = [translator.source.encode(text) for text in texts]
-    scores = [translation.score or 0.0 for translation in found]
+    scores = {index: translation.score or 0.0 for index, translation in enumerate(found) if translation.ids}
     if translator.config.decoding.search(sampled=task.sample) == BEAM:  # whose scores have penalties
-        written = [index for index, translation in enumerate(found) if translation.ids]
-        values = translator.engine.score([encoded[index] for index in written], [found[index].ids for index in written])
-        for index, value in zip(written, values, strict=True):
-            scores[index] = value
-    pairs, dropped = list[str](), Findings()
-    for (number, line), text, ids, translation, score in zip(block, texts, encoded, found, scores, strict=True):
-        mean, pair = round(score / max(len(translation.ids), 1), 4), Pair(as_cell(translation.text), text)
-        reason = line.reason if isinstance(line, Unreadable) else _reason(task, pair, len(ids), translation, mean)
-        if reason:
-            dropped.add(reason, place_of([task.file], number, Pair(text, pair.source)))
-            continue
-        source, target = pair[::-1] if task.forward else pair
-        row = {"source": source, "target": target, "score": mean}
-        pairs.append(json.dumps(row, ensure_ascii=False) + "\n")
-    return pairs, dropped
-
-
-def _reason(task: _Task, pair: Pair, tokens: int, translation: Translation, score: float) -> str | None:
-    """Return the reason to drop a pair (translation, line), whose line has N ``tokens``, or None."""
-    shorter, longer = sorted((tokens + 1, len(translation.ids)))
-    reasons = {
-        "empty line": not pair.target.strip(),
-        "longer than the model reads": translation.is_skipped,
-        "cut off by the limit on its length": not translation.finished,
-        "empty translation": not pair.source.strip(),
-        "translation equals the line": pair.source == pair.target,
-        "length ratio": longer > MAX_LENGTH_RATIO * shorter,
-        "low score": task.min_score is not None and score < task.min_score,
-    }
-    return next((reason for reason, applies in reasons.items() if applies), None)
+        values = translator.engine.score([encoded[index] for index in scores], [found[index].ids for index in scores])
+        scores = dict(zip(scores, values, strict=True))
+    for index, (number, line) in enumerate(block):
+        text, translation, written = texts[index], found[index], as_cell(found[index].text)
+        score = round(scores.get(index, 0.0) / max(len(translation.ids), 1), 4)
+        shorter, longer = sorted((len(encoded[index]) + 1, len(translation.ids)))
+        reasons = {
+            line.reason if isinstance(line, Unreadable) else "": isinstance(line, Unreadable),
+            "empty line": not text.strip(),
+            "longer than the model reads": translation.is_skipped,
+            "cut off by the limit on its length": not translation.finished,
+            "empty translation": not written.strip(),
+            "translation equals the line": written == text,
+            "length ratio": longer > MAX_LENGTH_RATIO * shorter,
+            "low score": task.min_score is not None and score < task.min_score,
+        }
+        source, target = (text, written) if task.forward else (written, text)
+        if reason := next((reason for reason, applies in reasons.items() if applies), ""):
+            yield {"dropped": reason, "place": place_of([task.file], number, Pair(text, written) if text else None)}
+        else:
+            yield {"source": source, "target": target, "score": score}

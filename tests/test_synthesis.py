@@ -130,15 +130,16 @@ def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
     (tmp_path / "mono").write_bytes(b"good\ncut\ncopy\nshort\nmute\n\nlong\n\xff\n")
     file = TextFile(tmp_path / "mono")
     block = list(synthesis.numbered_lines(file))
-    pairs, dropped = synthesis._translated(synthesis._Task(translator, file, False, False, None), block, 0)
-    assert [json.loads(pair) for pair in pairs] == [{"source": "gut", "target": "good", "score": -0.5}]
-    assert dropped.counts == dict.fromkeys(
-        ["cut off by the limit on its length", "translation equals the line", "length ratio", "empty translation",
-         "empty line", "longer than the model reads", "not UTF-8"], 1
-    )  # fmt: skip
-    assert dropped.places["length ratio"][0].startswith("mono, line 4: 'short'")
-    pairs, _ = synthesis._translated(synthesis._Task(translator, file, False, False, -0.4), block, 0)
-    assert not pairs
+    kept, *dropped = synthesis._rows(synthesis._Task(translator, file, False, False, None), block, 0)
+    assert kept == {"source": "gut", "target": "good", "score": -0.5}
+    assert [row["dropped"] for row in dropped] == [
+        "cut off by the limit on its length", "translation equals the line", "length ratio", "empty translation",
+        "empty line", "longer than the model reads", "not UTF-8",
+    ]  # fmt: skip
+    assert dropped[2]["place"].startswith("mono, line 4: 'short'")
+    assert (
+        next(synthesis._rows(synthesis._Task(translator, file, False, False, -0.4), block, 0))["dropped"] == "low score"
+    )
 
 
 @pytest.mark.slow

@@ -1,28 +1,26 @@
 """Ensemble: models of the same vocabularies that compute as one, with the mean of their probabilities.
 
-Shapes: B batch, S source length, T target length, K beams, V target vocabulary, N live beams, D numbers.
+Shapes: B batch, S source length, T target length, K beams, V target vocabulary, N live beams.
 """
 
 import math
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
-from nmt.models.base import DecoderState, Seq2SeqModel, StepOutput, TeacherForced
+from nmt.models.base import StepOutput, TeacherForced
 from nmt.runtime import tf
 
 
-class States(NamedTuple):
+class States(tuple[Any, ...]):
     """``DecoderState`` of all models."""
-
-    of_models: tuple[DecoderState, ...]
 
     def reorder(self, parents: tf.Tensor) -> "States":
         """See ``nmt.models.base.DecoderState``."""
-        return States(tuple(state.reorder(parents) for state in self.of_models))
+        return States(state.reorder(parents) for state in self)
 
     def select(self, rows: tf.Tensor) -> "States":
         """See ``nmt.models.base.DecoderState``."""
-        return States(tuple(state.select(rows) for state in self.of_models))
+        return States(state.select(rows) for state in self)
 
 
 def mean_log_probabilities(logits: list[tf.Tensor]) -> tf.Tensor:
@@ -32,14 +30,12 @@ def mean_log_probabilities(logits: list[tf.Tensor]) -> tf.Tensor:
 
 
 class Ensemble:
-    """What search and scores use of ``Seq2SeqModel``, of several models. Attention is that of the first."""
+    """What engines use of ``Seq2SeqModel``, of several that read source sentences alike; attention of the first."""
 
-    def __init__(self, models: list[Seq2SeqModel]) -> None:
-        """Take the models, which read source sentences alike."""
-        self.models = models
-        first = models[0]
-        self.compute_dtype = first.compute_dtype
-        self.cross_attention, self.attention_weights = first.cross_attention, first.attention_weights
+    def __init__(self, models: list[Any]) -> None:
+        """Take the models."""
+        self.models, self.compute_dtype = models, models[0].compute_dtype
+        self.cross_attention, self.attention_weights = models[0].cross_attention, models[0].attention_weights
 
     def encode(self, source: tf.Tensor) -> tuple[Any, ...]:
         """Return what each model encodes of source, int32 [B, S]."""
@@ -47,24 +43,20 @@ class Ensemble:
 
     def initial_state(self, encoded: tuple[Any, ...], beams: int) -> States:
         """Return the state before the first token, of K beams of each sentence."""
-        pairs = zip(self.models, encoded, strict=True)
-        return States(tuple(model.initial_state(part, beams) for model, part in pairs))
+        return States(model.initial_state(part, beams) for model, part in zip(self.models, encoded, strict=True))
 
     def step(self, tokens: tf.Tensor, encoded: Any, state: States, *, attention: bool = False) -> StepOutput:
         """Read one token of each beam, int32 [B, K], and predict the next: log-probabilities [N, V] as logits."""
-        outputs = [
-            model.step(tokens, *each, attention=attention and model is self.models[0])
-            for model, *each in zip(self.models, encoded, state.of_models, strict=True)
-        ]
+        parts = enumerate(zip(self.models, encoded, state, strict=True))
+        outputs = [model.step(tokens, *part, attention=attention and not number) for number, (model, *part) in parts]
         logits = mean_log_probabilities([output.logits for output in outputs])
-        return StepOutput(logits, outputs[0].attention, States(tuple(output.state for output in outputs)))
+        return StepOutput(logits, outputs[0].attention, States(output.state for output in outputs))
 
     def teacher_forcing(self, source: tf.Tensor, target: tf.Tensor, *, remove_padding: bool = True) -> TeacherForced:
         """Return log-probabilities [B, T, V] in place of states, and the targets; see ``Seq2SeqModel``."""
         forced = [model.teacher_forcing(source, target, remove_padding=remove_padding) for model in self.models]
-        logits = [
-            model.output_projection().logits(each.states) for model, each in zip(self.models, forced, strict=True)
-        ]
+        pairs = zip(self.models, forced, strict=True)
+        logits = [model.output_projection().logits(each.states) for model, each in pairs]
         return TeacherForced(mean_log_probabilities(logits), forced[0].targets)
 
     def output_projection(self) -> Any:

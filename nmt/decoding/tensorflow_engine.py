@@ -5,7 +5,7 @@ Shapes: B sentences, K beams of each, S source length, P length of forced prefix
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Self
 
@@ -65,29 +65,23 @@ class TensorFlowEngine:
         self._compiling = threading.Lock()
 
     @classmethod
-    def load(
-        cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile,
-        others: Sequence[tuple[Config, WeightsFile]] = (),
-    ) -> Self:  # fmt: skip
-        """Return the engine of saved weights, of a model for vocabularies of this many ids, or an ensemble with others.
+    def load(cls, config: Config, source_vocabulary: int, target_vocabulary: int, weights: WeightsFile) -> Self:
+        """Return the engine of saved weights, of a model for vocabularies of this many ids.
 
         Raises:
             NotFoundError: if the file of weights does not exist.
             DataError: if it is damaged, or of another model.
         """
         precision = runtime.resolve_precision(config.decoding.precision)
-        models = []
-        for own, file in [(config, weights), *others]:
-            try:
-                model = build_model(
-                    own.model, source_vocabulary, target_vocabulary, precision, trained=True,
-                    most_weights=file.most_weights,
-                )  # fmt: skip
-            except WeightLimitError:
-                raise file.too_large() from None
-            file.load(model)
-            models.append(model)
-        return cls(Ensemble(models) if others else models[0], config)
+        try:
+            model = build_model(
+                config.model, source_vocabulary, target_vocabulary, precision, trained=True,
+                most_weights=weights.most_weights,
+            )  # fmt: skip
+        except WeightLimitError:
+            raise weights.too_large() from None
+        weights.load(model)
+        return cls(model, config)
 
     def reconfigured(self, decoding: DecodingConfig) -> "TensorFlowEngine":
         """Return an engine of the same weights with other settings of decoding, which compiles every search."""

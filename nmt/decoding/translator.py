@@ -74,15 +74,22 @@ class Translator(AbstractContextManager["Translator"]):
             exported = CTranslate2Engine(trained.folder, config, export.positions)
             return cls(exported, source, target, config, export.epoch)
 
+        from nmt.decoding.ensemble import Ensemble  # noqa: PLC0415 - TensorFlow starts late
         from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
 
         for other, _ in others:
             _check_alike(run, other)
-        files = [WeightsFile(other, choose_epoch(other, own)) for other, own in others]
-        members = [(other.config(), file) for (other, _), file in zip(others, files, strict=True)]
-        engine = TensorFlowEngine.load(config, source.size, target.size, weights, members)
-        names = "+".join(str(file.epoch) for file in (weights, *files))
-        return cls(engine, source, target, config, names if others else weights.epoch)
+        files = [weights, *(WeightsFile(other, choose_epoch(other, own)) for other, own in others)]
+        models = [config.model, *(other.config().model for other, _ in others)]
+        engine, *more = (
+            TensorFlowEngine.load(config.model_copy(update={"model": model}), source.size, target.size, file)
+            for model, file in zip(models, files, strict=True)
+        )
+        if not more:
+            return cls(engine, source, target, config, weights.epoch)
+        ensemble = Ensemble([engine.model, *(each.model for each in more)])
+        names = "+".join(str(file.epoch) for file in files)
+        return cls(TensorFlowEngine(ensemble, config), source, target, config, names)
 
     @property
     def engine(self) -> Engine:
@@ -339,10 +346,10 @@ def _check_alike(run: Run, other: Run) -> None:
     tokens = [{file.name: sha256(file) for file in each.tokenizer_files} for each in (run, other)]
     reads = [(each.config().model.reads_bos, each.config().model.limits) for each in (run, other)]
     if tokens[0] != tokens[1] or reads[0] != reads[1]:
-        what = "have different tokenizers" if tokens[0] != tokens[1] else "differ in bos or in the longest sentence"
+        what = "tokenizers" if tokens[0] != tokens[1] else "model.source_bos, or another longest sentence"
         raise ConflictError(
-            f"Runs {run.name!r} and {other.name!r} {what}. Runs translate together if all read and write the same "
-            f"tokens. Train {other.name!r} on a dataset of nmt prepare --tokenizer-of {run.name}, or leave it out."
+            f"Runs {run.name!r} and {other.name!r} have different {what}. Runs that translate together read and write "
+            f"the same tokens. Leave one out, or train it on a dataset of nmt prepare --tokenizer-of {run.name}"
         )
 
 

@@ -63,6 +63,11 @@ class RunSystem:
     others: tuple[tuple[Run, str | None], ...] = ()
     """Further runs of an ensemble, with their weights."""
 
+    @property
+    def members(self) -> list[tuple[Run, str | None]]:
+        """All runs with their weights."""
+        return [(self.run, self.epoch), *self.others]
+
     def open(self) -> Translator:
         """Return the translator; raises as ``Translator.open`` does."""
         epoch = None if self.exported else self.epoch
@@ -142,12 +147,10 @@ def evaluate(
     for name in hypotheses:
         file, of_files[name] = find_and_read(name)
         test_set.check_translations(file, of_files[name])
-    overlap = compare_with_training(
-        test_set.sources, [run for system in systems for run in (system.run, *(run for run, _ in system.others))]
-    )
+    overlap = compare_with_training(test_set.sources, [run for system in systems for run, _ in system.members])
     for system in systems:  # a missing epoch is found before the first run translates, which takes time
         if system.exported is None:
-            for member in ((system.run, system.epoch), *system.others):
+            for member in system.members:
                 choose_epoch(*member)
 
     described = []
