@@ -45,6 +45,7 @@ WITH_TENSORFLOW = (
     "cluster.hosts",
     "models",
     "decoding.beam",
+    "decoding.ensemble",
     "decoding.tensorflow_engine",
     "decoding.search",
     "evaluation.validation_decoder",
