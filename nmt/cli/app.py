@@ -56,7 +56,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""Train a model on sentence pairs, and translate with it. Datasets are in data/, runs in checkpoints/.
+    help="""Train a model on sentence pairs, and translate. Datasets are in data/, runs in checkpoints/.
 
     Examples:
         nmt prepare english-german-both.pkl

@@ -24,16 +24,16 @@ def synthesize(
         bool, typer.Option("--forward", help="The lines are the sources of the pairs. Default: the targets.")
     ] = False,
     export: Annotated[
-        str | None, typer.Option(help="Export that translates; none: TensorFlow. Default: int8, made if there is none.")
+        str | None, typer.Option(help="Export that translates, or none. Default: one in int8, which is made.")
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     min_score: Annotated[
-        float | None, typer.Option(help="Drop pairs with a lower mean log-probability of a token, such as -1.5.")
+        float | None, typer.Option(help="Drop pairs with a lower mean log-probability of tokens.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace pairs, finished or not.")] = False,
     **decoding: Any,
 ) -> None:
-    """Translate monolingual text into pairs to train on; search is greedy unless you choose another.
+    """Translate text of one language into pairs to train on, greedily by default.
 
     For back-translation the run translates from the target language of the model to be trained. A command that was
     interrupted goes on when it is repeated.
