@@ -36,12 +36,9 @@ from nmt.storage.names import check_name
 from nmt.storage.text import as_cell
 
 FORMAT = 1
-BLOCK = 4096
-"""Lines of a block: enough for batches of like length, and few to translate again after a kill."""
-MAX_LENGTH_RATIO = 3.0
-"""Largest ratio of the lengths of a pair's sides, in tokens with eos."""
-FASTEST = "int8"
-"""Number format of the export that translates unless another is chosen."""
+BLOCK = 4096  # lines: enough for batches of like length, and few to translate again after a kill
+MAX_LENGTH_RATIO = 3.0  # of the sides of a pair, in tokens with eos
+FASTEST = "int8"  # number format of exports
 Block = list[tuple[int, str | Unreadable]]
 
 
@@ -86,22 +83,18 @@ def synthesize(
     Args:
         file: text, a sentence a line, plain, gzipped or in a zip archive.
         name: name of the file of pairs.
-        run, epoch: run that translates, RUN+RUN for an ensemble, and its weights, as for ``load``.
+        run, epoch, decoding, export: what translates, as for ``load``; run may be an ensemble, RUN+RUN. Without
+            beam_size search is greedy. Default of export: one in int8, made if there is none; "none": TensorFlow.
         forward: the lines are the sources of the pairs (self-training, distillation) instead of the targets
             (back-translation, by a run that translates from their language).
         sample: draw words by their probabilities, instead of searching.
-        decoding: keys of section ``decoding``; without beam_size search is greedy.
-        export: export to CTranslate2 that translates, or "none" for TensorFlow. Default: one of these weights in int8,
-            which is made if there is none.
         min_score: lowest score, the mean log-probability of a translation's tokens.
         overwrite: replace an existing file, and what an interrupted call with other arguments has left.
-        progress: called with a step, the lines done, and their number.
-        note: called with what is exported or continued, in words.
+        progress, note: called with a step, the lines done and their number; with what is exported or continued.
 
     Raises:
-        NotFoundError: if the file, the run, its weights or the export does not exist.
         ConflictError: if the file of pairs exists, was begun with other arguments, or is being written.
-        ConfigError, DataError: if a value of ``decoding`` breaks the schema; if a file cannot be used.
+        NmtError: as for ``load``, and for a text that cannot be read.
 
     >>> made = nmt.synthesize("mono.de", "bt", run="base", overwrite=True)
     >>> str(made.path), made.lines
