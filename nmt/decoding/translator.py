@@ -12,13 +12,12 @@ import numpy as np
 from nmt.config.schema import Config, DecodingConfig
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
-from nmt.errors import ConflictError, DataError, NmtError, OutOfMemoryError, TooLongError
+from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
-from nmt.runs.weights import WeightsFile, choose_epoch
-from nmt.storage.atomic import sha256
+from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
 from nmt.tokenizers.base import BOS, EOS, Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
@@ -78,7 +77,7 @@ class Translator(AbstractContextManager["Translator"]):
         from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
 
         for other, _ in others:
-            _check_alike(run, other)
+            check_alike(run, other)
         files = [weights, *(WeightsFile(other, choose_epoch(other, own)) for other, own in others)]
         models = [config.model, *(other.config().model for other, _ in others)]
         engine, *more = (
@@ -339,18 +338,6 @@ class Translator(AbstractContextManager["Translator"]):
             raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
         check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
-
-
-def _check_alike(run: Run, other: Run) -> None:
-    """Refuse an ensemble of runs that read or write other tokens."""
-    tokens = [{file.name: sha256(file) for file in each.tokenizer_files} for each in (run, other)]
-    reads = [(each.config().model.reads_bos, each.config().model.limits) for each in (run, other)]
-    if tokens[0] != tokens[1] or reads[0] != reads[1]:
-        what = "tokenizers" if tokens[0] != tokens[1] else "model.source_bos, or another longest sentence"
-        raise ConflictError(
-            f"Runs {run.name!r} and {other.name!r} have different {what}. Runs that translate together read and write "
-            f"the same tokens. Leave one out, or train it on a dataset of nmt prepare --tokenizer-of {run.name}"
-        )
 
 
 def _name(names: Sequence[str] | None, number: int) -> str:
