@@ -186,8 +186,9 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
-    told = [f"{key} {str(before.get(key))[:12]} before, {str(value)[:12]} now"
-            for key, value in made_with.items() if before.get(key) != value]  # fmt: skip
+    changed = [key for key, value in made_with.items() if before.get(key) != value]
+    told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
+            for key in changed]  # fmt: skip
     if told and not overwrite:
         raise ConflictError(
             f"{path} was begun with differences: {'; '.join(told)}. A file has the pairs of one text and one model. "

@@ -35,8 +35,7 @@ def synthesize(
 ) -> None:
     """Translate text of one language into pairs to train on, greedily by default.
 
-    For back-translation the run translates from the target language of the model to be trained. A command that was
-    interrupted goes on when it is repeated.
+    For back-translation, take a run from the target language. A killed command goes on if repeated.
 
     Examples:
         nmt synthesize mono.de.gz --run reversed --name bt
