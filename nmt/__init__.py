@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
     from nmt.errors import ConfigError, ConflictError, DataError, NmtError, NotFoundError
     from nmt.evaluation.evaluate import evaluate
+    from nmt.synthesis import synthesize
 
 __all__ = [
     "ConfigError",
@@ -19,6 +20,7 @@ __all__ = [
     "evaluate",
     "load",
     "prepare",
+    "synthesize",
     "train",
 ]
 
@@ -33,6 +35,7 @@ _MODULES = {
     "evaluate": "nmt.evaluation.evaluate",
     "load": "nmt.api",
     "prepare": "nmt.api",
+    "synthesize": "nmt.synthesis",
     "train": "nmt.api",
 }
 

@@ -41,6 +41,7 @@ from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import in_python, public
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import find_members
 
 if TYPE_CHECKING:  # what loads TensorFlow
     from nmt.training.listeners import Listener
@@ -182,7 +183,7 @@ def train(
 
 @public
 def load(
-    run: str | Run | None = None,
+    run: str | Run | Sequence[str] | None = None,
     epoch: str | int | None = None,
     *,
     decoding: DecodingConfig | Mapping[str, JsonValue] | None = None,
@@ -191,7 +192,8 @@ def load(
     """Return the translator of a run.
 
     Args:
-        run: name of a run in ``checkpoints/``. Default: the run trained last.
+        run: name of a run in ``checkpoints/``. Default: the run trained last. Several names, each RUN or RUN:EPOCH,
+            are an ensemble: its probabilities are the mean of the runs'.
         epoch: an epoch number, "best", "last" or "average". Default: the average if there is one, else best.
         decoding: keys of section ``decoding`` with other values than the run's, such as ``{"beam_size": 5}``.
         export: export to CTranslate2 that translates, without TensorFlow: its name in the run, or its folder, such as
@@ -209,6 +211,12 @@ def load(
     """
     weights = None if epoch is None else str(epoch)
     trained: Run | ExportedModel
+    others: list[tuple[Run, str | None]] = []
+    if run is not None and not isinstance(run, str | Run):
+        members = [member for name in run for member in find_members(name, weights)]
+        (run, weights), *others = members or [(find_run(None), weights)]
+        if others and export is not None:
+            raise NmtError(f"--export {export} translates alone; received {len(others) + 1} runs too. Leave it out.")
     if export is not None:
         _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
         stored = trained.run.config().decoding
@@ -217,7 +225,7 @@ def load(
         stored = trained.config().decoding
     if not isinstance(decoding, DecodingConfig):
         decoding = change_decoding(stored, decoding or {}, exported=isinstance(trained, ExportedModel))
-    return Translator.open(trained, weights, decoding)
+    return Translator.open(trained, weights, decoding, others)
 
 
 def _overrides(overrides: Overrides) -> list[str]:

@@ -20,6 +20,7 @@ def learnt_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pairs.tsv, and the run "base", which has learnt them."""
     folder = tmp_path_factory.mktemp("learnt")
     write_tsv(folder / "pairs.tsv", small_pairs())
+    (folder / "mono.de").write_text("im one two six\nim seven\n")
     (folder / "small.yaml").write_text(SMALLEST.replace("epochs: 2", "epochs: 60").replace("30", "200"))
     nmt("prepare", "pairs.tsv", "--set", "data.normalization=ascii-words", cwd=folder)
     silent = ("--set", "training.decode_validation=0", "--set", "training.samples=0")
@@ -34,7 +35,8 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
     runner = doctest.DocTestRunner()
     with_examples = set()
     failures: list[str] = []
-    public_ones = {"prepare": api.prepare, "train": api.train, "load": api.load, "Translator": Translator}
+    public_ones = {"prepare": api.prepare, "train": api.train, "load": api.load, "Translator": Translator,
+                   "synthesize": package.synthesize}  # fmt: skip
     found = [
         test for name, each in public_ones.items()
         for test in finder.find(each, name, module=False, extraglobs={"nmt": package})
@@ -45,7 +47,7 @@ def test_the_examples_of_the_docstrings(learnt_project: Path, monkeypatch: pytes
             runner.run(test, out=failures.append)
     assert not runner.failures, "".join(failures)
     translations = ("translate", "translate_details", "translate_n_best", "score", "attention")
-    public = {"prepare", "load", "train", *(f"Translator.{name}" for name in translations)}
+    public = {"prepare", "load", "train", "synthesize", *(f"Translator.{name}" for name in translations)}
     assert public <= with_examples
 
 

@@ -30,10 +30,11 @@ PARTS: dict[str, str] = {
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
     "api": "errors config interface runs data decoding training recipes",
+    "synthesis": "errors storage config interface runs data decoding evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
     "serving": "errors config tokenizers runs data decoding api",
     "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "recipes plotting benchmark export reporting api serving",
+    "recipes plotting benchmark export reporting api synthesis serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -44,6 +45,7 @@ WITH_TENSORFLOW = (
     "cluster.hosts",
     "models",
     "decoding.beam",
+    "decoding.ensemble",
     "decoding.tensorflow_engine",
     "decoding.search",
     "evaluation.validation_decoder",

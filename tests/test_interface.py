@@ -128,6 +128,7 @@ def test_functions_refuse_odd_arguments_in_words(project: Path, monkeypatch: pyt
     check_odd(package.train, {"config": "ghost.yaml", "dataset": "ghost"})
     check_odd(package.prepare, {"files": "ghost.tsv"}, {"files", "config", "set", "languages", "tokenizer_of"})
     check_odd(package.evaluate, {"runs": ["ghost"]})
+    check_odd(package.synthesize, {"file": "ghost.de", "name": "bt"})
     with pytest.raises(TypeError, match="unexpected keyword argument 'beam'"):
         package.load("base", beam=5)
 

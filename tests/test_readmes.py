@@ -39,6 +39,7 @@ ABBREVIATED = {
     "--minutes 30 --run chosen": f"--minutes 30 --run chosen {SMALL}",
     "nmt train --run chosen": f"nmt train --run chosen {TINY}",
     "--dataset letters --run letters": f"--dataset letters --run letters {TINY}",
+    "--dataset reversed --run reversed": f"--dataset reversed --run reversed {TINY}",
     "--from letters": "--from letters --set training.epochs=2",
     "--run fitted": f"--run fitted {TINY}",
     "tensorboard --logdir checkpoints": "tensorboard --logdir checkpoints --inspect",  # ends
@@ -109,6 +110,7 @@ def write_corpora(folder: Path) -> None:
     for name, count in (("train", 200), ("val", 40), ("test_2016_flickr", 40)):
         write_sides(data, (f"{name}.en.gz", f"{name}.de.gz"), list(itertools.islice(parts, count)))
     write_sides(data, ("test.en.gz", "test.de.gz"), raw[:40])
+    write_sides(data, ("mono.en.gz", "mono.de.gz"), raw[:40])
     (data / "pairs.tsv").write_text(tsv(raw))
     (data / "mono.bt.tsv.gz").write_bytes(gzip.compress(tsv(pairs[:40]).encode()))
     write_sides(data, ("web.en.gz", "web.de.gz"), pairs[40:80])

@@ -18,6 +18,7 @@ from nmt.cli.commands.export import export
 from nmt.cli.commands.fetch import fetch
 from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
+from nmt.cli.commands.synthesize import synthesize
 from nmt.cli.commands.train import train
 from nmt.cli.commands.translate import translate
 from nmt.cli.inspection.info import info
@@ -32,7 +33,7 @@ from nmt.errors import NmtError, unusable
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality and use": [evaluate, report, samples, average, export, serve],
+    "Quality and use": [evaluate, report, samples, average, synthesize, export, serve],
     "Runs, machine and corpora": [runs, info, tokens, bench, fetch, demo],
 }
 OUT_OF_MEMORY = "Memory ran out. It must hold the model and a batch. Make them smaller, or end other programs."
@@ -55,7 +56,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="""Train a model on sentence pairs, and translate with it. Datasets are in data/, runs in checkpoints/.
+    help="""Train a model on sentence pairs, and translate. Datasets are in data/, runs in checkpoints/.
 
     Examples:
         nmt prepare english-german-both.pkl

@@ -7,12 +7,16 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.reading import Reader, Reading, Text
 from nmt.decoding.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
 from nmt.decoding.translation import SearchOptions, Translation, joined
 
 LONGEST_WORD = 8
 """Tokens of the longest translation of a word."""
+
+CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
+"""Beam, and length of phrases that do not come twice, of the second search for a sentence whose translation babbles."""
 
 Found = list[list[Translation]]
 """Translations of each sentence, the best first."""
@@ -26,6 +30,13 @@ class Search(Protocol):
         skip_too_long: bool = False,
     ) -> Found:  # fmt: skip
         """See ``Translator.find``."""
+
+
+def careful(decoding: DecodingConfig) -> DecodingConfig:
+    """Return settings of search that keep a translation from babbling; a greedy one has its log-probability as score."""
+    no_penalties = {} if decoding.beam_size > 1 else {"length_penalty": 0.0, "coverage_penalty": 0.0}
+    beam, size = max(CAREFUL_BEAM, decoding.beam_size), decoding.no_repeat_ngram_size or CAREFUL_NGRAM
+    return decoding.model_copy(update={"beam_size": beam, "no_repeat_ngram_size": size} | no_penalties)
 
 
 class OrdinaryText:

@@ -5,7 +5,7 @@ Shapes: B sentences, K beams of each, S source length, P length of forced prefix
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Self
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from nmt import runtime
 from nmt.config.decoding import BEAM, SAMPLING
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config, DecodingConfig, ModelConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.beam import beam_search
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.search import Hypotheses, SearchLimits, sample, step_search
 from nmt.decoding.translation import BEST, AttentionMaps, Hypothesis, SearchOptions
 from nmt.models.base import Seq2SeqModel
@@ -56,7 +57,7 @@ class TensorFlowEngine:
 
     positions: int | None = None
 
-    def __init__(self, model: Seq2SeqModel, config: Config, few_steps: int = FEW_STEPS) -> None:
+    def __init__(self, model: Seq2SeqModel | Ensemble, config: Config, few_steps: int = FEW_STEPS) -> None:
         """Take a model, whose weights may change later, and the configuration of its run.
 
         A search of at most ``few_steps`` steps is not compiled.
@@ -269,3 +270,23 @@ def _padded(rows: list[list[int]]) -> np.ndarray:
     for line, row in zip(padded, rows, strict=True):
         line[: len(row)] = row
     return padded
+
+
+def load_together(
+    config: Config, parts: Sequence[tuple[ModelConfig, WeightsFile]], source: int, target: int
+) -> TensorFlowEngine:
+    """Return the engine of one model, or of several as one.
+
+    Args:
+        config: configuration, with the settings of decoding.
+        parts: section model of each, and its weights.
+        source: number of source ids.
+        target: number of target ids.
+
+    Raises: as ``TensorFlowEngine.load``.
+    """
+    engines = [
+        TensorFlowEngine.load(config.model_copy(update={"model": model}), source, target, weights)
+        for model, weights in parts
+    ]
+    return engines[0] if len(engines) == 1 else TensorFlowEngine(Ensemble([each.model for each in engines]), config)

@@ -14,7 +14,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths
-from nmt.decoding.ordinary import OrdinaryText
+from nmt.decoding.ordinary import CAREFUL_BEAM, OrdinaryText, careful
 from nmt.decoding.reading import Reader
 from nmt.decoding.rewriting import Alignment
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
@@ -23,12 +23,10 @@ from nmt.extras import require
 from nmt.interface import public
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
-from nmt.runs.weights import WeightsFile, choose_epoch
+from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
-CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
-"""Beam, and length of phrases that do not come twice, of the second search for a sentence whose translation babbles."""
 Attention = TypeVar("Attention")
 
 
@@ -54,8 +52,9 @@ class Translator(AbstractContextManager["Translator"]):
 
     @classmethod
     def open(
-        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None
-    ) -> "Translator":
+        cls, trained: Run | ExportedModel, epoch: str | None = None, decoding: DecodingConfig | None = None,
+        others: Sequence[tuple[Run, str | None]] = (),
+    ) -> "Translator":  # fmt: skip
         """Return the translator of a run, which computes in TensorFlow, or of an export to CTranslate2.
 
         Args:
@@ -63,9 +62,11 @@ class Translator(AbstractContextManager["Translator"]):
             epoch: weights to use: the number of an epoch, "last", "best" or "average"; by default the average if the
                 run has one, else the best.
             decoding: settings of search instead of the run's own.
+            others: runs, with their weights, that translate together with a run: by the mean of their probabilities.
 
         Raises:
             NotFoundError: if there are no such weights, or CTranslate2 is not installed.
+            ConflictError: if the runs read or write other tokens.
             DataError: if a part of the run or the export is damaged.
         """
         run = trained if isinstance(trained, Run) else trained.run
@@ -85,10 +86,15 @@ class Translator(AbstractContextManager["Translator"]):
             exported = CTranslate2Engine(trained.folder, config, export.positions)
             return cls(exported, source, target, config, export.epoch, language)
 
-        from nmt.decoding.tensorflow_engine import TensorFlowEngine  # noqa: PLC0415 - TensorFlow starts late
+        from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
-        engine = TensorFlowEngine.load(config, source.size, target.size, weights)
-        return cls(engine, source, target, config, weights.epoch, language)
+        parts = [(config.model, weights)]
+        for other, own in others:
+            check_alike(run, other)
+            parts.append((other.config().model, WeightsFile(other, choose_epoch(other, own))))
+        engine = load_together(config, parts, source.size, target.size)
+        names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
+        return cls(engine, source, target, config, names, language)
 
     @property
     def engine(self) -> Engine:
@@ -213,14 +219,7 @@ class Translator(AbstractContextManager["Translator"]):
     def _search_again(self, texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
         """Return translations found by a beam without repeated phrases."""
         if self._careful is None:
-            decoding = self.config.decoding
-            # A greedy translation has its log-probability as score, and so has this one.
-            changes = {} if decoding.beam_size > 1 else {"length_penalty": 0.0, "coverage_penalty": 0.0}
-            changes |= {
-                "beam_size": max(CAREFUL_BEAM, decoding.beam_size),
-                "no_repeat_ngram_size": decoding.no_repeat_ngram_size or CAREFUL_NGRAM,
-            }
-            self._careful = self.engine.reconfigured(decoding.model_copy(update=changes), prepared=False)
+            self._careful = self.engine.reconfigured(careful(self.config.decoding), prepared=False)
         return self._search(texts, options._replace(n_best=CAREFUL_BEAM), engine=self._careful)
 
     def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:

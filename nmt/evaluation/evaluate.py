@@ -35,7 +35,7 @@ from nmt.evaluation.test_set import (
 from nmt.extras import require
 from nmt.interface import public
 from nmt.runs.directory import Run, find_run
-from nmt.runs.weights import choose_epoch
+from nmt.runs.weights import choose_epoch, find_members
 from nmt.storage.atomic import sha256
 from nmt.storage.text import as_cell
 from nmt.version import version
@@ -62,6 +62,18 @@ class RunSystem:
     """Settings of decoding."""
     exported: ExportedModel | None = None
     """Export that translates instead of the run's weights; None for these weights."""
+    others: tuple[tuple[Run, str | None], ...] = ()
+    """Further runs of an ensemble, with their weights."""
+
+    @property
+    def members(self) -> list[tuple[Run, str | None]]:
+        """All runs with their weights."""
+        return [(self.run, self.epoch), *self.others]
+
+    def open(self) -> Translator:
+        """Return the translator; raises as ``Translator.open`` does."""
+        epoch = None if self.exported else self.epoch
+        return Translator.open(self.exported or self.run, epoch, self.decoding, self.others)
 
 
 @public
@@ -86,7 +98,7 @@ def evaluate(
     """Translate a test set with runs, and score their translations and those of files.
 
     Args:
-        runs: runs in ``checkpoints/``, each as RUN or RUN:EPOCH. The first is the baseline.
+        runs: runs in ``checkpoints/``, each as RUN or RUN:EPOCH, an ensemble as RUN+RUN. The first is the baseline.
         hypotheses: files of translations, one per line, in the order of the test set. If neither runs nor hypotheses
             are given, the run that trained last is scored.
         source: file of source sentences; None for the test split of the runs' dataset.
@@ -144,10 +156,11 @@ def evaluate(
     for name in hypotheses:
         file, of_files[name] = find_and_read(name)
         test_set.check_translations(file, of_files[name])
-    overlap = compare_with_training(test_set.sources, [system.run for system in systems])
+    overlap = compare_with_training(test_set.sources, [run for system in systems for run, _ in system.members])
     for system in systems:  # a missing epoch is found before the first run translates, which takes time
         if system.exported is None:
-            choose_epoch(system.run, system.epoch)
+            for member in system.members:
+                choose_epoch(*member)
 
     described, stressed = list[System](), dict[str, list[StressRow]]()
     variants = make_variants(test_set.sources or [], test_set.references) if stress else {}
@@ -218,7 +231,7 @@ def find_system(
     """Return the system of a run, or of an export to CTranslate2.
 
     Args:
-        name: RUN or RUN:EPOCH; None for the run that trained last.
+        name: RUN or RUN:EPOCH, of an ensemble RUN+RUN; None for the run that trained last.
         epoch: the epoch, if ``name`` has none; an export must have it.
         decoding: values for keys of the run's section decoding; a value of None leaves the key as it is.
         export: name of an export in the run, or a folder; None for the weights of the run.
@@ -229,17 +242,18 @@ def find_system(
         ConfigError: for a value that the section decoding does not allow.
         DataError: if the run or the export is damaged.
     """
-    run_name, _, own_epoch = (name or "").partition(":")
-    chosen, epoch = run_name if name is not None else None, own_epoch or epoch
     model: ExportedModel | None = None
+    others: list[tuple[Run, str | None]] = []
     if export is None:
-        owner = run = find_run(chosen)
+        (run, epoch), *others = [(find_run(None), epoch)] if name is None else find_members(name, epoch)
+        owner = run
     else:
         require("fast", "ctranslate2")
-        run, model = choose_export(chosen, epoch, export)
+        chosen, _, own_epoch = (name or "").partition(":")
+        run, model = choose_export(None if name is None else chosen, own_epoch or epoch, export)
         name, epoch, owner = f"{model.description.run}/{model.folder.name}", str(model.description.epoch), model.run
     settings = change_decoding(owner.config().decoding, decoding, exported=model is not None)
-    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model)
+    return RunSystem(name or run.name, run, read_manifest(owner.dataset_path), epoch, settings, model, tuple(others))
 
 
 def translate(
@@ -261,7 +275,7 @@ def translate(
         DataError: if the run is damaged, or a sentence is longer than learned positions reach.
     """
     exported = system.exported
-    translator = Translator.open(exported or system.run, None if exported else system.epoch, system.decoding)
+    translator = system.open()
     computed = {} if exported else {"precision": translator.engine.precision}
     batches = BATCHES_PER_CALL * ((os.cpu_count() or 1) if exported else 1)  # CTranslate2 has a batch on each core
     started = time.perf_counter()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
 from nmt.models.weights import current_name, set_weights
-from nmt.runs.directory import Run
+from nmt.runs.directory import Run, find_run
 from nmt.runs.metrics import WeightsId, in_ranges
 from nmt.storage.arrays import Arrays, read_arrays, read_shapes, write_arrays
-from nmt.storage.atomic import atomic_file
+from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -176,6 +176,24 @@ def weights_to_delete(run: Run, last: int, max_to_keep: int | None, best: Weight
     epochs = sorted({*run.weights_epochs, last})
     kept = [best, *(epochs if max_to_keep is None else epochs[-max_to_keep:])]
     return [run.weights_path(weights_id) for weights_id in run.saved_weights if weights_id not in kept]
+
+
+def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
+    """Return the runs that RUN+RUN names, each RUN or RUN:EPOCH, with their weights; raises as ``find_run``."""
+    parts = [part.partition(":") for part in name.split("+")]
+    return [(find_run(run), own or epoch) for run, _, own in parts]
+
+
+def check_alike(run: Run, other: Run) -> None:
+    """Raise ConflictError for an ensemble of runs that read or write other tokens."""
+    tokens = [{file.name: sha256(file) for file in each.tokenizer_files} for each in (run, other)]
+    reads = [(each.config().model.reads_bos, each.config().model.limits) for each in (run, other)]
+    if tokens[0] != tokens[1] or reads[0] != reads[1]:
+        what = "tokenizers" if tokens[0] != tokens[1] else "model.source_bos, or another longest sentence"
+        raise ConflictError(
+            f"Runs {run.name!r} and {other.name!r} have different {what}. Runs that translate together read and write "
+            f"the same tokens. Leave one out, or train it on a dataset of nmt prepare --tokenizer-of {run.name}"
+        )
 
 
 def choose_epoch(run: Run, choice: str | None) -> WeightsId:

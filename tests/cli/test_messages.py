@@ -450,8 +450,25 @@ $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.ep
 $ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
 $ nmt average --run base --last 2  => Only weights of one model can be averaged
 
+# --- nmt synthesize --------------------------------------------------------------------------------------------------
+$ nmt synthesize ghost.en --name bt  => There is no file 'ghost.en'
+$ nmt synthesize ghost.en --name 'my pairs'  => 'my pairs' cannot be the name of a file of pairs
+$ echo 'im one' > mono.en && touch data/bt.jsonl.gz
+$ nmt synthesize mono.en --name bt  => data/bt.jsonl.gz exists already
+$ echo 'im one' > mono.en
+$ nmt synthesize mono.en --name bt --export fast  => Run 'base' has no export 'fast'
+$ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 1}' > data/.bt.synthesis/state.json
+& leaves data/.bt.synthesis/lock
+$ nmt synthesize mono.en --name bt --export none  => data/bt.jsonl.gz was begun with differences: input; run None before
+$ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 2}' > data/.bt.synthesis/state.json
+& leaves data/.bt.synthesis/lock
+$ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 2
+
 # --- nmt translate ---------------------------------------------------------------------------------------------------
 $ nmt translate --tag bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none
+$ cp -r checkpoints/base checkpoints/other && echo ' ' >> checkpoints/other/tokenizer.source.json
+$ nmt translate --run base --run other 'im thirsty'  => Runs 'base' and 'other' have different tokenizers
+$ nmt translate --run base --run base:1 --export fast 'im thirsty'  => --export fast translates alone; received 2 runs
 $ nmt translate --epoch bets 'im thirsty'  => Run 'base' has no weights of epoch 'bets' (did you mean 'best'?)
 $ nmt translate --epoch average 'im thirsty'  => Run 'base' has no averaged weights
 $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
+from nmt.cli.options import EpochOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY, SAMPLING
 from nmt.errors import DataError, NmtError, TooLongError
 
@@ -31,7 +31,9 @@ def translate(
             metavar="SENTENCE", help="Sentences: 'im thirsty'. Default: lines of standard input, as they arrive."
         ),
     ] = None,
-    run: RunOption = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="Run in checkpoints/; several: an ensemble. Default: the run trained last.")
+    ] = None,
     epoch: EpochOption = None,
     export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
     input_: Annotated[
@@ -67,7 +69,7 @@ def translate(
         skip_too_long=skip_too_long,
     )  # fmt: skip
     parts = read_sentences(sentences, input_)
-    translator = load(run, epoch, decoding=decoding, export=export)
+    translator = load(run or None, epoch, decoding=decoding, export=export)
     options = SearchOptions(sample, n_best or 1, scored=n_best is not None)
     count, skipped = 0, list[str]()
     for texts, names in parts:

@@ -1,0 +1,60 @@
+"""``nmt synthesize``: synthetic pairs of monolingual text and its translations."""
+
+import contextlib
+import time
+from typing import Annotated, Any
+
+import typer
+
+from nmt.cli.bars import Bar
+from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
+from nmt.config.decoding import BEAM, GREEDY, SAMPLING
+from nmt.errors import printable
+
+
+@decoding_options(GREEDY, BEAM, SAMPLING)
+def synthesize(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Text, one sentence a line; plain, gzipped or in a zip archive.")
+    ],
+    name: Annotated[str, typer.Option(help="Name of the pairs: data/NAME.jsonl.gz.")],
+    run: RunOption = None,
+    epoch: EpochOption = None,
+    forward: Annotated[
+        bool, typer.Option("--forward", help="The lines are the sources of the pairs. Default: the targets.")
+    ] = False,
+    export: Annotated[
+        str | None, typer.Option(help="Export that translates, or none. Default: one in int8, which is made.")
+    ] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
+    min_score: Annotated[
+        float | None, typer.Option(help="Drop pairs with a lower mean log-probability of tokens.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace pairs, finished or not.")] = False,
+    **decoding: Any,
+) -> None:
+    """Translate text of one language into pairs to train on, greedily by default.
+
+    For back-translation, take a run from the target language. A killed command goes on if repeated.
+
+    Examples:
+        nmt synthesize mono.de.gz --run reversed --name bt
+        nmt synthesize mono.en.gz --run base --forward --beam 5 --name distilled
+    """
+    from nmt.synthesis import synthesize as make
+
+    check_decoding(decoding, sample=sample)
+    started = time.perf_counter()
+    with contextlib.closing(Bar("lines")) as bar:
+        made = make(
+            file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
+            min_score=min_score, overwrite=overwrite, progress=bar.show,
+            note=lambda text: typer.echo(f"nmt: {text}", err=True),
+        )  # fmt: skip
+    seconds = time.perf_counter() - started
+    for reason, count in made.dropped.counts.items():
+        typer.echo(f"Dropped: {count:,} x {reason}")
+        for place in made.dropped.places[reason]:
+            typer.echo(f"    {printable(place)}")
+    pairs = made.lines - made.dropped.counts.total()
+    typer.echo(f"{pairs:,} pairs of {made.lines:,} lines written to {made.path} in {seconds:.1f} s")

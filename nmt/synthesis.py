@@ -1,0 +1,232 @@
+"""Synthetic pairs: monolingual text with its translations by a run (Sennrich et al. 2016), which outlive a kill.
+
+Blocks of lines are translated by themselves. Each becomes a file in a hidden folder, so the pairs, which are written
+once all blocks are there, do not depend on when a command was killed.
+"""
+
+import gzip
+import itertools
+import json
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from nmt.config.decoding import BEAM
+from nmt.data.cleaning import Findings, Progress, place_of
+from nmt.data.dataset import DATASETS
+from nmt.data.sources.formats import Pair
+from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, read_description
+from nmt.decoding.translation import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import ConflictError, NmtError
+from nmt.evaluation.evaluate import find_system
+from nmt.interface import public
+from nmt.runs.directory import Run, find_run
+from nmt.runs.weights import choose_epoch
+from nmt.storage.atomic import atomic_file, sha256, write_bytes
+from nmt.storage.file_lock import locked
+from nmt.storage.json_file import check_format, read_json, write_json
+from nmt.storage.names import check_name
+from nmt.storage.text import as_cell
+
+FORMAT = 1
+BLOCK = 4096  # lines: enough for batches of like length, and few to translate again after a kill
+MAX_LENGTH_RATIO = 3.0  # of the sides of a pair, in tokens with eos
+FASTEST = "int8"  # number format of exports
+Block = list[tuple[int, str | Unreadable]]
+
+
+class Synthesis(NamedTuple):
+    """A finished file of synthetic pairs."""
+
+    path: Path
+    lines: int
+    """Number of lines read."""
+    dropped: Findings
+    """Lines left out, by reason."""
+
+
+class _Task(NamedTuple):
+    translator: Translator
+    file: TextFile
+    sample: bool
+    forward: bool
+    min_score: float | None
+
+
+@public
+def synthesize(
+    file: str | Path,
+    name: str,
+    *,
+    run: str | None = None,
+    epoch: str | int | None = None,
+    forward: bool = False,
+    sample: bool = False,
+    decoding: Mapping[str, JsonValue] | None = None,
+    export: str | None = None,
+    min_score: float | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda task, done, total: None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Synthesis:
+    """Translate text, and write ``data/<name>.jsonl.gz`` with source, target and score of each pair.
+
+    A call that was interrupted goes on, and the file is that of a call without interruption.
+
+    Args:
+        file: text, a sentence a line, plain, gzipped or in a zip archive.
+        name: name of the file of pairs.
+        run, epoch, decoding, export: what translates, as for ``load``; run may be an ensemble, RUN+RUN. Without
+            beam_size search is greedy. Default of export: one in int8, made if there is none; "none": TensorFlow.
+        forward: the lines are the sources of the pairs (self-training, distillation) instead of the targets
+            (back-translation, by a run that translates from their language).
+        sample: draw words by their probabilities, instead of searching.
+        min_score: lowest score, the mean log-probability of a translation's tokens.
+        overwrite: replace an existing file, and what an interrupted call with other arguments has left.
+        progress, note: called with a step, the lines done and their number; with what is exported or continued.
+
+    Raises:
+        ConflictError: if the file of pairs exists, was begun with other arguments, or is being written.
+        NmtError: as for ``load``, and for a text that cannot be read.
+
+    >>> made = nmt.synthesize("mono.de", "bt", run="base", overwrite=True)
+    >>> str(made.path), made.lines
+    ('data/bt.jsonl.gz', 2)
+    """
+    path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
+    if path.exists() and not overwrite:
+        raise ConflictError(f"{path} exists already. Give another --name, or --overwrite, which replaces it.")
+    text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
+    export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
+    settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
+    system = find_system(run, weights, settings, None if export == "none" else export)
+    if system.exported:
+        models = [system.exported.folder / DESCRIPTION]
+    else:
+        models = [each.weights_path(choose_epoch(each, chosen)) for each, chosen in system.members]
+    with system.open() as translator:
+        task = _Task(translator, text, sample, forward, min_score)
+        made_with = {
+            "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
+            "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
+        }  # fmt: skip
+        return _write(task, path, made_with, progress, note, overwrite=overwrite)
+
+
+def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> str:
+    """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
+    weights = choose_epoch(run, epoch)
+    saved = run.weights_path(weights).stat().st_mtime_ns
+    for folder in find_exports(run, CTRANSLATE2):
+        found, is_current = read_description(folder), (folder / DESCRIPTION).stat().st_mtime_ns > saved
+        if is_current and (found.quantization, found.epoch) == (FASTEST, weights):
+            return folder.name
+    from nmt.export.export import export_run, find_exporter  # noqa: PLC0415 - loads TensorFlow
+
+    folder = run.folder / EXPORTS / f"{CTRANSLATE2}-{FASTEST}-{weights}"
+    note(f"exporting run {run.name} to {folder}, which translates several times as fast")
+    try:
+        export_run(run, find_exporter(CTRANSLATE2, FASTEST), epoch=epoch, output=folder, overwrite=True)
+    except NmtError as error:
+        note(f"TensorFlow translates, since the run is not exported: {error.message}")
+        return "none"
+    return folder.name
+
+
+def _write(
+    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
+    overwrite: bool,
+) -> Synthesis:  # fmt: skip
+    """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
+    lines = sum(1 for _ in numbered_lines(task.file))
+    folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [folder / f"part-{start:012d}" for start in range(0, lines, BLOCK)]
+
+    def make(number: int, block: Block) -> int:
+        rows = [json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(task, block, number * BLOCK)]
+        write_bytes(parts[number], "".join(rows).encode())
+        return block[-1][0]
+
+    with locked(folder / "lock", f"{path}"):
+        _begin(folder, made_with, path, overwrite=overwrite)
+        if done := sum(part.exists() for part in parts):
+            note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
+        items, running = numbered_lines(task.file), deque[Future[int]]()
+        with ThreadPoolExecutor(2, "synthesize") as pool:  # one block is cut into tokens while another is translated
+            for number, part in enumerate(parts):
+                block = list(itertools.islice(items, BLOCK))
+                if not part.exists():
+                    running.append(pool.submit(make, number, block))
+                while running and (len(running) == 2 or part == parts[-1]):
+                    progress("translating", running.popleft().result(), lines)
+        dropped = Findings()
+        with (
+            atomic_file(path) as temporary, temporary.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        ):  # fmt: skip
+            for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
+                if row.startswith(b'{"dropped"'):
+                    dropped.add(*json.loads(row).values())
+                else:
+                    packed.write(row)
+        shutil.rmtree(folder)
+    return Synthesis(path, lines, dropped)
+
+
+def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bool) -> None:
+    """Prepare the folder of the blocks: empty, or with those that were made with the same."""
+    state = folder / "state.json"
+    before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
+    check_format(before.pop("format", None), [FORMAT], str(state))
+    changed = [key for key, value in made_with.items() if before.get(key) != value]
+    told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
+            for key in changed]  # fmt: skip
+    if told and not overwrite:
+        raise ConflictError(
+            f"{path} was begun with differences: {'; '.join(told)}. A file has the pairs of one text and one model. "
+            "Repeat the command that began it, give another --name, or begin anew with --overwrite."
+        )
+    if told or not state.exists():
+        for part in folder.glob("part-*"):
+            part.unlink()
+        write_json(state, {"format": FORMAT, **made_with})
+
+
+def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
+    """Yield the pair of each numbered line, or the reason to drop it and its place."""
+    translator = task.translator
+    texts = ["" if isinstance(line, Unreadable) else line for _, line in block]
+    options = SearchOptions(task.sample, scored=True, first=first)
+    found = [best for best, *_ in translator.find(texts, options, skip_too_long=True)]
+    encoded = [translator.source.encode(text) for text in texts]
+    scores = {index: translation.score or 0.0 for index, translation in enumerate(found) if translation.ids}
+    if translator.config.decoding.search(sampled=task.sample) == BEAM:  # whose scores have penalties
+        values = translator.engine.score([encoded[index] for index in scores], [found[index].ids for index in scores])
+        scores = dict(zip(scores, values, strict=True))
+    for index, (number, line) in enumerate(block):
+        text, translation, written = texts[index], found[index], as_cell(found[index].text)
+        score = round(scores.get(index, 0.0) / max(len(translation.ids), 1), 4)
+        shorter, longer = sorted((len(encoded[index]) + 1, len(translation.ids)))
+        reasons = {
+            line.reason if isinstance(line, Unreadable) else "": isinstance(line, Unreadable),
+            "empty line": not text.strip(),
+            "longer than the model reads": translation.is_skipped,
+            "cut off by the limit on its length": not translation.finished,
+            "empty translation": not written.strip(),
+            "translation equals the line": written == text,
+            "length ratio": longer > MAX_LENGTH_RATIO * shorter,
+            "low score": task.min_score is not None and score < task.min_score,
+        }
+        source, target = (text, written) if task.forward else (written, text)
+        if reason := next((reason for reason, applies in reasons.items() if applies), ""):
+            yield {"dropped": reason, "place": place_of([task.file], number, Pair(text, written) if text else None)}
+        else:
+            yield {"source": source, "target": target, "score": score}

@@ -1,0 +1,155 @@
+"""Synthetic pairs: the same file however often the command is killed, both directions, what is dropped and refused."""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import nmt, small_pairs
+
+import nmt as package
+from nmt import synthesis
+from nmt.data.sources.text_file import TextFile
+from nmt.decoding.translation import Translation
+from nmt.tokenizers.base import EOS
+
+LINES = [source for source, _ in small_pairs(40)]
+SAMPLED = {"sample": True, "decoding": {"temperature": 0.5, "top_k": 3}}
+ENGINES = pytest.mark.parametrize("export", [None, pytest.param("none", marks=pytest.mark.slow)], ids=["export", "run"])
+
+
+@pytest.fixture(scope="module")
+def exported_project(trained_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trained project with an export, and a text of six blocks."""
+    folder = Path(shutil.copytree(trained_project, tmp_path_factory.mktemp("synthesis") / "project"))
+    (folder / "mono.en").write_text("".join(f"{line}\n" for line in LINES))
+    # After two epochs a word more or less is much of BLEU.
+    nmt("export", "--to", "ctranslate2", "--quantization", "int8", "--tolerance", "100", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def here(exported_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = Path(shutil.copytree(exported_project, tmp_path / "project"))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(synthesis, "BLOCK", 7)
+    return folder
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.mark.parametrize("how", [{}, {"decoding": {"beam_size": 2}}, SAMPLED], ids=["greedy", "beam", "sampled"])
+@ENGINES
+def test_a_killed_command_ends_in_the_same_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], export: str | None
+) -> None:
+    whole = package.synthesize("mono.en", "whole", export=export, **how)
+    assert 0 < len(rows(whole.path)) == len(LINES) - whole.dropped.counts.total()
+    real = synthesis.write_bytes
+    for allowed in (0, 1, 4):
+        left = [allowed]
+
+        def write(path: Path, content: bytes, left: list[int] = left) -> None:
+            if path.name.startswith("part-"):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
+            real(path, content)
+
+        monkeypatch.setattr(synthesis, "write_bytes", write)
+        with pytest.raises(Killed):
+            package.synthesize("mono.en", "killed", export=export, **how)
+        assert not Path("data/killed.jsonl.gz").exists()
+    monkeypatch.setattr(synthesis, "write_bytes", real)
+    notes: list[str] = []
+    again = package.synthesize("mono.en", "killed", export=export, **how, note=notes.append)
+    assert notes and "of 40 lines were translated before" in notes[0]
+    assert again.path.read_bytes() == whole.path.read_bytes()
+    assert again.dropped == whole.dropped
+    assert not list(Path("data").glob(".*.synthesis"))
+
+
+def test_lines_are_the_targets_or_with_forward_the_sources(here: Path) -> None:
+    back, forward = (rows(package.synthesize("mono.en", str(way), forward=way).path) for way in (False, True))
+    assert [(row["source"], row["target"]) for row in back] == [(row["target"], row["source"]) for row in forward]
+    assert {row["target"] for row in back} <= {*LINES}
+    assert package.prepare("data/True.jsonl.gz", name="made").manifest.read == len(forward)
+
+
+@pytest.mark.parametrize("how", [{}, {"decoding": {"beam_size": 3, "coverage_penalty": 0.2}}, SAMPLED], ids=str)
+@ENGINES
+def test_a_score_is_the_mean_log_probability_of_the_tokens(here: Path, how: Any, export: str | None) -> None:
+    made = rows(package.synthesize("mono.en", "scored", forward=True, export=export, **how).path)
+    translator = package.load("base", export=None if export else "ctranslate2-int8")
+    expected = translator.score([row["source"] for row in made], [row["target"] for row in made])
+    tokens = [len(translator.target.encode(row["target"])) + 1 for row in made]
+    off = [abs(row["score"] - value / count) for row, value, count in zip(made, expected, tokens, strict=True)]
+    assert max(off) < 1e-3
+    kept = package.synthesize("mono.en", "likely", forward=True, export=export, **how, min_score=made[0]["score"])
+    assert rows(kept.path) == [row for row in made if row["score"] >= made[0]["score"]]
+
+
+def test_other_settings_and_texts_are_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(synthesis, "write_bytes", lambda path, content: (_ for _ in ()).throw(Killed))
+        package.synthesize("mono.en", "bt")
+    Path("other.en").write_text("im one\n")
+    for arguments, difference in (
+        ({"forward": True}, "forward False before, True now"), ({"decoding": {"beam_size": 2}}, "beam_size 1 before"),
+        ({"file": "other.en"}, "differences: input"), ({"export": "none"}, "; model"),
+        ({"min_score": -1.0}, "min_score None"),
+    ):  # fmt: skip
+        with pytest.raises(package.ConflictError, match=difference):
+            package.synthesize(**{"file": "mono.en", "name": "bt", **arguments})
+    made = package.synthesize("other.en", "bt", overwrite=True)
+    assert made.lines == 1
+    with pytest.raises(package.ConflictError, match="exists already"):
+        package.synthesize("other.en", "bt")
+
+
+def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"good": ("gut", True), "cut": ("ab", False), "copy": ("copy", True), "short": ("x " * 9, True),
+            "mute": ("", True), "": ("", True), "long": ("", False)}  # fmt: skip
+
+    def find(texts: list[str], options: Any, *, skip_too_long: bool) -> list[list[Translation]]:
+        assert skip_too_long
+        ids = {text: [7] * len(said[text][0].split()) + [EOS] * said[text][1] for text in texts}
+        return [[Translation(said[text][0], [], said[text][1], ids[text], -1.0)] for text in texts]
+
+    search = SimpleNamespace(search=lambda sampled: "greedy")
+    source = SimpleNamespace(encode=lambda text: [7] * len(text.split()))
+    translator: Any = SimpleNamespace(find=find, source=source, config=SimpleNamespace(decoding=search))
+    (tmp_path / "mono").write_bytes(b"good\ncut\ncopy\nshort\nmute\n\nlong\n\xff\n")
+    file = TextFile(tmp_path / "mono")
+    block = list(synthesis.numbered_lines(file))
+    kept, *dropped = synthesis._rows(synthesis._Task(translator, file, False, False, None), block, 0)
+    assert kept == {"source": "gut", "target": "good", "score": -0.5}
+    assert [row["dropped"] for row in dropped] == [
+        "cut off by the limit on its length", "translation equals the line", "length ratio", "empty translation",
+        "empty line", "longer than the model reads", "not UTF-8",
+    ]  # fmt: skip
+    assert dropped[2]["place"].startswith("mono, line 4: 'short'")
+    assert (
+        next(synthesis._rows(synthesis._Task(translator, file, False, False, -0.4), block, 0))["dropped"] == "low score"
+    )
+
+
+@pytest.mark.slow
+def test_an_export_of_other_weights_is_not_used(here: Path) -> None:
+    assert nmt("synthesize", "mono.en", "--name", "a", cwd=here).stderr == ""
+    Path("checkpoints/base/weights/epoch-0002.safetensors").touch()
+    done = nmt("synthesize", "mono.en", "--name", "b", cwd=here)
+    assert "exporting run base to checkpoints/base/exports/ctranslate2-int8-2" in done.stderr
+    assert "pairs of 40 lines written to data/b.jsonl.gz" in done.stdout
+    shutil.rmtree("data/english-german-both")  # which an export is compared on
+    done = nmt("synthesize", "mono.en", "--name", "c", cwd=here)
+    assert "TensorFlow translates, since the run is not exported" in done.stderr
