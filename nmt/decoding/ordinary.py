@@ -33,7 +33,7 @@ class Search(Protocol):
 
 
 def careful(decoding: DecodingConfig) -> DecodingConfig:
-    """Return settings of search that keep a translation from babbling; a greedy one has its log-probability as score."""
+    """Return settings of search that keep a translation from babbling; a greedy one is scored by log-probability."""
     no_penalties = {} if decoding.beam_size > 1 else {"length_penalty": 0.0, "coverage_penalty": 0.0}
     beam, size = max(CAREFUL_BEAM, decoding.beam_size), decoding.no_repeat_ngram_size or CAREFUL_NGRAM
     return decoding.model_copy(update={"beam_size": beam, "no_repeat_ngram_size": size} | no_penalties)
