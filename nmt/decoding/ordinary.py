@@ -33,10 +33,17 @@ class Search(Protocol):
 
 
 def careful(decoding: DecodingConfig) -> DecodingConfig:
-    """Return settings of search that keep a translation from babbling; a greedy one is scored by log-probability."""
-    no_penalties = {} if decoding.beam_size > 1 else {"length_penalty": 0.0, "coverage_penalty": 0.0}
+    """Return settings of search that keep a translation from babbling."""
     beam, size = max(CAREFUL_BEAM, decoding.beam_size), decoding.no_repeat_ngram_size or CAREFUL_NGRAM
-    return decoding.model_copy(update={"beam_size": beam, "no_repeat_ngram_size": size} | no_penalties)
+    coverage = decoding.coverage_penalty if decoding.beam_size > 1 else 0.0
+    changes = {"beam_size": beam, "no_repeat_ngram_size": size, "coverage_penalty": coverage}
+    return decoding.model_copy(update=changes)
+
+
+def without_penalty(translation: Translation, alpha: float) -> Translation:
+    """Return a translation with its log-probability as score, as of a greedy one, without the length penalty alpha."""
+    factor = ((5 + len(translation.ids)) / 6) ** alpha
+    return translation._replace(score=None if translation.score is None else translation.score * factor)
 
 
 class OrdinaryText:
@@ -98,10 +105,12 @@ class OrdinaryText:
             texts = [read[index].text for index in babbling]
             for index, again in zip(babbling, self._search_again(texts, options), strict=True):
                 first = found[index][0]
-                if ended := [each for each in again if each.finished]:
+                text = read[index].text
+                ended = [each for each in again if each.finished and each.text]
+                if ended := [each for each in ended if not babbles(each.ids, text)] or ended:
                     found[index] = ended[: options.n_best]
-                elif " " not in (word := read[index].text) and len(first.ids) > LONGEST_WORD:
-                    found[index] = [first._replace(text=word, ids=[], finished=True)]
+                elif " " not in text and len(first.ids) > LONGEST_WORD:
+                    found[index] = [first._replace(text=text, ids=[], finished=True)]
 
     def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
         """Return translations as ``rewritten`` makes them."""

@@ -14,7 +14,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths
-from nmt.decoding.ordinary import CAREFUL_BEAM, OrdinaryText, careful
+from nmt.decoding.ordinary import CAREFUL_BEAM, OrdinaryText, careful, without_penalty
 from nmt.decoding.reading import Reader
 from nmt.decoding.rewriting import Alignment
 from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
@@ -220,7 +220,11 @@ class Translator(AbstractContextManager["Translator"]):
         """Return translations found by a beam without repeated phrases."""
         if self._careful is None:
             self._careful = self.engine.reconfigured(careful(self.config.decoding), prepared=False)
-        return self._search(texts, options._replace(n_best=CAREFUL_BEAM), engine=self._careful)
+        found = self._search(texts, options._replace(n_best=CAREFUL_BEAM), engine=self._careful)
+        decoding = self.config.decoding
+        if decoding.beam_size > 1:
+            return found
+        return [[without_penalty(each, decoding.length_penalty) for each in translations] for translations in found]
 
     def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
         """Return the alignments of words; none for a model without attention."""
