@@ -72,7 +72,8 @@ for _section, _commands in COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, rich_help_panel=_section)
         else:
-            app.command(cls=HelpCommand, rich_help_panel=_section)(_command)
+            _first = (_command.__doc__ or "").partition(". ")[0].partition(".\n")[0]
+            app.command(cls=HelpCommand, rich_help_panel=_section, short_help=f"{_first}.")(_command)
 
 
 def _print_version(is_requested: bool) -> None:

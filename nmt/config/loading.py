@@ -218,7 +218,7 @@ def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Plac
     name = ".".join(part[:MAX_KEY] for part in key_path)
     older = [old for old, today in RENAMED.get(section, {}).items() if today.key == key and (section, old) in places]
     written = key_path[:2] if key_path[:2] in places or not older else (section, older[0])
-    place = places.get(written, origin)
+    place = places.get(key_path, places.get(written, origin))
     if kind in {"extra_forbidden", "invalid_key"}:
         return f"{place}: unknown key {name!r}{_nearest_key(key_path, values)}."
     if kind == "value_error":  # perhaps about several keys of a section

@@ -207,6 +207,8 @@ class Translator(AbstractContextManager["Translator"]):
             raise NmtError(
                 f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
             )
+        if names is not None and len(names) != len(texts):
+            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
         if self.config.decoding.ordinary_text == "none" or prefix:
             return self._search(texts, options, prefix, names, skip_too_long)
         return self._ordinary.find(texts, options, names, skip_too_long)
@@ -298,8 +300,6 @@ class Translator(AbstractContextManager["Translator"]):
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
     ) -> list[list[int]]:
         """Return the ids of raw sentences, without bos and eos; none of a sentence that is skipped."""
-        if names is not None and len(names) != len(texts):
-            raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
         encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for number, ids in enumerate(encoded):
             try:

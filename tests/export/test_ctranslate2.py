@@ -1,5 +1,6 @@
 """Export to CTranslate2 and translation with it: every option of the Transformer, beside our own results."""
 
+import dataclasses
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,12 +55,16 @@ def test_every_key_that_is_carried_has_a_variant_here_and_every_key_is_one_of_th
 
 
 def exported(run: Run, folder: Path) -> Pair:
-    """Return our own translator of a run, and that of its export."""
+    """Return our own translator of a run, and that of its export, which read text as it stands."""
     model, exporter = TrainedModel.of(run, None), CTranslate2Exporter()
+    decoding = model.config.decoding.model_copy(update={"ordinary_text": "none"})
+    model = dataclasses.replace(model, config=model.config.model_copy(update={"decoding": decoding}))
     exporter.check(model)
     exporter.write(model, folder)
     engine = CTranslate2Engine(folder, model.config, exporter.positions(model))
-    return Translator.open(run), Translator(engine, model.source, model.target, model.config, model.epoch)
+    return Translator.open(run, decoding=decoding), Translator(
+        engine, model.source, model.target, model.config, model.epoch
+    )
 
 
 @pytest.fixture(scope="module")

@@ -117,8 +117,9 @@ def untrained(settings: dict[str, Any], folder: Path) -> tuple[TrainedModel, Tra
 
 
 def with_beams(translator: Translator, beams: int) -> Translator:
-    """The same model, searched with K beams; 1: greedily."""
-    return translator.reconfigured(translator.config.decoding.model_copy(update={"beam_size": beams}))
+    """The same model, searched with K beams; 1: greedily. It reads text as it stands."""
+    changes = {"beam_size": beams, "ordinary_text": "none"}
+    return translator.reconfigured(translator.config.decoding.model_copy(update=changes))
 
 
 def export(name: str, folder: Path) -> Export:

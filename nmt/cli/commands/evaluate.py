@@ -62,7 +62,7 @@ def evaluate(
     as_json: JsonOption = False,
     **decoding: Any,
 ) -> None:
-    """Score translations of a test set with BLEU, chrF and TER, and compare others with the first by a paired
+    """Score translations of a test set with BLEU, chrF and TER. Others are compared with the first by a paired
     bootstrap. Sentences trained on are counted. Files may be gzipped.
 
     Examples:

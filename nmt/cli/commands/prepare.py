@@ -30,7 +30,7 @@ def prepare(
     ],
     name: Annotated[
         str | None,
-        typer.Option(help="Name of the dataset. Default: data.dataset, else that of the file."),
+        typer.Option(help="Its name. Default: data.dataset, else that of the file."),
     ] = None,
     validation: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Validation {GIVEN}")] = None,
     test: Annotated[list[str] | None, typer.Option(metavar="FILE", help=f"Test {GIVEN}")] = None,

@@ -24,7 +24,7 @@ def synthesize(
         bool, typer.Option("--forward", help="The lines are the sources of the pairs. Default: the targets.")
     ] = False,
     export: Annotated[
-        str | None, typer.Option(help="Export that translates, or none. Default: one in int8, which is made.")
+        str | None, typer.Option(help="Export that translates, or none. Default: a new one in int8.")
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     min_score: Annotated[
@@ -39,7 +39,6 @@ def synthesize(
 
     Examples:
         nmt synthesize mono.de.gz --run reversed --name bt
-        nmt synthesize mono.en.gz --run base --forward --beam 5 --name distilled
     """
     from nmt.synthesis import synthesize as make
 

@@ -32,7 +32,7 @@ def translate(
         ),
     ] = None,
     run: Annotated[
-        list[str] | None, typer.Option(help="Run in checkpoints/; several: an ensemble. Default: the run trained last.")
+        list[str] | None, typer.Option(help="Run, or several as an ensemble. Default: the run trained last.")
     ] = None,
     epoch: EpochOption = None,
     export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
