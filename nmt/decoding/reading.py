@@ -15,6 +15,8 @@ FEWEST_TITLE_WORDS = 3
 """Words of the shortest heading; two names in a row are none."""
 FEWEST_LETTERS = 3
 """Letters of the shortest word in capitals within a sentence that is none; US is not us."""
+JOINED = ("So", "Sk", "Mn", "Cf")
+"""Unicode categories of signs, and of what a sign is made of."""
 UNKNOWN_COST = 10
 """Tokens that an unknown word, or a byte, counts as."""
 QUOTES = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
@@ -125,13 +127,12 @@ class Reader:
             letters = [place for place in range(*word.span()) if sentence[place].isalpha()]
             if len(strange := [place for place in unknown if sentence[place].isalpha()]) * 2 > len(letters):
                 found.append((strange[0], strange[-1] + 1))
-            # A sign that is no letter; joiners and variants belong to the sign before them.
-            for place in unknown:
-                if unicodedata.category(sentence[place]) in ("So", "Sc", "Sk"):
-                    end = place + 1
-                    while end in unknown and unicodedata.category(sentence[end]) in ("So", "Sk", "Mn", "Cf"):
-                        end += 1
-                    found.append((place, end))
+            # Signs that are no letters, with the joiners and variants after them.
+            kinds = {place: unicodedata.category(sentence[place]) for place in unknown}
+            found += [
+                (place, place + 1) for place, kind in kinds.items()
+                if kind in ("So", "Sc", "Sk") or (kind in ("Mn", "Cf") and kinds.get(place - 1, "Ll") in JOINED)
+            ]  # fmt: skip
         return _merged(sentence, found)
 
     def _without(self, sentence: str, places: Sequence[tuple[int, int]]) -> Text:
