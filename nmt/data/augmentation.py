@@ -9,7 +9,7 @@ import numpy as np
 from nmt.config.training import VariantName
 from nmt.data.sources.formats import Pair
 from nmt.data.token_arrays import Sequences, Split, offsets_of
-from nmt.data.variants import VARIANTS, join
+from nmt.data.variants import VARIANTS
 from nmt.tokenizers.base import UNK, Tokenizer
 
 STREAM = 2
@@ -43,7 +43,7 @@ def augmented(
     indices, lengths, tokens = array("q"), (array("q"), array("q")), (array("I"), array("I"))
     for index, other, kind in zip(chosen.tolist(), others.tolist(), kinds[chosen].tolist(), strict=True):
         pair, variant = _text(split, tokenizers, index), variants[kind]
-        following = _text(split, tokenizers, other) if variant is join else pair
+        following = _text(split, tokenizers, other) if variant is VARIANTS["join"] else pair
         if pair is None or following is None:
             continue
         texts = variant(pair, following, dice)

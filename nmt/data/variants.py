@@ -21,43 +21,23 @@ Variant = Callable[[Pair, Pair, Random], Pair]
 """Function of a pair, the pair that a joined one goes on with, and random numbers."""
 
 
-def upper(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    """Return both sides in capitals."""
-    return pair._replace(source=pair.source.upper(), target=pair.target.upper())
-
-
-def title(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    """Return the source with a capital at the beginning of each word; the target stays as it is."""
-    return pair._replace(source=_WORD.sub(lambda word: word[0][:1].upper() + word[0][1:], pair.source))
-
-
-def join(pair: Pair, other: Pair, _dice: Random) -> Pair:
-    """Return two pairs as one line."""
-    return pair._replace(source=f"{pair.source} {other.source}", target=f"{pair.target} {other.target}")
-
-
-def typos(pair: Pair, _other: Pair, dice: Random) -> Pair:
-    """Return the source with typing errors: letters swapped, left out, doubled, or the key beside them."""
-    return pair._replace(source=_WORD.sub(lambda word: _mistyped(word[0], dice), pair.source))
-
-
-def no_stop(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    """Return the source without the full stop, or what stands for it; the target keeps its own."""
-    return pair._replace(source=pair.source.rstrip(STOPS))
-
-
-def quotes(pair: Pair, _other: Pair, _dice: Random) -> Pair:
-    """Return both sides in quotes."""
-    return pair._replace(source=f'"{pair.source}"', target=f'"{pair.target}"')
-
-
 VARIANTS: dict[str, Variant] = {
-    "upper": upper, "title": title, "join": join, "typos": typos, "no_stop": no_stop, "quotes": quotes,
-}  # fmt: skip
+    "upper": lambda pair, *_: Pair(pair.source.upper(), pair.target.upper()),
+    # A heading has a target as it is.
+    "title": lambda pair, *_: pair._replace(
+        source=_WORD.sub(lambda word: word[0][:1].upper() + word[0][1:], pair.source)
+    ),
+    "join": lambda pair, other, _: Pair(f"{pair.source} {other.source}", f"{pair.target} {other.target}"),
+    "typos": lambda pair, _, dice: pair._replace(source=_WORD.sub(lambda word: _mistyped(word[0], dice), pair.source)),
+    # The target keeps its own full stop.
+    "no_stop": lambda pair, *_: pair._replace(source=pair.source.rstrip(STOPS)),
+    "quotes": lambda pair, *_: Pair(f'"{pair.source}"', f'"{pair.target}"'),
+}
 """Variants that training can draw, by the names of ``training.augment``."""
 
 
 def _mistyped(word: str, dice: Random) -> str:
+    """Return a word, perhaps with letters swapped, left out or doubled, or the key beside one."""
     if len(word) < SHORTEST_MISTYPED or dice.random() >= MISTYPED_SHARE:
         return word
     place, kind = dice.randrange(1, len(word) - 1), dice.randrange(4)

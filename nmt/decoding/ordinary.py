@@ -5,7 +5,6 @@ Loads no TensorFlow.
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.reading import Reader, Reading, Text
@@ -20,16 +19,6 @@ CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
 
 Found = list[list[Translation]]
 """Translations of each sentence, the best first."""
-
-
-class Search(Protocol):
-    """Finds translations of sentences that the model reads as they stand."""
-
-    def __call__(
-        self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
-        skip_too_long: bool = False,
-    ) -> Found:  # fmt: skip
-        """See ``Translator.find``."""
 
 
 def careful(decoding: DecodingConfig) -> DecodingConfig:
@@ -52,7 +41,7 @@ class OrdinaryText:
     def __init__(
         self,
         reader: Reader,
-        search: Search,
+        search: Callable[..., Found],
         search_again: Callable[[Sequence[str], SearchOptions], Found],
         align: Callable[[Sequence[str], Sequence[Translation]], list[Alignment]],
     ) -> None:
@@ -60,7 +49,7 @@ class OrdinaryText:
 
         Args:
             reader: reads lines.
-            search: finds translations.
+            search: finds translations of sentences that the model reads as they stand, as ``Translator.find`` does.
             search_again: finds others, several of each, for sentences whose translations babble.
             align: aligns translations with sentences; returns none for a model without attention.
         """
