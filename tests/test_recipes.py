@@ -177,9 +177,10 @@ def test_a_setting_of_decoding(copy: Copy, project: Path) -> None:
     assert "likely as the likeliest." in " ".join(copy.run("translate", "--help").replace("│", "").split())
     shutil.copytree(project / "checkpoints" / "base", copy.folder / "checkpoints" / "base")
     sentences = ["im one two three", "im seven"]
-    greedy = copy.run("translate", *sentences)
-    assert copy.run("translate", "--sample", "--temperature", "3", "--min-p", "0.9999", *sentences) == greedy
-    assert copy.run("translate", "--sample", "--temperature", "3", *sentences) != greedy
+    command = ["translate", "--ordinary-text", "none"]
+    greedy = copy.run(*command, *sentences)
+    assert copy.run(*command, "--sample", "--temperature", "3", "--min-p", "0.9999", *sentences) == greedy
+    assert copy.run(*command, "--sample", "--temperature", "3", *sentences) != greedy
 
 
 def draw_gap(figure: Figure, run: Run) -> None:

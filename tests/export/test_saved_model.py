@@ -193,7 +193,7 @@ def test_a_sentence_gives_the_same_alone_and_in_a_batch_with_or_without_special_
             for batch in (together, whole, aligned_right):
                 length = alone["target_ids"].shape[-1]
                 assert (batch["target_ids"][place].numpy()[..., :length] == alone["target_ids"][0].numpy()).all()
-                np.testing.assert_allclose(batch["scores"][place], alone["scores"][0], atol=1e-4)
+                np.testing.assert_allclose(batch["scores"][place], alone["scores"][0], rtol=1e-4, atol=1e-4)
 
 
 def test_batches_without_sentences_and_sentences_without_ids_are_translated(exported: Export) -> None:
