@@ -28,8 +28,6 @@ from nmt.tokenizers.base import BOS, EOS, PAD
 
 FEW_STEPS = 25
 """Search steps that take less time eagerly than compiling them first, as measured with base.yaml's model on 2 cores."""
-MANY_STEPS = 1_000
-"""The same for a search that is made now and then."""
 MOST_AT_ONCE = 8
 """Batches that are computed at the same time, for their memory."""
 
@@ -88,7 +86,7 @@ class TensorFlowEngine:
     def reconfigured(self, decoding: DecodingConfig, *, prepared: bool = True) -> "TensorFlowEngine":
         """Return an engine of the same weights with other settings of decoding; prepared, it compiles every search."""
         config = self.config.model_copy(update={"decoding": decoding})
-        return TensorFlowEngine(self.model, config, few_steps=0 if prepared else MANY_STEPS)
+        return TensorFlowEngine(self.model, config, few_steps=0 if prepared else FEW_STEPS)
 
     @property
     def precision(self) -> str:
