@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from nmt import gpu
 from nmt.config.training import Precision
 
 try:
@@ -71,6 +72,9 @@ def seeded(seed: int | None) -> Iterator[None]:
         random.setstate(state)
 
 
+DRIVER = gpu.driver()
+if DRIVER is not None:
+    gpu.load_libraries()
 # Keras reads its backend when it is first imported. A setting meant for a user's other work must not take effect here.
 # Errors come as exceptions; other log messages are for developers of TensorFlow.
 _LEVEL = os.environ.get("TF_CPP_MIN_LOG_LEVEL") or "3"
@@ -88,6 +92,25 @@ with (
 # The graph optimizer's remapping fuses a matrix product with the addition of its bias to an operation that computes
 # bfloat16 without the processor's matrix units: three times as slow as product and sum apart.
 tf.config.optimizer.set_experimental_options({"remapping": False})
+if GPUS:
+    tf.config.experimental.enable_op_determinism()
+    tf.config.experimental.enable_tensor_float_32_execution(False)  # its products have 10 bits of mantissa
+    for _each in GPUS:
+        tf.config.experimental.set_memory_growth(_each, True)
+
+
+def devices() -> list[str]:
+    """Return the names of the devices that share the micro-batches of a step: all GPUs, or the processor."""
+    return [f"GPU:{number}" for number in range(len(GPUS))] or ["CPU:0"]
+
+
+def on_host() -> contextlib.AbstractContextManager[None]:
+    """Place the operations of the block on the processor: integers that decide about shapes, and seeds.
+
+    A GPU would compute them no faster, and the processor would wait for each.
+    """
+    eager = not GPUS and tf.executing_eagerly()
+    return contextlib.nullcontext() if eager else tf.device("CPU:0")
 
 
 def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
@@ -95,8 +118,7 @@ def resolve_precision(precision: Precision | Literal["auto"]) -> Precision:
     if precision != "auto":
         return precision
     if GPUS:
-        capability = tf.config.experimental.get_device_details(GPUS[0]).get("compute_capability") or (0, 0)
-        return "bfloat16" if capability >= FIRST_GPU_WITH_BFLOAT16 else "float32"
+        return "bfloat16" if _capability() >= FIRST_GPU_WITH_BFLOAT16 else "float32"
     # Intel's processors with avx512_bf16 alone multiply bfloat16 slower than float32: training took 1.55 times as long.
     words = set(_cpuinfo().split())
     return "bfloat16" if "amx_bf16" in words or {"avx512_bf16", "AuthenticAMD"} <= words else "float32"
@@ -127,7 +149,36 @@ def environment() -> dict[str, str]:
 
 def device() -> str:
     """Return the device of computations in words."""
-    return f"{len(GPUS)} GPU(s)" if GPUS else f"{os.cpu_count()} CPU cores"
+    if not GPUS:
+        return f"{os.cpu_count()} CPU cores"
+    return f"{len(GPUS)} x {_model()}, driver {DRIVER or 'unknown'}"
+
+
+def _capability() -> tuple[int, int]:
+    return tf.config.experimental.get_device_details(GPUS[0]).get("compute_capability") or (0, 0)
+
+
+def _model() -> str:
+    name = tf.config.experimental.get_device_details(GPUS[0]).get("device_name") or "GPU"
+    return f"{name} of compute capability {'.'.join(map(str, _capability()))}"
+
+
+def gpu_note() -> str | None:
+    """Return in words why a GPU of this machine is not used, or starts slowly; None: nothing is to be said."""
+    if not GPUS:
+        return None if DRIVER is None else (
+            f"Note: this machine has an NVIDIA driver{DRIVER and f' ({DRIVER})'}, but TensorFlow sees no GPU and "
+            f"computes on the processor. It says: {gpu.reason_unseen().rstrip('.')}. Install its libraries with "
+            "pip install 'nmt[gpu]'; if nvidia-smi shows no GPU either, mend the driver. CUDA_VISIBLE_DEVICES=-1 ends "
+            "this note."
+        )  # fmt: skip
+    kernels = tf.sysconfig.get_build_info().get("cuda_compute_capabilities") or []
+    newest = max((divmod(int(each.rpartition("_")[2]), 10) for each in kernels), default=(99, 0))
+    return None if _capability()[0] <= newest[0] else (  # kernels serve later minor versions too
+        f"Note: this is an {_model()}, and TensorFlow {tf.__version__} has kernels up to {newest[0]}.{newest[1]}. The "
+        "driver compiles them at the first start, which may take half an hour, and keeps them. Set "
+        "CUDA_CACHE_MAXSIZE=4294967296 so that it has room for all."
+    )  # fmt: skip
 
 
 def peak_memory() -> int | None:
@@ -148,10 +199,7 @@ def free_memory(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
         cgroups: folder of control groups.
     """
     if GPUS:
-        from tensorflow.python.client import device_lib  # noqa: PLC0415 - no public name, so only where it is needed
-
-        used = int(tf.config.experimental.get_memory_info("GPU:0")["current"])
-        return next(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU") - used
+        return gpu.free_memory()
     try:
         found = [_kilobytes(proc / "meminfo", "MemAvailable"), *_left_by_control_groups(proc, cgroups)]
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -15,6 +15,7 @@ TRANSFORMERS: dict[str, dict[str, Any]] = {
     "learned": {"positions": "learned", "tie_embeddings": "all"},
     "rotary": {"positions": "rotary", "position_base": 100.0},
     "book": BOOK,
+    "marian": {"activation": "swish", "output_bias": True, "tie_embeddings": "all", "feed_forward_dropout": 0.3},
     "ablated": {
         "norm_placement": "pre",
         **dict.fromkeys(("encoder_residual", "encoder_norm", "encoder_feed_forward"), False),

@@ -3,8 +3,19 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt import gpu
+
 if TYPE_CHECKING:  # it loads TensorFlow
     from nmt.training.trainer import Trainer
+
+
+def about_gpus() -> Iterator[str]:
+    """Yield what is to be said of this machine's GPUs; only a driver loads TensorFlow here."""
+    if gpu.driver() is not None:
+        from nmt import runtime
+
+        if note := runtime.gpu_note():
+            yield note
 
 
 def beginning(trainer: "Trainer") -> Iterator[str]:
@@ -28,6 +39,13 @@ def beginning(trainer: "Trainer") -> Iterator[str]:
         yield (
             f"Note: the environment of run {run.name} has changed: {'; '.join(differences)}. Its result may differ in "
             "the last bits from that of an uninterrupted run."
+        )
+    yield from about_gpus()
+    used, there = len(trainer.update.devices), len(runtime.devices())
+    if used < there and trainer.group.count == 1:
+        yield (
+            f"Note: {used} of {there} GPUs compute: a step has training.micro_batches={used}, each for one GPU. "
+            f"To use all, start another run with --set training.micro_batches={there}; a step is larger by that factor."
         )
     shared = f", {trainer.group.count} hosts" if trainer.group.count > 1 else ""
     yield (

@@ -86,7 +86,7 @@ class Group:
             pieces = tf.split(summed, [part.shape.num_elements() for part in parts])
             totals += [tf.reshape(piece, part.shape) for piece, part in zip(pieces, parts, strict=True)]
         with tf.control_dependencies(totals[-1:]):
-            return totals, tree_sum(self.gather(sums))
+            return totals, tree_sum(tf.unstack(self.gather(sums)))
 
     def _sum(self, flat: tf.Tensor) -> tf.Tensor:
         """Return the sum over the hosts of a vector float32 [N]."""
@@ -95,9 +95,12 @@ class Group:
         size = flat.shape.num_elements()
         length = -(-size // self.count)
         slices = tf.reshape(tf.pad(flat, [[0, length * self.count - size]]), [self.count, length])
-        received = tf.raw_ops.CollectiveAllToAllV2(input=slices, **self._exchange(), ordering_token=[])
-        own = tree_sum(tf.ensure_shape(received, slices.shape))
-        return tf.reshape(self.gather(own), [-1])[:size]
+        hint = "nccl" if runtime.GPUS else "auto"  # which goes through the processor
+        received = tf.raw_ops.CollectiveAllToAllV2(
+            input=slices, **self._exchange(), ordering_token=[], communication_hint=hint
+        )
+        own = tree_sum(tf.unstack(tf.ensure_shape(received, slices.shape)))
+        return tf.reshape(self.gather(own, hint), [-1])[:size]
 
     def _exchange(self) -> dict[str, object]:
         """Return group, instance and time limit of the next exchange."""
@@ -106,11 +109,13 @@ class Group:
             "group_size": self.count, "group_key": KEY, "instance_key": instance, "timeout_seconds": STALL_SECONDS,
         }  # fmt: skip
 
-    def gather(self, values: tf.Tensor) -> tf.Tensor:
+    def gather(self, values: tf.Tensor, hint: str = "auto") -> tf.Tensor:
         """Return the values [n] of all hosts by rank: [W, n]; float32, int64 or float64, in a graph or outside."""
         if self.count == 1:
             return values[tf.newaxis]
-        gathered = tf.raw_ops.CollectiveGatherV2(input=values[tf.newaxis], **self._exchange(), ordering_token=[])
+        gathered = tf.raw_ops.CollectiveGatherV2(
+            input=values[tf.newaxis], **self._exchange(), ordering_token=[], communication_hint=hint
+        )
         return tf.ensure_shape(gathered, [self.count, *values.shape])
 
     def gather_bytes(self, content: bytes) -> list[bytes]:
@@ -248,16 +253,20 @@ def _differences(facts: dict[str, str], chief: dict[str, str]) -> list[str]:
     return [f"{name} {facts.get(name, 'nothing')} against {chief.get(name, 'nothing')}" for name in names]
 
 
-def tree_sum(parts: tf.Tensor) -> tf.Tensor:
-    """Return the sum [n] of the hosts' parts [W, n], in the order of the tree."""
+def tree_sum(parts: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Return the sum of parts of one shape, by host or device, in the order of the tree.
+
+    Two parts are added on the device of the left one.
+    """
 
     def add(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         # TensorFlow's graph optimizer rewrites a tree of additions of one shape to a sum in turn, which has other last
         # bits. So each level of the tree has a rank of its own.
-        shape = [1] * max(left.shape.rank, right.shape.rank) + [parts.shape[1]]
-        return tf.reshape(left, shape) + tf.reshape(right, shape)
+        shape = [1] * (1 + max(left.shape.rank, right.shape.rank) - parts[0].shape.rank) + parts[0].shape.as_list()
+        with tf.device(left.device):
+            return tf.reshape(left, shape) + tf.reshape(right, shape)
 
-    return tf.reshape(sum_of_parts(tf.unstack(parts), add), [-1])
+    return tf.reshape(sum_of_parts(parts, add), parts[0].shape) if len(parts) > 1 else parts[0]
 
 
 def buckets(sizes: Sequence[int]) -> list[slice]:

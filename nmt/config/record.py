@@ -44,7 +44,7 @@ RETIRED: dict[str, dict[str, Retired]] = {
     "training": {
         "sort_by_length": Retired(False, "Batches of sentences mix lengths; those of batch_type: tokens do not"),
         "reduction": Retired("exact", "Gradients are added in an order that no number of hosts changes", matters=False),
-        "xla": Retired(False, "The step is not compiled with XLA"),
+        "xla": Retired(False, "The step is not compiled: XLA draws other dropout, and takes long for each shape"),
         "pad_to_longest": Retired(False, "A batch is padded to its own longest sentence"),
         "decay_steps": Retired(None, "The learning rate falls until the last epoch"),
         "muon_momentum": Retired(0.95, "It is 0.95"),

@@ -79,7 +79,7 @@ class TrainingConfig(Section):
     precision: Precision | Literal["auto"] = "auto"
     """Floating-point type of the layers. ``bfloat16`` is about twice as fast on hardware made for it; weights, norms,
     loss and optimizer stay float32. ``auto``: bfloat16 on such hardware, else float32. ``float16`` is for GPUs without
-    bfloat16; a scaled loss preserves its small gradients."""
+    bfloat16; a scaled loss preserves its small gradients. No product is shortened to TF32."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Share of the target probability that the objective spreads evenly over the vocabulary (0.1 in the paper,
     section 5.4). Reported losses are without it."""

@@ -21,6 +21,9 @@ class TransformerConfig(ModelConfig):
     """Width of the residual stream; even, since sinusoids come in pairs of sine and cosine."""
     d_ff: int = Field(2048, ge=1, le=2**20)
     """Inner width of the feed-forward blocks."""
+    activation: Literal["relu", "swish"] = "relu"
+    """Activation of the feed-forward blocks: ``relu``, max(0, x), as in the paper; ``swish``, x sigmoid(x)
+    (Ramachandran et al. 2017), as in Marian's models."""
     heads: int = Field(8, ge=1, le=65_536)
     """Attention heads (h in the paper)."""
     head_size: int | None = Field(None, ge=1, le=65_536)
@@ -33,7 +36,7 @@ class TransformerConfig(ModelConfig):
     attention_dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout rate on the attention weights, after the softmax."""
     feed_forward_dropout: float = Field(0.0, ge=0, lt=1)
-    """Dropout rate within the feed-forward blocks, on the inner activation after the ReLU."""
+    """Dropout rate within the feed-forward blocks, after the activation."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Share of source and target words that training replaces by unk, so that the model learns to translate around
     unknown words."""
@@ -65,6 +68,8 @@ class TransformerConfig(ModelConfig):
     tie_embeddings: Literal["none", "output", "all"] = "output"
     """Shared matrices: ``output``, target embedding and output layer; ``all``, the source embedding too (needs
     ``data.joint_vocabulary``); ``none``."""
+    output_bias: bool = False
+    """Whether an output layer that is the target embedding has a bias, as in Marian's models. One of its own has."""
     positions: Literal["sinusoidal", "learned", "rotary"] = "sinusoidal"
     """Position embeddings: ``sinusoidal``, the paper's; ``learned``, up to ``max_positions``; ``rotary``, which turn
     the queries and keys of self-attention, so that scores depend on distances (Su et al. 2021)."""
@@ -144,6 +149,8 @@ class TransformerConfig(ModelConfig):
              "even head_size, or positions: sinusoidal"),
             (self.word_embedding == "sinusoidal" and self.tie_embeddings != "none", "word_embedding tie_embeddings",
              "A fixed embedding cannot be tied to a trained output layer. Set tie_embeddings: none"),
+            (self.output_bias and self.tie_embeddings == "none", "output_bias tie_embeddings",
+             "An output layer of its own has a bias in any case. Set output_bias: false"),
             (self.share_decoder_norm and self.norm_placement == "pre", "share_decoder_norm norm_placement",
              "Blocks share a norm after them. Set norm_placement: post, or share_decoder_norm: false"),
         ]  # fmt: skip

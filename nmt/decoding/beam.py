@@ -18,7 +18,7 @@ from nmt.decoding.search import (
     write_token,
 )
 from nmt.models.layers.unpadding import BeamLayout
-from nmt.runtime import tf
+from nmt.runtime import on_host, tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 
@@ -98,32 +98,33 @@ def beam_search(
         logits, attention, state = step(old.last, state)
         forced = forced_tokens(count, old.index, limits.prefixes)
         parents, chosen, total = _best_continuations(logits, old, beams, forced, count, no_repeat_ngram_size)
-        free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
-        taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
-        max_lengths = tf.gather(limits.max_lengths, old.index)
-        cut = (count + 1 >= max_lengths)[:, tf.newaxis]
-        ends = taken & (tf.equal(chosen, EOS) | cut)
-        open_ = taken & ~ends
-        tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
-        coverage, scores = old.coverage, total / length_penalty(count + 1, alpha)
-        if beta and attention is not None:
-            coverage = tf.gather(coverage + attention, parents, batch_dims=1)
-            scores += coverage_penalty(coverage, tf.gather(covered, old.index), beta)
-        all_scores = tf.concat([old.scores, tf.where(ends, scores, float("-inf"))], axis=1)
-        scores, order = tf.math.top_k(all_scores, beams)
-        ended = tf.gather(tf.concat([old.ended, tokens], axis=1), order, batch_dims=1)
-        log_probability = tf.where(open_, total, float("-inf"))
-        attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(max_lengths, alpha)
-        finished = old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable)
-        extended = old._replace(
-            tokens=tokens,
-            last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, PAD),
-            log_probability=log_probability,
-            coverage=coverage,
-            ended=ended,
-            scores=scores,
-            finished=finished,
-        )
+        with on_host():
+            free = beams - tf.reduce_sum(tf.cast(old.scores > float("-inf"), tf.int32), axis=1, keepdims=True)
+            taken = (places < free) & (total > float("-inf")) & ~old.finished[:, tf.newaxis]
+            max_lengths = tf.gather(limits.max_lengths, old.index)
+            cut = (count + 1 >= max_lengths)[:, tf.newaxis]
+            ends = taken & (tf.equal(chosen, EOS) | cut)
+            open_ = taken & ~ends
+            tokens = write_token(tf.gather(old.tokens, parents, batch_dims=1), count, chosen)
+            coverage, scores = old.coverage, total / length_penalty(count + 1, alpha)
+            if beta and attention is not None:
+                coverage = tf.gather(coverage + attention, parents, batch_dims=1)
+                scores += coverage_penalty(coverage, tf.gather(covered, old.index), beta)
+            all_scores = tf.concat([old.scores, tf.where(ends, scores, float("-inf"))], axis=1)
+            scores, order = tf.math.top_k(all_scores, beams)
+            ended = tf.gather(tf.concat([old.ended, tokens], axis=1), order, batch_dims=1)
+            log_probability = tf.where(open_, total, float("-inf"))
+            attainable = tf.reduce_max(log_probability, axis=1) / length_penalty(max_lengths, alpha)
+            finished = old.finished | ~tf.reduce_any(open_, axis=1) | (scores[:, n_best - 1] >= attainable)
+            extended = old._replace(
+                tokens=tokens,
+                last=tf.where(open_ & ~finished[:, tf.newaxis], chosen, PAD),
+                log_probability=log_probability,
+                coverage=coverage,
+                ended=ended,
+                scores=scores,
+                finished=finished,
+            )
         return count + 1, extended, state.reorder(parents)
 
     start = _Sentences(
@@ -157,16 +158,19 @@ def _best_continuations(
     if no_repeat_ngram_size:
         possible = mask_repeats(logits, layout.flatten(sentences.tokens), count, no_repeat_ngram_size)
     values, tokens = largest(possible, beams + 2)
-    if no_repeat_ngram_size:
-        tokens = tf.where(values > float("-inf"), tokens, PAD)
-    if forced is not None:
-        forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
-        tokens = tf.concat([tf.where(tf.equal(forced, PAD), tokens, PAD), forced], axis=1)
-    allowed = tf.not_equal(tokens, PAD) & tf.not_equal(tokens, BOS)
-    scores = layout.restore(tf.where(allowed, log_probabilities(logits, tokens), float("-inf")))
-    totals = sentences.log_probability[:, :, tf.newaxis] + scores
-    tokens = layout.restore(tokens)
-    candidates = tf.reshape(totals, [size, -1])
-    total, places = tf.math.top_k(candidates, beams)
-    chosen = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
-    return places // tf.shape(tokens)[2], chosen, total
+    with on_host():
+        if no_repeat_ngram_size:
+            tokens = tf.where(values > float("-inf"), tokens, PAD)
+        if forced is not None:
+            forced = layout.flatten(tf.tile(forced[:, tf.newaxis, tf.newaxis], [1, beams, 1]))
+            tokens = tf.concat([tf.where(tf.equal(forced, PAD), tokens, PAD), forced], axis=1)
+        allowed = tf.not_equal(tokens, PAD) & tf.not_equal(tokens, BOS)
+    found = log_probabilities(logits, tokens)
+    with on_host():
+        scores = layout.restore(tf.where(allowed, found, float("-inf")))
+        totals = sentences.log_probability[:, :, tf.newaxis] + scores
+        tokens = layout.restore(tokens)
+        candidates = tf.reshape(totals, [size, -1])
+        total, places = tf.math.top_k(candidates, beams)
+        chosen = tf.gather(tf.reshape(tokens, [size, -1]), places, batch_dims=1)
+        return places // tf.shape(tokens)[2], chosen, total

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from nmt.models.base import DecoderState
 from nmt.models.layers.unpadding import BeamLayout
-from nmt.runtime import tf
+from nmt.runtime import on_host, tf
 from nmt.tokenizers.base import BOS, EOS, PAD
 
 CHUNK = 8
@@ -66,27 +66,54 @@ def decode(
     """
 
     def unfinished(_count: tf.Tensor, _result: Any, sentences: Any, _state: Any) -> tf.Tensor:
-        return ~tf.reduce_all(sentences.finished)
+        with on_host():
+            return tf.reduce_min(sentences.finished) < 1
 
     def decode_chunk(count: tf.Tensor, result: Any, sentences: Any, state: Any) -> Any:
-        rows = tf.cast(tf.where(~sentences.finished)[:, 0], tf.int32)
-        sentences = tf.nest.map_structure(lambda part: tf.gather(part, rows), sentences)
-        end, size = count + CHUNK, tf.size(rows)
+        with on_host():
+            rows = tf.cast(tf.where(sentences.finished < 1)[:, 0], tf.int32)
+            sentences = tf.nest.map_structure(lambda part: tf.gather(part, rows), sentences)
+            end, size = count + CHUNK, tf.size(rows)
 
         def most_unfinished(count: tf.Tensor, sentences: Any, _state: Any) -> tf.Tensor:
-            finished = tf.reduce_sum(tf.cast(sentences.finished, tf.int32))
-            return (count < end) & (4 * finished < size)
+            with on_host():
+                return (count < end) & (4 * tf.reduce_sum(sentences.finished) < size)
+
+        def extend_integers(count: tf.Tensor, integers: Any, state: Any) -> tuple[tf.Tensor, Any, Any]:
+            with on_host():
+                now = tf.nest.map_structure(_from_integers, integers, start)
+            count, now, state = extend(count, now, state)
+            with on_host():
+                return count, tf.nest.map_structure(_as_integers, now), state
 
         loop = (count, sentences, state.select(rows))
-        count, sentences, state = tf.while_loop(most_unfinished, extend, loop, shape_invariants=_any_shape(loop))
-        places = sentences.index[:, tf.newaxis]
-        result = tf.nest.map_structure(
-            lambda whole, part: tf.tensor_scatter_nd_update(whole, places, part), result, sentences
+        count, sentences, state = tf.while_loop(
+            most_unfinished, extend_integers, loop, shape_invariants=_any_shape(loop)
         )
+        with on_host():
+            places = sentences.index[:, tf.newaxis]
+            result = tf.nest.map_structure(
+                lambda whole, part: tf.tensor_scatter_nd_update(whole, places, part), result, sentences
+            )
         return count, result, sentences, state
 
+    start = sentences
+    with on_host():
+        sentences = tf.nest.map_structure(_as_integers, start)
     loop = (tf.constant(0), sentences, sentences, state)
-    return tf.while_loop(unfinished, decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
+    found = tf.while_loop(unfinished, decode_chunk, loop, shape_invariants=_any_shape(loop))[1]
+    with on_host():
+        return tf.nest.map_structure(_from_integers, found, start)
+
+
+def _as_integers(x: tf.Tensor) -> tf.Tensor:
+    """Return the bits of x as int32, the only type of loop variables that TensorFlow leaves in the host's memory."""
+    return tf.cast(x, tf.int32) if x.dtype == tf.bool else tf.bitcast(x, tf.int32)
+
+
+def _from_integers(x: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
+    """Undo ``_as_integers``."""
+    return tf.cast(x, tf.bool) if like.dtype == tf.bool else tf.bitcast(x, like.dtype)
 
 
 def _any_shape(loop: Any) -> Any:
@@ -129,8 +156,9 @@ def forced_tokens(count: tf.Tensor, index: tf.Tensor, prefixes: tf.Tensor | None
     """Return the prefix token in column ``count`` of each sentence: int32 [B], pad past its end; None: no prefixes."""
     if prefixes is None:
         return None
-    prefixes = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
-    return tf.gather(prefixes[:, tf.minimum(count, tf.shape(prefixes)[1] - 1)], index)
+    with on_host():
+        prefixes = tf.pad(prefixes, [[0, 0], [0, 1]], constant_values=PAD)
+        return tf.gather(prefixes[:, tf.minimum(count, tf.shape(prefixes)[1] - 1)], index)
 
 
 def log_probabilities(logits: tf.Tensor, tokens: tf.Tensor) -> tf.Tensor:
@@ -154,10 +182,13 @@ def largest(logits: tf.Tensor, k: int) -> tuple[tf.Tensor, tf.Tensor]:
     leading = tf.shape(logits)[:-1]
     groups = tf.reshape(logits, tf.concat([leading, [-1, GROUP]], axis=0))
     batch = len(logits.shape) - 1
-    chosen = tf.sort(tf.math.top_k(tf.reduce_max(groups, axis=-1), k).indices)
+    found = tf.math.top_k(tf.reduce_max(groups, axis=-1), k).indices
+    with on_host():
+        chosen = tf.sort(found)
     members = tf.reshape(tf.gather(groups, chosen, batch_dims=batch), tf.concat([leading, [k * GROUP]], axis=0))
     values, places = tf.math.top_k(members, k)
-    return values, tf.gather(chosen, places // GROUP, batch_dims=batch) * GROUP + places % GROUP
+    with on_host():
+        return values, tf.gather(chosen, places // GROUP, batch_dims=batch) * GROUP + places % GROUP
 
 
 # --- one hypothesis a sentence
@@ -211,30 +242,35 @@ def step_search(
     size = tf.size(limits.max_lengths)
 
     def extend(count: tf.Tensor, sentences: _Sentences, state: Any) -> tuple[tf.Tensor, _Sentences, Any]:
-        layout = BeamLayout.of(sentences.last[:, tf.newaxis])
         logits, _, state = step(sentences.last[:, tf.newaxis], state)
-        index = tf.gather(sentences.index, layout.indices)
+        with on_host():
+            layout = BeamLayout.of(sentences.last[:, tf.newaxis])
+            index = tf.gather(sentences.index, layout.indices)
         possible = mask_special_tokens(logits)
         if no_repeat_ngram_size:
             tokens = layout.flatten(sentences.tokens[:, tf.newaxis])
             possible = mask_repeats(possible, tokens, count, no_repeat_ngram_size)
-        chosen = layout.restore(choose(possible, index, count))[:, 0]
-        forced = forced_tokens(count, sentences.index, limits.prefixes)
-        if forced is not None:
-            chosen = tf.where(tf.equal(forced, PAD), chosen, forced)
+        chosen = choose(possible, index, count)
+        with on_host():
+            chosen = layout.restore(chosen)[:, 0]
+            forced = forced_tokens(count, sentences.index, limits.prefixes)
+            if forced is not None:
+                chosen = tf.where(tf.equal(forced, PAD), chosen, forced)
         score, finished = sentences.score, sentences.finished
         if scored:
-            gained = layout.restore(log_probabilities(logits, layout.flatten(chosen[:, tf.newaxis])[:, tf.newaxis]))
-            score += tf.where(finished, 0.0, gained[:, 0, 0])
-        tokens = tf.where(finished, PAD, chosen)
-        at_limit = count + 1 >= tf.gather(limits.max_lengths, sentences.index)
-        extended = sentences._replace(
-            tokens=write_token(sentences.tokens, count, tokens),
-            last=tokens,
-            score=score,
-            finished=finished | tf.equal(tokens, EOS) | at_limit,
-        )
-        return count + 1, extended, state
+            gained = log_probabilities(logits, layout.flatten(chosen[:, tf.newaxis])[:, tf.newaxis])
+        with on_host():
+            if scored:
+                score += tf.where(finished, 0.0, layout.restore(gained)[:, 0, 0])
+            tokens = tf.where(finished, PAD, chosen)
+            at_limit = count + 1 >= tf.gather(limits.max_lengths, sentences.index)
+            extended = sentences._replace(
+                tokens=write_token(sentences.tokens, count, tokens),
+                last=tokens,
+                score=score,
+                finished=finished | tf.equal(tokens, EOS) | at_limit,
+            )
+            return count + 1, extended, state
 
     start = _Sentences(
         index=tf.range(size),

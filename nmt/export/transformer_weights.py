@@ -18,7 +18,7 @@ OF_TRAINING = frozenset({
 CARRIED = frozenset({
     "encoder_layers", "decoder_layers", "d_model", "d_ff", "heads", "head_size", "attention_scale", "norm_placement",
     "layer_norm_epsilon", "share_decoder_norm", "word_embedding", "scale_embeddings", "tie_embeddings", "positions",
-    "position_base", "max_positions", "source_bos",
+    "position_base", "max_positions", "source_bos", "activation", "output_bias",
 })  # fmt: skip
 """Keys whose every value the formats carry, but for what an exporter refuses itself. Any other key, a new one too, is
 refused unless it has its default."""
@@ -72,7 +72,8 @@ def complete_weights(config: TransformerConfig, model: TrainedModel, positions: 
             arrays[f"{side}_positions/matrix"] = table
     if config.tie_embeddings != "none":
         arrays["output_layer/kernel"] = arrays["target_embedding/matrix"].T
-        arrays["output_layer/bias"] = np.zeros(model.target.size, np.float32)
+        bias = arrays.get("embedding/bias", arrays.get("target_embedding/bias"))
+        arrays["output_layer/bias"] = np.zeros(model.target.size, np.float32) if bias is None else bias
     if config.share_decoder_norm:
         for layer in range(1, config.decoder_layers + 1):
             for part in ("gamma", "beta"):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import yaml
 
+from nmt import gpu
 from nmt.config.loading import CURRENT_FORMAT, FORMAT, config_of, read_overrides
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.training import BATCH_SIZES
@@ -167,8 +168,9 @@ def _transformer(facts: Facts, size: Size, epochs: int, given: Mapping[str, Any]
 
 
 def _step_tokens(facts: Facts, size: Size) -> int:
-    """Return the target tokens of a step: those of the row, more for long sentences, fewer where steps are few."""
-    batch, room = size.batch_tokens, sizes.LEAST_SENTENCES * (facts.target_length + 1)
+    """Return the target tokens of a step: of the row or a GPU, more for long sentences, fewer where steps are few."""
+    on_gpu = size.pairs >= sizes.PAIRS_FOR_GPU and gpu.driver() is not None
+    batch, room = sizes.GPU_BATCH if on_gpu else size.batch_tokens, sizes.LEAST_SENTENCES * (facts.target_length + 1)
     if batch < room:
         return min(sizes.MOST_BATCH, 2 ** math.ceil(math.log2(room)))
     while batch > sizes.LEAST_BATCH and steps_for(facts, batch) * size.epochs < sizes.LEAST_STEPS:

@@ -121,7 +121,7 @@ def _choose(request: Request, overrides: list[str]) -> _Choice:
     run, dataset = request.run, request.dataset
     if request.config is not None:
         path = find_config(str(request.config))
-        config = load_config(path, overrides)
+        config = _with_model_of_start(load_config(path, overrides))
         run = run or path.stem
         return _Choice(run, config, _dataset(run, dataset or config.data.dataset))
     if run is None or not run_exists(run):
@@ -132,6 +132,16 @@ def _choose(request: Request, overrides: list[str]) -> _Choice:
             return _Choice(run or found.name, recipe.config, found, recipe)
         run, dataset = found.name, found.name
     return _Choice(run, load_config(find_run(run).config_path, overrides), _dataset(run, dataset))
+
+
+def _with_model_of_start(config: Config) -> Config:
+    """Return a configuration that names no model, or its dropout alone, with the model of the run it starts from."""
+    given = {key: getattr(config.model, key) for key in config.model.model_fields_set}
+    start = config.training.start_from
+    if not start or not all(key.endswith("dropout") for key in given):
+        return config
+    model = find_run(start.partition(":")[0]).config().model
+    return config.model_copy(update={"model": model.model_copy(update=given)})
 
 
 def _dataset(run: str, name: str | None) -> Dataset:

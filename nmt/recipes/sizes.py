@@ -43,6 +43,7 @@ WIDE = 384  # width from which feed-forward blocks are four times as wide, below
 WARMUP_STEPS = 400
 WARMUP_SHARE = 0.15  # largest share of a run's steps that are warm-up
 
+PAIRS_FOR_GPU, GPU_BATCH = 1_000_000, 16_384  # from so many pairs on, steps that keep a GPU busy are enough
 LEAST_STEPS = 1_000  # steps of a run below which batches become smaller, down to LEAST_BATCH
 LEAST_BATCH = 256
 LEAST_SENTENCES = 32  # sentences of median length that a batch has room for

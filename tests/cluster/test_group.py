@@ -12,7 +12,7 @@ from nmt.runtime import tf
 def test_a_graph_keeps_the_order_of_the_tree(hosts: int) -> None:
     """TensorFlow's graph optimizer makes a sum in turn of a tree of additions, if it can."""
     parts = np.random.default_rng(hosts).normal(size=[hosts, 1000]).astype(np.float32)
-    found = tf.function(tree_sum)(tf.constant(parts))
+    found = tf.function(tree_sum)([*map(tf.constant, parts)])
     np.testing.assert_array_equal(found, sum_of_parts(list(parts)))
 
 

@@ -89,6 +89,7 @@ def test_the_states_of_real_tokens_are_those_of_rows(model: Seq2SeqModel) -> Non
     np.testing.assert_allclose(flat.states, unpadding.flatten(rows.states), **CLOSE)
 
 
+@pytest.mark.slow
 def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Seq2SeqModel) -> None:
     def states(*seed: int) -> np.ndarray:
         given = tf.constant(seed, tf.int64) if seed else None
@@ -101,6 +102,7 @@ def test_dropout_is_a_function_of_seed_and_step_and_off_without_a_seed(model: Se
         np.testing.assert_array_equal(states(*seed), first)
 
 
+@pytest.mark.slow
 def test_half_the_precision_gives_nearly_the_logits_with_float32_weights_in_training(model: Seq2SeqModel) -> None:
     exact = model(SOURCE, TARGET).numpy()
     for precision, trained in (("bfloat16", False), ("float16", True)):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.endings import about_gpus
 from nmt.cli.options import ConfigOption, DatasetOption, JsonOption, SetOption
 from nmt.errors import ConfigError, NmtError
 
@@ -54,6 +55,8 @@ def bench(
     def report(step: str) -> None:
         typer.echo(f"nmt: {step}", err=True)
 
+    for note in about_gpus():
+        report(note)
     if run is not None:
         from nmt.benchmark import measure_run
 

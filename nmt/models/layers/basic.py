@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.models.layers.ops import Projection, dropout, layer_normalization, linear, sizes
 from nmt.models.layers.positions import BASE, angle_rates
-from nmt.runtime import keras, tf
+from nmt.runtime import keras, on_host, tf
 from nmt.tokenizers.base import FIRST_WORD, UNK
 
 
@@ -90,19 +90,21 @@ def small_values() -> keras.initializers.Initializer:
 class TokenEmbedding(Layer):
     """A vector for each id; the same matrix can serve as output layer (Vaswani et al. 2017, section 3.4)."""
 
-    def __init__(self, vocabulary: int, d_model: int, *, scaled: bool, **kwargs: Any) -> None:
-        """Take V, D and whether vectors are multiplied by sqrt(D)."""
+    def __init__(self, vocabulary: int, d_model: int, *, scaled: bool, biased: bool = False, **kwargs: Any) -> None:
+        """Take V, D, whether vectors are multiplied by sqrt(D), and whether the output layer has a bias."""
         super().__init__(**kwargs)
-        self.vocabulary = vocabulary
+        self.vocabulary, self.biased = vocabulary, biased
         self.d_model = d_model
         self.factor = math.sqrt(d_model) if scaled else 1.0
         # Unit variance of scaled vectors and of tied logits.
         self.kernel_initializer = keras.initializers.RandomNormal(stddev=d_model**-0.5)
 
     def build(self, input_shape: Any) -> None:
-        """Make the matrix [V, D]."""
+        """Make the matrix [V, D], and a bias [V] if the output layer has one."""
         shape = (self.vocabulary, self.d_model)
         self.matrix = self.add_weight(name="matrix", shape=shape, initializer=self.kernel_initializer)
+        if self.biased:
+            self.bias = self.add_weight(name="bias", shape=shape[:1], initializer="zeros")
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """[...] -> [..., D]."""
@@ -110,7 +112,8 @@ class TokenEmbedding(Layer):
 
     def projection(self) -> Projection:
         """Return the matrix as output layer."""
-        return Projection(tf.cast(self.matrix, self.compute_dtype), None, transposed=True)
+        bias = self.cast(self.bias) if self.biased else None
+        return Projection(tf.cast(self.matrix, self.compute_dtype), bias, transposed=True)
 
 
 class SinusoidalTokenEmbedding(Layer):
@@ -247,7 +250,8 @@ class SeededDropout(Layer):
 
     def own_seed(self, seed: tf.Tensor) -> tf.Tensor:
         """Return this layer's seed from the seed of the step: int64 [2] both."""
-        return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed has the lower 32 bits
+        with on_host():
+            return seed + tf.constant([self.number << 32, 0], tf.int64)  # the run's seed has the lower 32 bits
 
 
 class Dropout(SeededDropout):

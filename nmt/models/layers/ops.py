@@ -70,7 +70,7 @@ def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tu
 def column_sums(x: tf.Tensor) -> tf.Tensor:
     """Sum [N, F] over N -> [F], adding up in float32 whatever the type of x."""
     with tf.name_scope("column_sums"):
-        return tf.matmul(tf.ones([1, tf.shape(x)[0]], x.dtype), x)[0]
+        return tf.squeeze(tf.matmul(tf.ones([1, tf.shape(x)[0]], x.dtype), x), 0)  # on a GPU a slice is a copy
 
 
 def layer_normalization(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
@@ -103,7 +103,7 @@ def _normalized_rows(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: f
             with tf.name_scope("layer_norm"):
                 upstream = tf.cast(upstream, tf.float32)
                 along = upstream * standard
-                weights = gamma[:, tf.newaxis] / x.shape[-1]
+                weights = tf.expand_dims(gamma, 1) / x.shape[-1]
                 mean, mean_along = tf.matmul(upstream, weights), tf.matmul(along, weights)
                 downstream = (upstream * gamma - mean - standard * mean_along) * scale
                 return tf.cast(downstream, x.dtype), column_sums(along), column_sums(upstream)

@@ -5,10 +5,11 @@ Attention needs rows; all else computes one position at a time and works on a fl
 Shapes: B batch, L length of either side, K beams, D model, N real tokens (no padding) or live beams.
 """
 
+import contextlib
 from typing import Any, NamedTuple
 
 from nmt.models.layers.ops import sizes
-from nmt.runtime import tf
+from nmt.runtime import on_host, tf
 from nmt.tokenizers.base import PAD
 
 ROWS = 8
@@ -29,15 +30,17 @@ class Unpadding(NamedTuple):
     @classmethod
     def of(cls, ids: tf.Tensor) -> "Unpadding":
         """Return the padding removal of ids, int32 [B, L]."""
-        real = tf.reshape(tf.not_equal(ids, PAD), [-1])
-        indices = tf.cast(tf.where(real)[:, 0], tf.int32)
-        tokens = tf.where(real, tf.cumsum(tf.cast(real, tf.int32)) - 1, tf.size(indices))
-        return cls(indices, tf.reshape(tokens, sizes(ids)))
+        with on_host():
+            real = tf.reshape(tf.not_equal(ids, PAD), [-1])
+            indices = tf.cast(tf.where(real)[:, 0], tf.int32)
+            tokens = tf.where(real, tf.cumsum(tf.cast(real, tf.int32)) - 1, tf.size(indices))
+            return cls(indices, tf.reshape(tokens, sizes(ids)))
 
     @property
     def positions(self) -> tf.Tensor:
         """Column of each token: int32 [N]."""
-        return self.indices % sizes(self.tokens)[1]
+        with on_host():
+            return self.indices % sizes(self.tokens)[1]
 
     @property
     def columns(self) -> tf.Tensor:
@@ -47,12 +50,14 @@ class Unpadding(NamedTuple):
     @property
     def lengths(self) -> tf.Tensor:
         """Number of real tokens of each row: int32 [B]."""
-        return tf.reduce_sum(tf.cast(self.tokens < tf.size(self.indices), tf.int32), axis=1)
+        with on_host():
+            return tf.reduce_sum(tf.cast(self.tokens < tf.size(self.indices), tf.int32), axis=1)
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """Remove padding: [B, L] or [B, L, D] -> [N] or [N, D]."""
         if rows.dtype.is_integer:
-            return tf.gather(tf.reshape(rows, [-1]), self.indices)
+            with on_host():
+                return tf.gather(tf.reshape(rows, [-1]), self.indices)
         return _exchange(rows, self.indices, self.tokens)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
@@ -100,10 +105,11 @@ class BeamLayout(NamedTuple):
     @classmethod
     def of(cls, tokens: tf.Tensor, position: tf.Tensor | int = 0) -> "BeamLayout":
         """Return the layout of tokens, int32 [B, K], with padding at beams that have ended."""
-        live = tf.reshape(tf.not_equal(tokens, PAD), [-1])
-        indices = tf.cast(tf.where(live)[:, 0], tf.int32)
-        rows = tf.where(live, tf.cumsum(tf.cast(live, tf.int32)) - 1, 0)
-        return cls(tf.pad(indices, [[0, -tf.size(indices) % ROWS]]), tf.reshape(rows, sizes(tokens)), position)
+        with on_host():
+            live = tf.reshape(tf.not_equal(tokens, PAD), [-1])
+            indices = tf.cast(tf.where(live)[:, 0], tf.int32)
+            rows = tf.where(live, tf.cumsum(tf.cast(live, tf.int32)) - 1, 0)
+            return cls(tf.pad(indices, [[0, -tf.size(indices) % ROWS]]), tf.reshape(rows, sizes(tokens)), position)
 
     @property
     def positions(self) -> tf.Tensor:
@@ -117,11 +123,13 @@ class BeamLayout(NamedTuple):
 
     def flatten(self, rows: tf.Tensor) -> tf.Tensor:
         """[B, K, ...] -> [N, ...]."""
-        return tf.gather(tf.reshape(rows, [-1, *sizes(rows)[2:]]), self.indices)
+        with on_host() if rows.dtype.is_integer else contextlib.nullcontext():
+            return tf.gather(tf.reshape(rows, [-1, *sizes(rows)[2:]]), self.indices)
 
     def restore(self, tokens: tf.Tensor) -> tf.Tensor:
         """[N, ...] -> [B, K, ...]; at beams that have ended any row, which nothing reads."""
-        return tf.gather(tokens, self.rows)
+        with on_host() if tokens.dtype.is_integer else contextlib.nullcontext():
+            return tf.gather(tokens, self.rows)
 
 
 TokenLayout = Unpadding | BeamLayout

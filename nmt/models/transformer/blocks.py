@@ -58,8 +58,10 @@ class TransformerState(NamedTuple):
 class FeedForward(Composite):
     """max(0, x W1 + b1) W2 + b2, at each position alone (Vaswani et al. 2017, equation 2).
 
-    In training, dropout may apply to max(0, x W1 + b1).
+    In training, dropout may apply to max(0, x W1 + b1). Swish, y sigmoid(y), can stand for max(0, y).
     """
+
+    swish = False
 
     def __init__(self, d_model: int, d_ff: int, dropout: Dropout | None = None, **kwargs: Any) -> None:
         """Take D, F and the dropout on the inner activation, if any."""
@@ -71,6 +73,9 @@ class FeedForward(Composite):
     def call(self, x: tf.Tensor, dropout_seed: tf.Tensor | None = None) -> tf.Tensor:
         """[..., D] -> [..., D]."""
         inner = self.inner(x)
+        if self.swish:
+            inner = tf.nn.silu(inner)
+            return self.outer(inner if self.dropout is None else self.dropout(inner, dropout_seed))
         if self.dropout is None or self.dropout.rate == 0 or dropout_seed is None:
             return self.outer(tf.nn.relu(inner))
         rate = self.dropout.rate
@@ -139,7 +144,9 @@ class _Layer(Composite):
 
     def _feed_forward(self) -> FeedForward:
         dropout = self._dropout(self.config.feed_forward_dropout, "feed_forward/inner")
-        return FeedForward(self.config.d_model, self.config.d_ff, dropout, name="feed_forward")
+        layer = FeedForward(self.config.d_model, self.config.d_ff, dropout, name="feed_forward")
+        layer.swish = self.config.activation == "swish"
+        return layer
 
     def _connection(self, name: str, norm: LayerNormalization | None, *, residual: bool = True) -> SublayerConnection:
         dropout, placement = self._dropout(self.config.dropout, name), self.config.norm_placement

@@ -66,7 +66,8 @@ class Transformer(Seq2SeqModel):
             scaled, base = config.scale_embeddings, config.position_base
             if config.word_embedding == "sinusoidal":
                 return SinusoidalTokenEmbedding(config.d_model, scaled=scaled, base=base, name=name)
-            return TokenEmbedding(vocabulary, config.d_model, scaled=scaled, name=name)
+            biased = config.output_bias and name != "source_embedding"
+            return TokenEmbedding(vocabulary, config.d_model, scaled=scaled, biased=biased, name=name)
 
         self._make_embeddings(source_vocabulary, target_vocabulary, embedding)
         self.source_positions = _positions(config, "source_positions")

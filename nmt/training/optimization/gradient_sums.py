@@ -1,9 +1,10 @@
 """Sums of the gradients of a step's micro-batches, in the order of the summation tree."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from nmt.cluster.group import Group
+from nmt.cluster.group import Group, tree_sum
 from nmt.cluster.summation import slots
 from nmt.runtime import tf
 from nmt.training.optimization.losses import TokenSums
@@ -62,16 +63,15 @@ class GradientSums(tf.Module):
     is the value, but -0 becomes +0; so a micro-batch that a short step lacks changes no bit.
     """
 
-    def __init__(self, weights: list[tf.Variable], micro_batches: int, group: Group) -> None:
-        """Take the weights, the number of micro-batches of a step, and the hosts that share them."""
+    def __init__(self, weights: list[tf.Variable], share: range) -> None:
+        """Take the weights, and the micro-batches of a step that this device computes."""
         super().__init__(name="gradient_sums")
-        self._group = group
         self.slots = [
             [
-                *(tf.Variable(tf.zeros_like(weight), trainable=False) for weight in weights),
+                *(tf.Variable(tf.zeros(weight.shape, weight.dtype), trainable=False) for weight in weights),
                 tf.Variable(tf.zeros([3], tf.float64), trainable=False),
             ]
-            for _ in range(slots(len(group.share(micro_batches))))
+            for _ in range(slots(len(share)))
         ]
         # The first and the last micro-batch with a non-finite loss, and the last of all.
         self.numbers = tf.Variable([NONE] * 3, dtype=tf.int64, trainable=False)
@@ -105,22 +105,27 @@ class GradientSums(tf.Module):
             total.assign_add(part)
             part.assign(tf.zeros_like(part))
 
-    def take(self, nonfinite: NonFiniteTracker) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Return what the micro-batches of all hosts sum to, and note those with a non-finite loss.
-
-        Returns:
-            The gradients; loss, correct tokens and tokens, float64 [3]; number of the last micro-batch, int64 scalar.
-        """
-        *gradients, sums = (variable.read_value() for variable in self.slots[0])
-        gradients, sums = self._group.total(gradients, sums)
-        firsts, lasts, numbers = tf.unstack(self._group.gather(self.numbers.read_value()), axis=1)
-        first, last = tf.reduce_min(tf.where(firsts < 0, tf.int64.max, firsts)), tf.reduce_max(lasts)
-        nonfinite.note(last >= 0, first)
-        nonfinite.note(last >= 0, last)
-        return gradients, sums, tf.reduce_max(numbers)
-
     def clear(self) -> None:
         """Set the sums to zeros, and forget the numbers."""
         for variable in self.slots[0]:
             variable.assign(tf.zeros_like(variable))
         self.numbers.assign([NONE] * 3)
+
+
+def take(
+    devices: Sequence[GradientSums], group: Group, nonfinite: NonFiniteTracker
+) -> tuple[list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Return what the micro-batches of all devices of all hosts sum to, and note those with a non-finite loss.
+
+    Returns:
+        The gradients; loss, correct tokens and tokens, float64 [3]; number of the last micro-batch, int64 scalar.
+    """
+    parts = zip(*([variable.read_value() for variable in each.slots[0]] for each in devices), strict=True)
+    *gradients, sums = map(tree_sum, parts)
+    gradients, sums = group.total(gradients, sums)
+    gathered = [group.gather(each.numbers.read_value()) for each in devices]
+    firsts, lasts, numbers = tf.unstack(tf.concat(gathered, axis=0), axis=1)
+    first, last = -tf.reduce_max(tf.where(firsts < 0, -tf.int64.max, -firsts)), tf.reduce_max(lasts)
+    nonfinite.note(last >= 0, first)
+    nonfinite.note(last >= 0, last)
+    return gradients, sums, tf.reduce_max(numbers)

@@ -6,6 +6,7 @@ Shapes: B batch, T target length, D model, V vocabulary, N tokens.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nmt import runtime
 from nmt.models.layers.ops import Projection, column_sums
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
@@ -93,9 +94,7 @@ def fused_linear_cross_entropy(
             objective += r_drop / 4 * divergence.values()
 
         def gradient(upstream: tf.Tensor, *_: tf.Tensor) -> list[tf.Tensor]:
-            rows = tf.stack([tf.range(tf.size(targets)), targets], axis=1)
-            at_target = tf.fill([tf.size(targets)], tf.cast(smoothing - 1, dtype))
-            difference = tf.tensor_scatter_nd_add(softmax, rows, at_target)
+            difference = _added_at(softmax, targets, smoothing - 1)
             if divergence:  # of both passes, each of which has a quarter
                 difference += divergence.gradient() * tf.cast(r_drop / 2, dtype)
             weights = tf.cast(upstream * counted, dtype)[:, tf.newaxis]
@@ -127,9 +126,18 @@ def _counted_sums(targets: tf.Tensor, *values: tf.Tensor) -> list[tf.Tensor]:
     return [*(tf.reduce_sum(tf.cast(value, tf.float32) * counted) for value in values), tf.reduce_sum(counted)]
 
 
+def _added_at(softmax: tf.Tensor, columns: tf.Tensor, value: float) -> tf.Tensor:
+    """Return [N, V] with a value added in a column of each row, int32 [N]; GPUs have no scatter of 16 bits."""
+    if runtime.GPUS:
+        return softmax + tf.one_hot(columns, tf.shape(softmax)[1], tf.cast(value, softmax.dtype), dtype=softmax.dtype)
+    rows = tf.stack([tf.range(tf.size(columns)), columns], axis=1)
+    return tf.tensor_scatter_nd_add(softmax, rows, tf.fill([tf.size(columns)], tf.cast(value, softmax.dtype)))
+
+
 def _largest(softmax: tf.Tensor) -> tf.Tensor:
     """Return the column of the largest value in each row of [N, V]: int32 [N]."""
-    if softmax.dtype.size == 2:  # values are positive, so their bits as integers have the same order and compare faster
+    if softmax.dtype.size == 2 and not runtime.GPUS:
+        # Values are positive, so their bits as integers have the same order, and processors compare them faster.
         softmax = tf.bitcast(softmax, tf.int16)
     return tf.cast(tf.argmax(softmax, axis=-1), tf.int32)
 

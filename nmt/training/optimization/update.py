@@ -3,24 +3,27 @@
 Shapes: B batch, S source length, T target length.
 """
 
+import contextlib
 import gc
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from nmt import runtime
 from nmt.cluster.group import Group
-from nmt.cluster.summation import additions
+from nmt.cluster.summation import additions, shares
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.models.base import Seq2SeqModel
 from nmt.models.build import build_model
 from nmt.models.weights import set_weights, weight_name, weights_of
-from nmt.runtime import tf
+from nmt.runtime import keras, tf
 from nmt.storage.arrays import Arrays, value_of
 from nmt.training.checkpoints import State
-from nmt.training.optimization.gradient_sums import GradientSums, Sums, Totals, stacked
+from nmt.training.optimization.gradient_sums import GradientSums, Sums, Totals, stacked, take
 from nmt.training.optimization.losses import fused_linear_cross_entropy
 from nmt.training.optimization.muon import Muon
 from nmt.training.optimization.nonfinite import LossScale, NonFiniteTracker
@@ -30,6 +33,7 @@ Batch = tuple[tf.Tensor, tf.Tensor]
 """Source int32 [B, S], and target int32 [B, T + 1] from bos to eos."""
 BATCH = (tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None, None], tf.int32))
 RATE, SEED, SLOT = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int64), tf.TensorSpec([], tf.int32)
+NO_BATCH = (np.zeros([0, 0], np.int32),) * 2
 SECOND_PASS = [0, 1 << 62]
 """Offset of the dropout seed of the second pass of R-Drop: batches have smaller numbers."""
 
@@ -58,12 +62,18 @@ class Update:
         weights = self.optimizer.variables_trained
         self.moving_average = MovingAverage(weights, config.ema_decay) if config.ema_decay else None
         """Averages of the weights, to validate, save and translate with; None: the weights themselves."""
-        self.additions = additions(group.share(config.micro_batches))
-        if config.micro_batches > 1:
-            self.sums = GradientSums(weights, config.micro_batches, group)
-            self._merge = self._traced(self.sums.merge)
+        self._group, self._share = group, group.share(config.micro_batches)
+        self.devices = runtime.devices()[: len(self._share) if group.count == 1 else 1]
+        """Devices that compute micro-batches at the same time. The first has the weights, and takes the step."""
+        device_shares = shares(self._share, len(self.devices))
+        self.additions = [additions(share) for share in device_shares]
+        self.sums: list[GradientSums] = []
+        for device, share in zip(self.devices, device_shares, strict=True) if config.micro_batches > 1 else ():
+            with self._on(device):
+                self.sums.append(GradientSums(weights, share))
+        self._merges = [self._traced(sums.merge) for sums in self.sums]
         self._step = self._traced(self._take_batch, (*BATCH, RATE, SEED))
-        self._add = self._traced(self._add_batch, (*BATCH, SEED, SLOT))
+        self._add = self._traced(self._add_batches, (*BATCH, SEED, SLOT) * len(self.devices))
         self._apply = self._traced(self._apply_sums, (RATE,))
 
     @classmethod
@@ -106,16 +116,26 @@ class Update:
         if self.config.micro_batches == 1:
             self._step(*batches[0], rate, self._seed(first))
             return
-        for addition, batch in itertools.zip_longest(self.additions, batches):
-            if batch is not None:
-                self._add(*batch, self._seed(first + addition.micro_batch), tf.constant(addition.slot))
-            for slot in addition.merged:
-                self._merge(slot)
+        numbered = dict(zip(self._share, batches, strict=False))
+        for additions_now in itertools.zip_longest(*self.additions):  # one of each device
+            inputs: list[tf.Tensor] = []
+            for addition in additions_now:
+                number, slot, _ = addition or (self._share.stop, 0, ())
+                inputs += [*numbered.get(number, NO_BATCH), self._seed(first + number), tf.constant(slot)]
+            if any(addition.micro_batch in numbered for addition in additions_now if addition):
+                self._add(*inputs)
+            for merge, addition in zip(self._merges, additions_now, strict=True):
+                for slot in addition.merged if addition else ():
+                    merge(slot)
         self._apply(rate)
+
+    def _on(self, device: str) -> contextlib.AbstractContextManager[None]:
+        return tf.device(device) if len(self.devices) > 1 else contextlib.nullcontext()
 
     def _seed(self, batch: int) -> tf.Tensor:
         """Return the seed of the dropout of a batch of the run: int64 [2]."""
-        return tf.constant([self.config.seed, batch], tf.int64)
+        with runtime.on_host():
+            return tf.constant([self.config.seed, batch], tf.int64)
 
     def _traced(self, function: Callable[..., None], signature: tuple[tf.TensorSpec, ...] | None = None) -> Any:
         """Return a function as one graph for batches of all shapes; itself if the configuration says eager."""
@@ -136,18 +156,35 @@ class Update:
         self.nonfinite.note(~tf.math.is_finite(sums[0]), dropout_seed[1])
         self._update(gradients, learning_rate, sums, dropout_seed[1])
 
-    def _add_batch(self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, slot: tf.Tensor) -> None:
-        """Add the gradients of a micro-batch to a slot of the sums."""
-        gradients, sums = self._gradients(source, target, dropout_seed)
-        self.sums.add(gradients, sums, dropout_seed[1], slot)
+    def _add_batches(self, *inputs: tf.Tensor) -> None:
+        """Add the gradients of a micro-batch to a slot of each device's sums: source, target, seed and slot of each.
+
+        A device without a batch has a source without elements.
+        """
+
+        def add(sums: GradientSums, source: tf.Tensor, target: tf.Tensor, seed: tf.Tensor, slot: tf.Tensor) -> None:
+            gradients, totals = self._gradients(source, target, seed)
+            sums.add(gradients, totals, seed[1], slot)
+
+        if len(self.devices) == 1:
+            add(self.sums[0], *inputs)
+            return
+        batches = (inputs[start : start + 4] for start in range(0, len(inputs), 4))
+        for device, sums, batch in zip(self.devices, self.sums, batches, strict=True):
+            with tf.device(device):
+                variables = self.model.trainable_variables
+                copies = [tf.identity(variable.value) for variable in variables]  # once, not for each use of a weight
+                with keras.StatelessScope(zip(variables, copies, strict=True)):
+                    tf.cond(tf.size(batch[0]) > 0, lambda: add(sums, *batch), lambda: None)  # noqa: B023
 
     def _apply_sums(self, learning_rate: tf.Tensor) -> None:
         """Take a step from the micro-batches added, here and on other hosts."""
-        gradients, sums, last_batch = self.sums.take(self.nonfinite)
+        gradients, sums, last_batch = take(self.sums, self._group, self.nonfinite)
         tokens = tf.cast(sums[2], tf.float32)
         gradients = [gradient / tokens for gradient in gradients]
         self._update(gradients, learning_rate, sums, last_batch)
-        self.sums.clear()
+        for each in self.sums:
+            each.clear()
 
     def _gradients(
         self, source: tf.Tensor, target: tf.Tensor, dropout_seed: tf.Tensor, *, per_token: bool = False
@@ -157,8 +194,11 @@ class Update:
         Returns:
             The gradients; loss, correct tokens and tokens of the batch, float64 [3].
         """
+        weights = [variable.value for variable in self.model.trainable_variables]  # or their copies on this device
         with tf.GradientTape() as tape:
-            seeds = [dropout_seed, dropout_seed + SECOND_PASS] if self.config.r_drop else [dropout_seed]
+            tape.watch(weights)
+            with runtime.on_host():
+                seeds = [dropout_seed, dropout_seed + SECOND_PASS] if self.config.r_drop else [dropout_seed]
             passes = [
                 self.model.teacher_forcing(source, target, remove_padding=self.config.remove_padding, dropout_seed=seed)
                 for seed in seeds
@@ -174,7 +214,7 @@ class Update:
             if self.loss_scale:
                 objective *= self.loss_scale.value
         with tf.name_scope("backward"):  # scopes tell the phases apart in a trace
-            gradients = tape.gradient(objective, self.optimizer.variables_trained)
+            gradients = tape.gradient(objective, weights)
             gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]  # an embedding's comes as slices
         return gradients, stacked(sums)
 

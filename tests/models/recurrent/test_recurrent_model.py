@@ -35,6 +35,7 @@ def logits(model: Seq2SeqModel, source: tf.Tensor, target: tf.Tensor) -> np.ndar
     return model(source, target).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", RECURRENT)
 def test_gradients_are_those_of_a_loop_that_tensorflow_differentiates(
     variant: str, monkeypatch: pytest.MonkeyPatch

@@ -102,6 +102,7 @@ def test_each_kind_of_dropout_acts_on_its_sides_in_training_alone() -> None:
 # --- the cache
 
 
+@pytest.mark.slow
 def test_beams_that_part_and_sentences_that_leave_give_the_logits_of_their_own_past(model: Transformer) -> None:
     random, beams = np.random.default_rng(1), 3
     memory, left = model.encode(SOURCE), np.arange(B)

@@ -8,6 +8,7 @@ from conftest import ROUNDS_BFLOAT16
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt import runtime
 from nmt.models.layers.ops import Projection
 from nmt.runtime import keras, tf
 from nmt.training.optimization.losses import TokenSums, cross_entropy, fused_linear_cross_entropy
@@ -185,3 +186,21 @@ def test_divergence_in_bfloat16_is_that_of_float32_but_for_rounding() -> None:
         found[dtype] = float(whole.objective - plain.objective) / 200
     assert found[tf.float32] > 0.1
     assert found[tf.bfloat16] == pytest.approx(found[tf.float32], rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("r_drop", [0.0, 1.0])
+def test_what_a_gpu_computes_by_other_operations_has_the_same_bits(
+    dtype: str, r_drop: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, found = np.random.default_rng(5), []
+    states, matrix = (tf.cast(random.normal(size=[count, 8]), dtype) for count in (12, VOCABULARY))
+    targets = tf.constant(np.tile(random.integers(0, VOCABULARY, 6), 2), tf.int32)
+    for gpus in ([], ["a GPU"]):
+        monkeypatch.setattr(runtime, "GPUS", gpus)
+        with tf.GradientTape() as tape:
+            tape.watch([states, matrix])
+            sums = fused_linear_cross_entropy(states, Projection(matrix, None, transposed=True), targets, 0.1, r_drop)
+        found.append([*sums, *tape.gradient(sums.objective, [states, matrix])])
+    for one, other in zip(*found, strict=True):
+        assert tf.cast(one, tf.float64).numpy().tobytes() == tf.cast(other, tf.float64).numpy().tobytes()

@@ -180,6 +180,7 @@ def gradients_of(compute_dtype: str = "float32", **settings: Any) -> list[np.nda
     return [mean.numpy() for mean in recorder.means]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip_norm", [0.01, 0.3, 1e3])
 @pytest.mark.parametrize(("precision", "micro_batches"), [("float32", 1), ("float32", 3), ("float16", 1)])
 def test_gradients_are_clipped_by_their_global_norm(clip_norm: float, precision: str, micro_batches: int) -> None:
