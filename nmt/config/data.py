@@ -32,9 +32,9 @@ def _check_dataset(name: str) -> str:
 
 FILTERS = {
     "letters": 0.3, "numbers": 0.3, "punctuation": 3.0, "repetition": 3.0, "copies": 0.8, "entities": 1.0,
-    "tokenized": 1.0, "language": 0.1, "shifted": 8.0, "near_duplicates": 1.0,
+    "tokenized": 1.0, "language": 0.1, "shifted": 8.0, "score": -4.0, "near_duplicates": 1.0,
 }  # fmt: skip
-"""Default thresholds of the filters, in the order in which they apply; shares are below 1."""
+"""Default thresholds of the filters, in the order in which they apply; shares are below 1, logarithms below 0."""
 
 
 def _with_thresholds(filters: Any) -> Any:
@@ -46,6 +46,8 @@ def _with_thresholds(filters: Any) -> Any:
             like = did_you_mean(str(name), FILTERS)
             raise ValueError(f"there is no filter {str(name)[:60]!r}{like}. Filters are {', '.join(FILTERS)}")
         low, high, rule = (0, 1, "from 0 to 1") if FILTERS[name] < 1 else (1, 2**40, "1 or more")
+        if FILTERS[name] < 0:
+            low, high, rule = -(2**40), 0, "0 or less"
         if isinstance(threshold, int | float) and not low <= threshold <= high:
             raise ValueError(f"filter {name} has the threshold {threshold:g}. It is {rule}, or null: {FILTERS[name]:g}")
     return {name: FILTERS[name] if value is None or value is True else value for name, value in filters.items()}
@@ -56,9 +58,13 @@ Language = Annotated[str, AfterValidator(_check_language)]
 
 
 def with_filters(config: "DataConfig", names: Sequence[str]) -> "DataConfig":
-    """Return a section with further filters, at their default thresholds; "all" names all. Raises ConfigError."""
+    """Return a section with further filters, at their default thresholds; "all" names all. Raises ConfigError.
+
+    Without runs that score, "score" is not among all.
+    """
+    possible = [name for name in FILTERS if name != "score" or config.score_runs]
     try:
-        further = _with_thresholds(dict.fromkeys(FILTERS if list(names) == ["all"] else names))
+        further = _with_thresholds(dict.fromkeys(possible if list(names) == ["all"] else names))
     except ValueError as error:
         raise ConfigError(f"--filters: {error}.") from None
     return config.model_copy(update={"filters": further | config.filters})
@@ -83,6 +89,12 @@ def check_corpus_name(name: str) -> str:
     )
 
 
+def _of_a_corpus(filters: Any) -> Any:
+    if isinstance(filters, dict) and "near_duplicates" in filters:
+        raise ValueError("filter near_duplicates compares the pairs of all corpora. Set it in data.filters")
+    return _with_thresholds(filters)
+
+
 class CorpusConfig(DocumentedRecord):
     """A further corpus, whose pairs are for training only. Its columns are 1 and 2, its fields source and target."""
 
@@ -92,6 +104,8 @@ class CorpusConfig(DocumentedRecord):
     """Put a token ``<NAME>`` before each source: of synthetic sources, say (Caswell et al. 2019)."""
     reverse: bool = False
     """Exchange the sides of its pairs."""
+    filters: Annotated[dict[str, float] | None, BeforeValidator(_of_a_corpus)] = None
+    """Its own filters; null: those of ``data.filters``, as is ``near_duplicates``, which compares all corpora."""
 
 
 class DataConfig(Section):
@@ -172,6 +186,9 @@ class DataConfig(Section):
     """Drop repetitions of a pair."""
     filters: Annotated[dict[str, float], BeforeValidator(_with_thresholds)] = Field({})
     """Filters of the corpus by name, with their thresholds; null: the default. Validation and test files stay whole."""
+    score_runs: list[str] = Field([], max_length=2)
+    """Runs for the filter ``score``, each ``RUN`` or ``RUN:EPOCH``: one that translates from source to target, and
+    perhaps one of the opposite direction. None: scores are the fields ``score`` of JSON Lines."""
     repair: list[Literal["entities", "tokenized"]] = Field([])
     """Undo in the corpus, before the filters: ``entities`` of HTML, such as ``&amp;``, and the spaces of text that
     is ``tokenized``, such as ``do n't , he said``."""
@@ -180,6 +197,11 @@ class DataConfig(Section):
     def tags(self) -> list[str]:
         """Names of the corpora with a tag."""
         return [name for name, corpus in self.corpora.items() if corpus.tag]
+
+    def filters_of(self, corpus: str) -> dict[str, float]:
+        """Return the filters of a corpus: its own, else those of all."""
+        own = self.corpora.get(corpus, CorpusConfig()).filters
+        return self.filters if own is None else own
 
     def with_corpora(self, files: Mapping[str, list[str]], tags: Iterable[str]) -> Self:
         """Return the section with further corpora, or other files of its own, and with tags of some.

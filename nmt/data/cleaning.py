@@ -1,13 +1,14 @@
 """Corpus reading and cleaning: every pair is checked, and what is dropped is counted by reason.
 
-Memory: 16 bytes per pair, and 8 more to find near duplicates; the pairs themselves are in a pair store on disk.
+Memory: 16 bytes per pair, and 8 more for each of the filters near_duplicates and score; the pairs themselves are in a
+pair store on disk.
 """
 
 import itertools
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -15,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.data import CorpusConfig, DataConfig
-from nmt.data.filters import letters_of, reason_finder, repaired
+from nmt.data.filters import Score, letters_of, reason_finder, repaired
 from nmt.data.manifest import SPLITS
 from nmt.data.pair_store import PairStore, PairStoreWriter
-from nmt.data.sources.formats import Pair, read_pairs, unit_of
+from nmt.data.sources.formats import Pair, Read, read_pairs, read_scores, unit_of
 from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
@@ -174,11 +175,27 @@ def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config:
     return "empty side"
 
 
-def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Progress) -> Corpus:
+def _read(files: list[TextFile], config: DataConfig, most: int | None, *, is_reversed: bool) -> Read:
+    """Yield the first pairs, with their sides exchanged if ``is_reversed``."""
+    for number, item in itertools.islice(read_pairs(files, config), most):
+        yield number, Pair(item.target, item.source) if is_reversed and isinstance(item, Pair) else item
+
+
+def _counted(scores: Iterable[float], report: Progress) -> Iterator[float]:
+    for number, score in enumerate(scores):
+        if number % 1000 == 0:
+            report("scoring", number, None)
+        yield score
+
+
+def read_corpus(
+    sources: Sources, config: DataConfig, folder: Path, report: Progress, score: Score | None = None
+) -> Corpus:
     """Read every file, apply the rules about a single pair, and write the kept pairs to a pair store in ``folder``.
 
     Of ``sources.corpus`` only the first ``n_sentences`` pairs are read. Validation and test files are kept whole, but
-    for pairs that cannot be used. Keys about columns and headers are not for further corpora.
+    for pairs that cannot be used. Keys about columns and headers are not for further corpora. The filter ``score`` asks
+    ``score``, or reads the scores of JSON Lines.
 
     Raises:
         DataError: for a file that cannot be read, and for an unusable pair that no setting allows to drop.
@@ -195,13 +212,18 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
             most = config.n_sentences if role == "train" else None
             is_reversed = role in sources.further and config.corpora.get(role, CorpusConfig()).reverse
             trains = role not in {"validation", "test"}
-            if trains and "shifted" in config.filters:
+            own = config.model_copy(update={"filters": config.filters_of(role) if trains else {}})
+            reads = [_read(files, columns, most, is_reversed=is_reversed) for _ in range(3)]
+            for_score, for_shifted = (
+                (repaired(item, config) if isinstance(item, Pair) else None for _, item in each) for each in reads[1:]
+            )
+            scores = array("d")
+            if "score" in own.filters:
+                scores.extend(_counted(score(for_score) if score else read_scores(files), report))
+            if "shifted" in own.filters:
                 report("comparing lines", 0, None)
-            lines = (item if isinstance(item, Pair) else None for _, item in read_pairs(files, columns))
-            find_reason = reason_finder(config, itertools.islice(lines, most)) if trains else None
-            for position, (number, item) in enumerate(itertools.islice(read_pairs(files, columns), most)):
-                if is_reversed and isinstance(item, Pair):
-                    item = Pair(item.target, item.source)  # noqa: PLW2901
+            find_reason = reason_finder(own, for_shifted, scores)
+            for position, (number, item) in enumerate(reads[0]):
                 read += 1
                 if read % 1000 == 0:
                     report("reading", read, None)
@@ -211,7 +233,7 @@ def read_corpus(sources: Sources, config: DataConfig, folder: Path, report: Prog
                     dropped.add(str(usable), place_of(files, number, item if isinstance(item, Pair) else None))
                     continue
                 has_control = any(map(_CONTROL.search, pair))
-                filtered = find_reason(position, pair) if find_reason and config.filters else None
+                filtered = find_reason(position, pair) if own.filters else None
                 for reason, found, drops in (
                     ("control characters", has_control, config.drop_control and trains),
                     ("identical sides", usable[0] == usable[1], config.drop_identical and trains),

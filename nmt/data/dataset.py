@@ -162,6 +162,11 @@ def dataset_of_run(run_name: str, manifest: Manifest, alternative: str = "") -> 
     """
     name = str(manifest.settings.dataset)
     ending = f" {alternative}" if alternative else ""
+    if manifest.is_imported:
+        raise NotFoundError(
+            f"Run {run_name!r} was imported and has no dataset. Give files, or start another run from it on a dataset "
+            f"of nmt prepare --tokenizer-of {run_name}"
+        )
     try:
         dataset = open_dataset(name)
     except NotFoundError:

@@ -4,7 +4,7 @@ import html
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.entities import html5
 
 from nmt.config.data import DataConfig
@@ -15,6 +15,9 @@ from nmt.extras import require
 
 Measure = Callable[[str, str], float]
 """Function of source and target, whose result is compared with the threshold of a filter."""
+
+Score = Callable[[Iterable[Pair | None]], Iterator[float]]
+"""Function that yields the score of each pair, any number for None: higher for better pairs."""
 
 SMALL = 12  # largest number that one side alone may have: the other may have a word for it
 OF_A_QUESTION = 3.0  # marks that the question mark of one side alone counts as
@@ -146,10 +149,13 @@ def language_measure(config: DataConfig) -> Measure:
     return lambda *sides: min(map(probability, sides, bases))
 
 
-def reason_finder(config: DataConfig, lines: Iterable[Pair | None]) -> Callable[[int, Pair], str | None]:
+def reason_finder(
+    config: DataConfig, lines: Iterable[Pair | None], scores: Sequence[float] = ()
+) -> Callable[[int, Pair], str | None]:
     """Return a function of (position in the lines, pair): the name of the first filter that drops it, or None.
 
-    ``lines``: the training pairs, None where one cannot be read; ``shifted`` reads them. ``near_duplicates`` is later.
+    ``lines``: the training pairs, None where one cannot be read; ``shifted`` reads them. ``scores``: of each line, for
+    ``score``. ``near_duplicates`` is later.
     """
     steps = [(name, measure, config.filters[name]) for name, measure in PAIR_FILTERS.items() if name in config.filters]
     if "language" in config.filters:
@@ -161,7 +167,9 @@ def reason_finder(config: DataConfig, lines: Iterable[Pair | None]) -> Callable[
             # The threshold of these two is the least that they keep; the others drop pairs at it and above.
             if (measure(*pair) < threshold) == (name in {"letters", "language"}):
                 return name
-        return "shifted" if shifted and shifted[position] else None
+        if shifted and shifted[position]:
+            return "shifted"
+        return "score" if "score" in config.filters and scores[position] < config.filters["score"] else None
 
     return find
 

@@ -137,6 +137,11 @@ class Manifest(Record):
         return {**self.model_dump(exclude={"corpora": True, "settings": {"corpora"}}), "format": MANIFEST_FORMAT - 1}
 
     @property
+    def is_imported(self) -> bool:
+        """Whether the manifest is that of an imported run, which has no dataset."""
+        return self.read == 0
+
+    @property
     def languages(self) -> dict[Side, str]:
         """Language code of each side; "source" or "target" where it is unknown."""
         codes: dict[Side, str | None] = {

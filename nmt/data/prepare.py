@@ -3,7 +3,7 @@
 import contextlib
 import datetime
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from nmt.data.cleaning import (
 )
 from nmt.data.dataset import DATASETS, Dataset, open_dataset
 from nmt.data.encoding import WrittenSplit, open_encoder, write_split
+from nmt.data.filters import Score
 from nmt.data.languages import resolve_languages
 from nmt.data.manifest import (
     MANIFEST_FORMAT,
@@ -71,7 +72,7 @@ class TokenizerSource(NamedTuple):
 
 def prepare(
     corpus: Path | Sources, config: DataConfig, name: str, *, overwrite: bool = False, report: Progress | None = None,
-    tokenizer_source: TokenizerSource | None = None,
+    tokenizer_source: TokenizerSource | None = None, make_scorer: Callable[[DataConfig], Score] | None = None,
 ) -> Dataset:  # fmt: skip
     """Prepare a corpus as ``data/<name>``, unless it is already prepared from the same files with the same settings.
 
@@ -82,6 +83,7 @@ def prepare(
         overwrite: whether to replace a different dataset of that name.
         report: progress callback.
         tokenizer_source: tokenizers to use instead of fitting new ones on the training split.
+        make_scorer: makes the function that scores pairs by the runs of ``data.score_runs``.
 
     Raises:
         ConflictError: if a different dataset has that name and ``overwrite`` is false, or is written meanwhile.
@@ -99,12 +101,14 @@ def prepare(
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
+    is_scored = any("score" in settings.filters_of(corpus) for corpus in (ORIGINAL, *sources.further))
+    score = make_scorer(settings) if make_scorer and settings.score_runs and is_scored else None
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_if_empty, DATASETS, existed=DATASETS.exists())
         temporary = stack.enter_context(atomic_folder(folder, replace=overwrite))
         scratch = temporary / "pairs"
         scratch.mkdir()
-        cleaned = read_corpus(sources, settings, scratch, report)
+        cleaned = read_corpus(sources, settings, scratch, report, score)
         store = stack.enter_context(PairStore(scratch))
         locate = PairLocator(sources, cleaned.roles, store)
         splits = assign_splits(cleaned, sources, settings, locate)

@@ -85,6 +85,14 @@ class Split:
         """Return the number of pairs."""
         return len(self.source)
 
+    def chosen(self, indices: np.ndarray) -> "Split":
+        """Return the pairs at ``indices``, int64 [B], in memory."""
+
+        def rows(side: Sequences) -> Sequences:
+            return Sequences(np.concatenate([side[index] for index in indices]), offsets_of(side.lengths[indices]))
+
+        return Split(rows(self.source), rows(self.target))
+
 
 def generate_split(pairs: int, vocabulary: int, *, seed: int, longest: int = LONGEST) -> Split:
     """Return pairs of sequences without bos and eos, whose ids follow Zipf's law: id of rank r has frequency ~ 1 / r.

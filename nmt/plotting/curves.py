@@ -104,6 +104,24 @@ def draw_bleu(figure: Figure, run: Run) -> None:
     add_title(figure, "BLEU and chrF of validation translations", run_title(run))
 
 
+def draw_corpora(figure: Figure, run: Run) -> None:
+    """Draw the training loss of each corpus by step.
+
+    Raises:
+        NotFoundError: if the run has not been validated, or has one corpus.
+    """
+    records = [record for record in run.validations() if record.loss_by_corpus]
+    if not records:
+        raise NotFoundError(f"Run {run.name!r} has no losses by corpus. Validations of several corpora measure them.")
+    axes = add_axes(figure, "step", LOSS.axis)
+    for number, name in enumerate(records[-1].loss_by_corpus or {}):
+        points = [(record.step, losses[name]) for record in records if name in (losses := record.loss_by_corpus or {})]
+        axes.plot(*zip(*points, strict=True), label=name, **curve(number, len(points)))
+    count(axes.xaxis)
+    add_legend(figure, *axes.get_legend_handles_labels())
+    add_title(figure, "Training loss by corpus", run_title(run))
+
+
 def draw_schedule(figure: Figure, run: Run) -> None:
     """Draw the learning rate by step; mark the end of the warm-up, the step reached and the last step.
 

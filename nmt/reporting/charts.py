@@ -17,8 +17,9 @@ from nmt.evaluation.scoring import LengthBucket
 from nmt.plotting import style
 from nmt.plotting.attention import draw_attention
 from nmt.plotting.comparison import METRICS, draw_by_length, draw_comparison
-from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_losses, draw_schedule, draw_speed
+from nmt.plotting.curves import draw_accuracy, draw_bleu, draw_corpora, draw_losses, draw_schedule, draw_speed
 from nmt.plotting.style import COLORS, FAINT_INK, INK, empty_figure, missing_characters_as_boxes
+from nmt.runs.calibration import Calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import StepValidation
 
@@ -49,7 +50,7 @@ def curve_figures(runs: Sequence[Run]) -> Iterator[tuple[str, Markup]]:
         if measured and not (by_epoch and name in DRAWN_BY_EPOCH):
             draws.append(partial(draw_comparison, runs=measured, metric=name, by="steps"))
     if not several:
-        draws.append(partial(draw_speed, run=run))
+        draws += [partial(draw_corpora, run=run), partial(draw_speed, run=run)]
     for draw in draws:
         figure = _small_figure()
         with contextlib.suppress(NotFoundError):  # no points yet
@@ -84,6 +85,16 @@ def stress_figures(stress: Mapping[str, Sequence[StressRow]]) -> Iterator[tuple[
         axes.grid(visible=False, axis="y")
         axes.invert_yaxis()
         axes.margins(x=0.1, y=0.01)
+        yield title, as_svg(figure, title)
+
+
+def reliability_figures(name: str, calibration: Calibration) -> Iterator[tuple[str, Markup]]:
+    """Yield title and figure of the measured confidence of a run: what is true against what is predicted."""
+    for what, found in (("sentences", calibration.sentences), ("words", calibration.words)):
+        figure, title = _small_figure(), f"Confidence of {what} of {name}"
+        axes = style.add_axes(figure, "probability", "share that is true")
+        axes.plot([0, 1], [0, 1], color=FAINT_INK, linewidth=1)
+        axes.plot(found.predicted, found.observed, color=COLORS[0], marker="o")
         yield title, as_svg(figure, title)
 
 

@@ -53,6 +53,10 @@ class Run:
     """Configuration that was chosen by the dataset; only of runs without a configuration file."""
     dataset_path = Inside("dataset.json")
     """Copy of the dataset's manifest."""
+    origin_path = Inside("import.json")
+    """Origin of the weights; only of runs that were imported, and of those that started from them."""
+    confidence_path = Inside("confidence.json")
+    """Calibration of the confidence in translations; only of runs that have been calibrated."""
     metrics_path = Inside("metrics.jsonl")
     """Metrics file, a JSON object per line."""
     lock_path = Inside("lock")

@@ -87,6 +87,8 @@ class Quality(Record):
     """BLEU of greedy translations of the first ``training.decode_validation`` sentences; None without translations."""
     validation_chrf: Annotated[float | None, Measure("chrF", ".1f", "max")] = None
     """chrF of these translations; None without translations."""
+    loss_by_corpus: dict[str, float] | None = None
+    """Mean cross-entropy per token of 200 training pairs of each corpus, without dropout; None for one corpus."""
 
 
 class Validation(Quality):
@@ -118,6 +120,8 @@ class EpochMetrics(Validation):
     """Number of target tokens trained on in this epoch."""
     seconds: float
     """Duration of the epoch's training steps, without validation and saving."""
+    pairs_by_corpus: dict[str, int] | None = None
+    """Number of pairs that the epoch saw of each corpus; None if there is one corpus."""
 
 
 class AverageMetrics(Quality):
@@ -125,7 +129,14 @@ class AverageMetrics(Quality):
 
     kind: Literal["average"] = "average"
     epochs: list[int] = Field(min_length=1)
-    """Epochs whose weights are averaged."""
+    """Epochs whose weights are averaged; of several runs the last that each has finished, or 0."""
+    runs: list[str] | None = None
+    """Weights of several runs that are averaged, each RUN:EPOCH; None: those of this run's epochs."""
+
+    @property
+    def parts(self) -> str:
+        """What is averaged, as "epochs 12-16,20" or "runs a:12, b:average"."""
+        return f"runs {', '.join(self.runs)}" if self.runs else f"epochs {in_ranges(self.epochs)}"
 
 
 class Sample(Record):
@@ -171,7 +182,7 @@ class Value(NamedTuple):
     """A metric of a record."""
 
     group: str
-    """ "train" of steps, "epoch" of the training of an epoch; "validation", "average"."""
+    """ "train" of steps, "epoch" of the training of an epoch; "validation", "average"; "corpora" of their losses."""
     name: str
     """Name in the group: "loss" for ``validation_loss``."""
     value: float
@@ -196,15 +207,20 @@ def metric_values(record: Metrics) -> Iterator[Value]:
             group, name = "train" if isinstance(record, StepMetrics) else "epoch", field.removeprefix("train_")
         if value is not None:
             yield Value(group, name, value, found[field])
+    for name, loss in (getattr(record, "loss_by_corpus", None) or {}).items():
+        yield Value("corpora", name, loss, Measure(name))
 
 
 def in_words(record: Metrics) -> str:
     """Return the metrics of a record, such as "loss 2.345, accuracy 0.567; validation loss 3.456, accuracy 0.456"."""
     texts: dict[str, list[str]] = {}
+    heads = {"train": "", "epoch": "", "corpora": "training loss by corpus: "}
+    seen = getattr(record, "pairs_by_corpus", None) or {}
     for group, _, value, measure in metric_values(record):
-        texts.setdefault(group, []).append(measure.text(value))
+        share = f" ({seen[measure.label] / sum(seen.values()):.0%} of pairs)" if group == "corpora" and seen else ""
+        texts.setdefault(group, []).append(f"{measure.text(value)}{share}")
     parts = {group: ", ".join(of_group) for group, of_group in texts.items()}
-    return "; ".join(f"{'' if group in ('train', 'epoch') else 'validation '}{text}" for group, text in parts.items())
+    return "; ".join(f"{heads.get(group, 'validation ')}{text}" for group, text in parts.items())
 
 
 def weights_in_words(weights: WeightsId) -> str:

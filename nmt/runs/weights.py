@@ -96,7 +96,12 @@ def count_weights(run: Run) -> int | None:
 
 
 def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
-    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1), summed in float64.
+    """Return the mean of the weights of several epochs (Vaswani et al. 2017, section 6.1); see ``average_files``."""
+    return average_files([run.weights_path(epoch) for epoch in epochs])
+
+
+def average_files(files: Sequence[Path]) -> Arrays:
+    """Return the mean of the weights in several files, summed in float64.
 
     Layers have the names of the last file: a run that an older version began has older names in its first files.
 
@@ -105,20 +110,20 @@ def average_weights(run: Run, epochs: Sequence[WeightsId]) -> Arrays:
     """
     sums: dict[str, np.ndarray] = {}
     names: dict[str, str] = {}
-    for epoch in epochs:
-        arrays = read_arrays(run.weights_path(epoch))
+    for file in files:
+        arrays = read_arrays(file)
         names = {current_name(name): name for name in arrays}
         current = {current_name(name): array for name, array in arrays.items()}
         if not sums:
             sums = {name: np.zeros(array.shape, np.float64) for name, array in current.items()}
         if {name: array.shape for name, array in current.items()} != {name: sums[name].shape for name in sums}:
             raise DataError(
-                f"{run.weights_path(epoch)} holds the weights of another model than epoch {epochs[0]}. Only weights of "
-                "one model can be averaged. Restore a copy of it."
+                f"{file} holds the weights of another model than {files[0]}. Only weights of one model can be "
+                "averaged. Restore a copy of it."
             )
         for name, array in current.items():
             sums[name] += array
-    return {names[name]: (total / len(epochs)).astype(np.float32) for name, total in sums.items()}
+    return {names[name]: (total / len(files)).astype(np.float32) for name, total in sums.items()}
 
 
 def parse_epochs(text: str, available: list[int], owner: str) -> list[int]:
@@ -182,6 +187,19 @@ def find_members(name: str, epoch: str | None) -> list[tuple[Run, str | None]]:
     """Return the runs that RUN+RUN names, each RUN or RUN:EPOCH, with their weights; raises as ``find_run``."""
     parts = [part.partition(":") for part in name.split("+")]
     return [(find_run(run), own or epoch) for run, _, own in parts]
+
+
+def check_same_model(run: Run, other: Run) -> None:
+    """Raise ConflictError for runs of different models, but for dropout, or vocabularies: they have no average."""
+    keys, now = (each.config().model.model_dump() for each in (run, other))
+    different = [f"model.{key}" for key in keys if "dropout" not in key and keys[key] != now.get(key)]
+    if [sha256(file) for file in run.tokenizer_files] != [sha256(file) for file in other.tokenizer_files]:
+        different.append("tokenizers")
+    if different:
+        raise ConflictError(
+            f"Runs {run.name!r} and {other.name!r} differ in {', '.join(different)}. Weights can be averaged if they "
+            "are of one model and vocabulary, and started from the same weights. Leave one out."
+        )
 
 
 def check_alike(run: Run, other: Run) -> None:

@@ -14,7 +14,6 @@ from nmt.runs.metrics import (
     EpochMetrics,
     Sample,
     StepMetrics,
-    in_ranges,
     in_words,
     tokens_per_second,
 )
@@ -116,7 +115,7 @@ class Console(Listener):
     def on_end(self, average: AverageMetrics | None) -> None:
         """Write a line about the average."""
         if average:
-            self._line(f"average of epochs {in_ranges(average.epochs)}: {in_words(average) or 'not validated'}")
+            self._line(f"average of {average.parts}: {in_words(average) or 'not validated'}")
 
     def close(self) -> None:
         """Remove the bar."""

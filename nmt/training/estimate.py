@@ -109,7 +109,8 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
         seconds = trainer.profile([longest, *ordinary], [longest_validated, validation[0]], stop)
     batch = float(np.median(seconds[1 : 1 + TIMED_STEPS]))
     steps = trainer.pipeline.steps(epoch)
-    epoch_seconds = batch * len(plan) / trainer.group.count + seconds[-1] * len(validation)
+    shares = trainer.group.count * len(trainer.update.devices)
+    epoch_seconds = batch * len(plan) / shares + seconds[-1] * len(validation)
     epochs = settings.epochs - trainer.progress.epoch
     done = trainer.progress.steps_in_epoch / steps
     ahead = [range(max(epoch, span[0]), span[-1] + 1) for span in settings.spans if span[-1] >= epoch]

@@ -33,7 +33,8 @@ def batch_dataset(split: Split, plan: list[np.ndarray], *, source_bos: bool) -> 
         return pad_rows(split.source, indices, bos=source_bos), pad_rows(split.target, indices, bos=True)
 
     def batch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        source, target = tf.numpy_function(padded_batch, [number], [tf.int32, tf.int32])
+        # Said to have state, it would not run ahead where operations are deterministic.
+        source, target = tf.numpy_function(padded_batch, [number], [tf.int32, tf.int32], stateful=False)
         return tf.ensure_shape(source, [None, None]), tf.ensure_shape(target, [None, None])
 
     # Not from_generator: that operation makes the allocator return freed memory to the system at once, and every

@@ -6,9 +6,12 @@ from nmt import runtime
 from nmt.config.training import TrainingConfig
 from nmt.data.dataset import Dataset
 from nmt.models.build import build_model
-from nmt.runs.directory import Run
-from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepValidation, validations_since_best
-from nmt.runs.weights import average_weights, save_weights
+from nmt.runs.directory import RUNS, Run, create_run
+from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepValidation, WeightsId, validations_since_best
+from nmt.runs.weights import average_files, average_weights, check_same_model, save_weights
+from nmt.storage.arrays import Arrays
+from nmt.storage.atomic import refuse_existing
+from nmt.storage.names import check_name
 from nmt.training.checkpoints import Progress
 from nmt.training.interrupts import never_stop
 from nmt.training.validation import MakeDecode, Validator
@@ -68,15 +71,46 @@ def average(run: Run, epochs: list[int], dataset: Dataset | None, make_decode: M
     weights = average_weights(run, epochs)
     # Training that goes on after this record outdates it: `Run.averages` goes by their order.
     step = max((validation.step for validation in run.validations()), default=0)
-    metrics = AverageMetrics(epochs=epochs, step=step)
+    metrics = _validated(run, weights, AverageMetrics(epochs=epochs, step=step), dataset, make_decode)
+    run.repair_metrics()
+    save_weights(run, weights, "average")
+    run.append_metrics(metrics)
+    return metrics
+
+
+def average_runs(
+    name: str, members: Sequence[tuple[Run, WeightsId]], dataset: Dataset | None, make_decode: MakeDecode
+) -> AverageMetrics:
+    """Make a run with the mean of the weights of several runs and the configuration of the first.
+
+    Args, Raises: as for ``average``, and ConflictError for a name that is taken and for runs of different models.
+    """
+    first = members[0][0]
+    refuse_existing(RUNS / check_name(name, "run"))
+    for other, _ in members[1:]:
+        check_same_model(first, other)
+    weights = average_files([run.weights_path(weights_id) for run, weights_id in members])
+    metrics = AverageMetrics(
+        epochs=[max(run.weights_epochs, default=0) for run, _ in members],
+        step=max((record.step for run, _ in members for record in run.validations()), default=0),
+        runs=[f"{run.name}:{weights_id}" for run, weights_id in members],
+    )
+    metrics = _validated(first, weights, metrics, dataset, make_decode)
+    made = create_run(name, first.config(), [first.dataset_path, *first.tokenizer_files])
+    save_weights(made, weights, "average")
+    made.append_metrics(metrics)
+    return metrics
+
+
+def _validated(
+    run: Run, weights: Arrays, metrics: AverageMetrics, dataset: Dataset | None, make_decode: MakeDecode
+) -> AverageMetrics:
+    """Return the record with the quality of the weights; as it is without a dataset."""
     if dataset:
         config, vocabulary = run.config(), dataset.manifest.vocabulary
         precision = runtime.resolve_precision(config.training.precision)
         model = build_model(config.model, vocabulary["source"], vocabulary["target"], precision)
         decode = make_decode(config, dataset) if config.training.decode_validation else None
-        result = Validator(model, config, dataset.split("validation"), decode).validate(weights, never_stop)
+        result = Validator.of(model, config, dataset, decode).validate(weights, never_stop)
         metrics = metrics.model_copy(update=result.fields())
-    run.repair_metrics()
-    save_weights(run, weights, "average")
-    run.append_metrics(metrics)
     return metrics

@@ -100,7 +100,7 @@ class Trainer:
             initialize = functools.partial(set_initial_weights, config=self.config, dataset=self.dataset)
         self.update = Update.of(self.config, self.dataset.manifest.vocabulary, self.group, initialize)
         self.model = self.update.model
-        self.validator = Validator(self.model, self.config, self.dataset.split("validation"), decode)
+        self.validator = Validator.of(self.model, self.config, self.dataset, decode)
         self.progress, metrics, restored = Progress(), b"", None
         if restores:
             restored, damaged = restore_newest(self.run, self.update.restore)
@@ -306,6 +306,7 @@ class Trainer:
         metrics = EpochMetrics(
             epoch=epoch, step=progress.step, train_loss=train.means[0], train_accuracy=train.means[1],
             target_tokens=int(train.tokens), seconds=progress.seconds, **result.fields(),
+            pairs_by_corpus=self.pipeline.seen(epoch) if result.loss_by_corpus else None,
         )  # fmt: skip
         event = self._record(metrics, result)
         self._listeners[0].on_epoch(event)  # the checkpoint holds the metrics file

@@ -21,6 +21,8 @@ from nmt.training.optimization.gradient_sums import Sums, Totals, stacked
 from nmt.training.optimization.losses import cross_entropy
 from nmt.training.optimization.update import BATCH, Batch
 
+SAMPLE = 200
+"""Training pairs of each corpus whose loss is measured, at even distances."""
 Decode = Callable[[Arrays, Callable[[], None]], DecodedValidation]
 """Translates validation sentences with weights; calls the second argument between batches, which may raise."""
 MakeDecode = Callable[[Config, Dataset], Decode]
@@ -36,10 +38,13 @@ class ValidationResult(NamedTuple):
     """Share of tokens predicted correctly, given the tokens before them."""
     decoded: DecodedValidation
     """Scores of translations, and samples."""
+    loss_by_corpus: dict[str, float] | None = None
+    """Loss of sample pairs of each training corpus; None if there is one corpus."""
 
     def fields(self) -> dict[str, Any]:
         """Return loss, accuracy and scores of translations by their names in the metrics file."""
-        return {"validation_loss": self.loss, "validation_accuracy": self.accuracy, **self.decoded.scores}
+        values = {"validation_loss": self.loss, "validation_accuracy": self.accuracy, **self.decoded.scores}
+        return {**values, "loss_by_corpus": self.loss_by_corpus}
 
 
 class Validator:
@@ -48,8 +53,20 @@ class Validator:
     def __init__(self, model: Seq2SeqModel, config: Config, split: Split, decode: Decode | None = None) -> None:
         """Take the model, whose weights may change later, the validation split, and a function that translates."""
         self.model, self.config, self.split, self.decode = model, config, split, decode
+        self.samples: dict[str, Split] = {}
         self.totals = Totals()
         self.step = make_validation_step(model, self.totals)
+
+    @classmethod
+    def of(cls, model: Seq2SeqModel, config: Config, dataset: Dataset, decode: Decode | None = None) -> "Validator":
+        """Return the validator of a prepared dataset, which samples the training corpora if there are several."""
+        validator, start = cls(model, config, dataset.split("validation"), decode), 0
+        corpora = dataset.manifest.corpora
+        train = dataset.split("train") if corpora else validator.split
+        for name, corpus in corpora.items():
+            indices = start + np.unique(np.linspace(0, corpus.pairs - 1, min(corpus.pairs, SAMPLE)).astype(int))
+            validator.samples[name], start = train.chosen(indices), start + corpus.pairs
+        return validator
 
     def validate(self, weights: Arrays, check: Callable[[], None], *, own: bool = False) -> ValidationResult:
         """Return the quality of weights.
@@ -64,16 +81,21 @@ class Validator:
             OutOfMemoryError: if memory does not hold a batch.
         """
         with swapped_weights(self.model, None if own else weights), shortage_in_words("in validation", self.config):
-            self.totals.set(Sums())
-            for batch in self.batches(self.plan):
-                self.step(*batch)
-                check()
-            loss, accuracy = self.totals.read().means
+            loss, accuracy = self._means(self.split, check)
+            by_corpus = {name: self._means(sample)[0] for name, sample in self.samples.items()}
         if not math.isfinite(loss):
             raise DivergedError(
                 f"The validation loss of these weights is {loss}. A loss must be finite. Choose other weights."
             )
-        return ValidationResult(loss, accuracy, self.translate(weights, check))
+        return ValidationResult(loss, accuracy, self.translate(weights, check), by_corpus or None)
+
+    def _means(self, split: Split, check: Callable[[], None] = lambda: None) -> tuple[float, float]:
+        """Return loss and accuracy of the pairs of a split."""
+        self.totals.set(Sums())
+        for batch in self.batches(self._plan(split), split):
+            self.step(*batch)
+            check()
+        return self.totals.read().means
 
     def translate(self, weights: Arrays, check: Callable[[], None]) -> DecodedValidation:
         """Return scores and samples of translations with weights; empty where nothing is translated."""
@@ -82,14 +104,17 @@ class Validator:
     @property
     def plan(self) -> list[np.ndarray]:
         """Batches as indices of pairs, sorted by length: their order does not matter."""
+        return self._plan(self.split)
+
+    def _plan(self, split: Split) -> list[np.ndarray]:
         settings = self.config.training
         return plan_epoch(
-            self.split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
+            split, settings.batch_size, seed=0, epoch=0, sort_by_length=True, batch_type=settings.batch_type
         )
 
-    def batches(self, plan: Sequence[np.ndarray]) -> Iterator[Batch]:
-        """Yield the batches of a plan."""
-        return iter(batch_dataset(self.split, list(plan), source_bos=self.config.model.reads_bos))
+    def batches(self, plan: Sequence[np.ndarray], split: Split | None = None) -> Iterator[Batch]:
+        """Yield the batches of a plan, of the validation split if no other is given."""
+        return iter(batch_dataset(split or self.split, list(plan), source_bos=self.config.model.reads_bos))
 
 
 def make_validation_step(model: Seq2SeqModel, totals: Totals) -> Callable[[tf.Tensor, tf.Tensor], None]:

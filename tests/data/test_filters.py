@@ -4,10 +4,11 @@
 import gzip
 import html
 import itertools
+import json
 import random
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile
 from nmt.data.splitting import assign_splits
-from nmt.errors import NotFoundError
+from nmt.errors import DataError, NotFoundError
 
 Read = Callable[..., dict[int, Pair]]
 
@@ -175,7 +176,7 @@ def test_faults_of_each_kind_are_found_in_real_text(
     corpus: str, most_lost: float, corpora: Path, read: Read, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pairs, faulty = spoiled(good_pairs(corpora, corpus), random.Random(1))
-    kept = read(pairs, filters=dict.fromkeys(FILTERS))
+    kept = read(pairs, filters={name: None for name in FILTERS if name != "score"})  # which asks a run
     good = set(range(len(pairs))).difference(*faulty.values())
     found = {name: 1 - len(indices & kept.keys()) / len(indices) for name, indices in faulty.items()}
     lost = 1 - len(good & kept.keys()) / len(good)
@@ -245,9 +246,9 @@ def test_ordinary_pairs_of_any_script_are_kept_either_way_around() -> None:
 
 
 def test_every_filter_has_examples_and_a_line_of_the_readme() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", (ROOT / "data" / "README.md").read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) \|", (ROOT / "data" / "README.md").read_text(), re.M)
     assert {name: float(threshold) for name, threshold in rows} == FILTERS
-    assert DROPPED.keys() | {"shifted", "near_duplicates"} == FILTERS.keys()
+    assert DROPPED.keys() | {"shifted", "score", "near_duplicates"} == FILTERS.keys()
 
 
 ANY = st.text(st.characters(exclude_categories=["Cs"])) | st.text("a .,?'\"&;0一か", max_size=40)
@@ -333,12 +334,62 @@ def test_dropped_pairs_are_counted_and_files_given_apart_are_kept_whole(tmp_path
     assert corpus.sources[0] == corpus.sources[2]  # that a source is in the test is seen nevertheless
 
 
+def test_scores_of_a_function_are_of_repaired_pairs_the_right_way_around(tmp_path: Path) -> None:
+    rows = [("a &amp; b", "c"), ("d", "e"), ("f", "g")]
+    files = {name: [TextFile(write_tsv(tmp_path / name, rows))] for name in ("corpus", "test")}
+    files["further"] = {"web": files["corpus"], "raw": files["corpus"]}
+    settings = {"filters": {"score": -2}, "repair": ["entities"], "normalization": "nfkc", "corpora": {
+        "web": {"reverse": True, "filters": {"score": -1}}, "raw": {"filters": {}},
+    }}  # fmt: skip
+    scored = []
+
+    def score(pairs: Iterable[Pair | None]) -> Iterator[float]:
+        scored.append(list(pairs))
+        return iter([0, -1.5, -2.5])
+
+    corpus = read_corpus(Sources(**files), DataConfig.model_validate(settings), tmp_path, lambda *_: None, score)
+    repaired_rows = [("a & b", "c"), *rows[1:]]
+    assert scored == [repaired_rows, [(target, source) for source, target in repaired_rows]]
+    assert {role: len(indices) for role, indices in corpus.roles.items()} == {"train": 2, "test": 3, "web": 1, "raw": 3}
+    assert corpus.dropped.counts == {"filter score": 3}
+
+
+def test_scores_stand_in_json_lines_or_are_missed(tmp_path: Path) -> None:
+    lines = [{"source": text, "target": text, "score": score} for text, score in (("a", -1), ("b", -3.5), ("c", -4.5))]
+    path, config = tmp_path / "bt.jsonl", DataConfig(filters={"score": -3.5}, normalization="nfkc")
+
+    def kept(*lines: object) -> int:
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        return len(read_corpus(Sources.of(path), config, tmp_path, lambda *_: None).sources)
+
+    assert kept(*lines) == 2
+    with pytest.raises(DataError, match="line 2 has no number in a field score"):
+        kept(lines[0], {"source": "a", "target": "b"})
+    with pytest.raises(DataError, match="line 1 is not JSON"):
+        path.write_text("{")
+        read_corpus(Sources.of(path), config, tmp_path, lambda *_: None)
+    with pytest.raises(DataError, match=r"a\.tsv has no scores"):
+        read_corpus(Sources.of(write_tsv(tmp_path / "a.tsv", [("a", "b")])), config, tmp_path, lambda *_: None)
+
+
+def test_a_corpus_has_its_own_filters_but_for_near_duplicates() -> None:
+    config = DataConfig.model_validate(
+        {"filters": {"copies": None}, "corpora": {"a": {"filters": {"numbers": None}}, "b": {}}}
+    )
+    assert [[*config.filters_of(name)] for name in ("original", "a", "b")] == [["copies"], ["numbers"], ["copies"]]
+    with pytest.raises(ValueError, match="near_duplicates compares the pairs of all corpora"):
+        DataConfig.model_validate({"corpora": {"a": {"filters": {"near_duplicates": 2}}}})
+
+
 def test_filters_of_the_configuration_keep_their_thresholds_beside_those_of_the_option() -> None:
     config = DataConfig.model_validate({"filters": {"copies": 0.6, "entities": True, "repetition": 4}})
     assert config.filters == {"copies": 0.6, "entities": 1, "repetition": 4}
     more = with_filters(config, ["copies", "numbers"]).filters
     assert more == {**config.filters, "numbers": FILTERS["numbers"]}
-    assert with_filters(config, ["all"]).filters == {**FILTERS, **config.filters}
+    everything = {**FILTERS, **config.filters}
+    asks = config.model_copy(update={"score_runs": ["base"]})
+    assert with_filters(asks, ["all"]).filters == everything
+    assert with_filters(config, ["all"]).filters == {name: everything[name] for name in everything if name != "score"}
 
 
 @pytest.mark.parametrize("text", ["salt &amp;amp; pepper", "salt & amp ; pepper", "salt &#38; pepper", "salt & pepper"])

@@ -125,6 +125,7 @@ def test_hostile_texts_are_shown_as_text(project: Path) -> None:
     assert {"<b>a</b>", "</script>", "&amp;", "<script>", "</svg>", 'style="x:y"', "$x$", "<i>x</i>"} <= set(page.texts)
 
 
+@pytest.mark.slow
 def test_a_long_run_has_a_small_page() -> None:
     run = made_run("first", 2)
     record = run.metrics()[0]

@@ -8,13 +8,15 @@ import pytest
 from conftest import nmt
 from tiny_runs import prepare_pairs, tiny, train, trainer_of
 
+from nmt import load
 from nmt.data.dataset import Dataset, open_dataset
+from nmt.errors import ConflictError
 from nmt.evaluation.validation_decoder import ValidationDecoder
 from nmt.runs.directory import Run
-from nmt.runs.weights import average_weights, choose_epoch
+from nmt.runs.weights import average_weights, choose_epoch, save_weights
 from nmt.storage.arrays import read_arrays
 from nmt.storage.file_lock import locked
-from nmt.training.stopping import average
+from nmt.training.stopping import average, average_runs
 
 SETTINGS = {
     "epochs": 8, "average_last": 2, "precision": "bfloat16", "batch_type": "tokens", "batch_size": 400,
@@ -83,6 +85,29 @@ def test_after_a_line_that_was_cut_the_average_is_known(run: Run) -> None:
         file.write(b'{"kind":"average","epochs":[1')
     metrics = average(run, [1, 2], None, ValidationDecoder)
     assert run.metrics() == [*before, metrics]
+
+
+def test_the_average_of_runs_is_a_run_that_translates(run: Run, dataset: Dataset) -> None:
+    weights = read_arrays(run.weights_path(8))
+    other = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
+    save_weights(other, {name: array + 1e-3 for name, array in weights.items()}, 8)
+    other.write_config(tiny({"dropout": 0.3}, **SETTINGS))
+    metrics = average_runs("both", [(run, 8), (other, 8)], dataset, ValidationDecoder)
+    both = Run(Path("checkpoints/both"))
+    assert (both.config(), both.average(), choose_epoch(both, None)) == (run.config(), metrics, "average")
+    assert (metrics.runs, metrics.epochs) == (["run:8", "other:8"], [8, 8])
+    assert metrics.validation_bleu is not None
+    made = read_arrays(both.weights_path("average"))
+    assert all(made[name] == pytest.approx(array + 5e-4, abs=1e-6) for name, array in weights.items())
+    assert len(load("both").translate(["im thirsty"])) == 1
+
+
+def test_runs_of_other_vocabularies_have_no_average(run: Run) -> None:
+    other = Run(shutil.copytree(run.folder, run.folder.with_name("other")))
+    other.tokenizer_files[0].write_text("{}")
+    with pytest.raises(ConflictError, match="'run' and 'other' differ in tokenizers"):
+        average_runs("both", [(run, 8), (other, 8)], None, ValidationDecoder)
+    assert not Path("checkpoints/both").exists()
 
 
 # --- as a user types it

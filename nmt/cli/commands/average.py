@@ -1,41 +1,57 @@
-"""``nmt average``: mean of the weights of several epochs."""
+"""``nmt average``: mean of the weights of several epochs, or of several runs."""
 
 from typing import Annotated
 
 import typer
 
-from nmt.cli.options import RunOption
 from nmt.errors import ConflictError, NmtError, NotFoundError
 
 
 def average(
-    run: RunOption = None,
+    run: Annotated[
+        str | None, typer.Option(help="Run in checkpoints/, default: the run trained last. Or runs, as RUN+RUN:EPOCH.")
+    ] = None,
     last: Annotated[int | None, typer.Option(min=2, help="Average the weights of the last N epochs.")] = None,
     epochs: Annotated[str | None, typer.Option(help="Average the weights of these epochs, such as 12-16,20.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of a new run, the average of several runs.")] = None,
 ) -> None:
-    """Average the weights of several epochs.
+    """Average the weights of several epochs, or of several runs.
 
     The average is validated on the run's dataset. nmt translate and nmt evaluate use it from then on.
+    Runs must have a common start (nmt train --from); the average of others is noise.
 
     Examples:
         nmt average --last 5
         nmt average --run base --epochs 12-16,20
+        nmt average --run news+talks:12 --name both
     """
     from nmt.data.dataset import dataset_of_run
     from nmt.data.manifest import read_manifest
     from nmt.runs.directory import find_run
-    from nmt.runs.weights import last_epochs, parse_epochs
+    from nmt.runs.weights import choose_epoch, find_members, last_epochs, parse_epochs
     from nmt.storage.file_lock import locked
 
-    if (last is None) == (epochs is None):
+    several = "+" in (run or "")
+    if several != (name is not None) or (several and (last or epochs)):
+        received = " ".join(
+            f"--{option} {value}" for option, value in
+            (("run", run), ("name", name), ("last", last), ("epochs", epochs)) if value is not None
+        )  # fmt: skip
+        raise NmtError(
+            f"The average of several runs is a new run with a name, without --last and --epochs; received {received}. "
+            "Give --run RUN+RUN:EPOCH --name NAME, or leave --name out."
+        )
+    if not several and (last is None) == (epochs is None):
         received = "neither" if last is None else "both"
         raise NmtError(f"Epochs come from --last N or --epochs 12-16,20; received {received}. Give one of them.")
-    chosen = find_run(run)
+    members = find_members(run, None) if several and run else [(find_run(run), None)]
+    chosen, numbers = members[0][0], list[int]()
     with locked(chosen.lock_path, f"Run {chosen.name!r}"):
         kept, owner = chosen.weights_epochs, f"run {chosen.name!r}"
-        numbers = last_epochs(last or 0, kept, owner) if epochs is None else parse_epochs(epochs, kept, owner)
-        if len(numbers) < 2:
-            raise NmtError(f"An average needs at least 2 epochs; received --epochs {epochs}. Give more epochs.")
+        if not several:
+            numbers = last_epochs(last or 0, kept, owner) if epochs is None else parse_epochs(epochs, kept, owner)
+            if len(numbers) < 2:
+                raise NmtError(f"An average needs at least 2 epochs; received --epochs {epochs}. Give more epochs.")
         try:
             dataset = dataset_of_run(chosen.name, read_manifest(chosen.dataset_path))
         except (NotFoundError, ConflictError) as error:
@@ -43,9 +59,14 @@ def average(
             dataset = None
 
         from nmt.evaluation.validation_decoder import ValidationDecoder
+        from nmt.training import stopping
         from nmt.training.console import Console
-        from nmt.training.stopping import average as average_epochs
 
-        metrics = average_epochs(chosen, numbers, dataset, ValidationDecoder)
+        if several:
+            weights = [(each, choose_epoch(each, epoch)) for each, epoch in members]
+            metrics = stopping.average_runs(str(name), weights, dataset, ValidationDecoder)
+        else:
+            metrics = stopping.average(chosen, numbers, dataset, ValidationDecoder)
         Console(chosen.config().training.epochs).on_end(metrics)
-    typer.echo(f"Written to {chosen.weights_path('average')}; nmt translate --run {chosen.name} uses it now.")
+    made = find_run(name) if several else chosen
+    typer.echo(f"Written to {made.weights_path('average')}; nmt translate --run {made.name} uses it now.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from nmt.cli.endings import about_gpus
 from nmt.cli.options import JsonOption, NoConfigOption, RunOption, SetOption
 from nmt.errors import NmtError, NotFoundError
 
@@ -72,12 +73,14 @@ def info(
         described = {"run": chosen.name, "folder": str(chosen.folder), **described, **progress}
         lines += ["", describe(manifest), "", *words, ""]
         lines += ["Configuration:", settings.to_yaml().rstrip()]
+    for note in about_gpus():
+        typer.echo(note, err=True)
     typer.echo(json.dumps(described, indent=2, ensure_ascii=False) if as_json else "\n".join(lines))
 
 
 def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
     """Return the number of epochs, the best validation and the average of a run, None without one; and in words."""
-    from nmt.runs.metrics import best_of, in_ranges, in_words, weights_id, weights_in_words
+    from nmt.runs.metrics import best_of, in_words, weights_id, weights_in_words
 
     def scores(found: Any) -> dict[str, Any]:
         return {"loss": found.validation_loss, "accuracy": found.validation_accuracy}
@@ -93,7 +96,7 @@ def _progress(run: "Run", config: "Config") -> tuple[dict[str, Any], list[str]]:
         lines.append(f"Best: {weights_in_words(weights_id(best))}, {in_words(best)}")
     if mean:
         validated = in_words(mean) or "not validated"
-        lines.append(f"Average of epochs {in_ranges(mean.epochs)}: {validated}; nmt translate uses it")
+        lines.append(f"Average of {mean.parts}: {validated}; nmt translate uses it")
     return values, lines
 
 

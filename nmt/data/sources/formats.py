@@ -152,6 +152,32 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
         ))  # fmt: skip
 
 
+def read_scores(files: list[TextFile]) -> Iterator[float]:
+    """Yield the field ``score`` of each line of JSON Lines; 0 where ``read_pairs`` finds no JSON.
+
+    Raises:
+        DataError: for another format, and for a line without a number there.
+    """
+    if files[0].suffix not in JSON_LINES:
+        raise DataError(
+            f"{' and '.join(map(str, files))} has no scores. The filter score reads the field score of JSON Lines, as "
+            "nmt synthesize writes it, or asks runs. Name a run with --set data.score_runs=[RUN], or leave it out."
+        )
+    for number, line in numbered_lines(files[0]):
+        try:
+            score = json.loads(line)["score"] if isinstance(line, str) else 0.0
+        except (ValueError, RecursionError):
+            score = 0.0
+        except (KeyError, TypeError, IndexError):
+            score = None
+        if not isinstance(score, int | float):
+            raise DataError(
+                f"{files[0]}, line {number} has no number in a field score. The filter score reads it there. Correct "
+                "the line, or name a run that scores with --set data.score_runs=[RUN]."
+            )
+        yield score
+
+
 def _is_text(value: object) -> bool:
     """Return whether a value is valid Unicode; JSON can escape half of a surrogate pair, which is not."""
     try:
