@@ -36,6 +36,7 @@ from nmt.data.prepare import TOKENIZER_KEYS, TokenizerSource
 from nmt.data.prepare import prepare as prepare_dataset
 from nmt.data.sources.text_file import TextFile, find_text_file
 from nmt.decoding.exported import ExportedModel, choose_export
+from nmt.decoding.pair_scores import pair_scorer
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError, NotFoundError
 from nmt.interface import in_python, public
@@ -130,6 +131,7 @@ def prepare(
         overwrite=overwrite,
         report=progress,
         tokenizer_source=tokenizers,
+        make_scorer=pair_scorer,
     )
 
 

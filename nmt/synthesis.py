@@ -209,8 +209,9 @@ def _rows(task: _Task, block: Block, first: int) -> Iterator[dict[str, Any]]:
     encoded = [translator.source.encode(text) for text in texts]
     scores = {index: translation.score or 0.0 for index, translation in enumerate(found) if translation.ids}
     if translator.config.decoding.search(sampled=task.sample) == BEAM:  # whose scores have penalties
-        values = translator.engine.score([encoded[index] for index in scores], [found[index].ids for index in scores])
-        scores = dict(zip(scores, values, strict=True))
+        pairs = [encoded[index] for index in scores], [found[index].ids for index in scores]
+        summed = (float(each.sum()) for each in translator.engine.token_scores(*pairs))
+        scores = dict(zip(scores, summed, strict=True))
     for index, (number, line) in enumerate(block):
         text, translation, written = texts[index], found[index], as_cell(found[index].text)
         score = round(scores.get(index, 0.0) / max(len(translation.ids), 1), 4)

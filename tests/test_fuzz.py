@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import docx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -46,6 +47,7 @@ from nmt.data.prepare import prepare
 from nmt.data.sources.formats import read_pairs
 from nmt.data.sources.pickled_array import read_string_array
 from nmt.data.sources.text_file import Unreadable, find_text_file
+from nmt.documents.formats import read_document
 from nmt.errors import DataError, NmtError
 from nmt.runs.directory import Run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, Header, StepMetrics
@@ -410,6 +412,34 @@ def sign_state(path: Path) -> None:
         path.write_bytes(signed(stored.loop, stored.files))
 
 
+def word_document() -> list[bytes]:
+    document = docx.Document()
+    document.add_paragraph("a ").add_run("b").bold = True
+    content = io.BytesIO()
+    document.save(content)
+    with zipfile.ZipFile(content) as file:
+        Path("parts").mkdir()
+        file.extractall("parts")
+    return [Path("parts/word/document.xml").read_bytes()]
+
+
+def put_into_zip(path: Path) -> None:
+    """Make the damaged XML a part of a document that is whole."""
+    Path("parts/word/document.xml").write_bytes(path.read_bytes())
+    with zipfile.ZipFile("a.docx", "w") as file:
+        for part in filter(Path.is_file, Path("parts").rglob("*")):
+            file.write(part, part.relative_to("parts"))
+
+
+def look_at_document(name: str) -> Callable[[], object]:
+    def look() -> None:
+        document = read_document(name, Path(name).read_bytes())
+        document.render([text.upper() for text in document.texts])
+
+    return look
+
+
+TAGS = [b"<b>", b"</b>", b"<br>", b"<!--", b"<p translate=no>", b"<code>", "\U00100001\U00105001\U0010a001".encode()]
 NPY_TOKENS = [
     *b"\x93NUMPY PK\x03\x04 'O' '<f8' '<i8' '|V0' '<U0' True (-1,) (0,) (9,9)".split(b" "),
     *(b"(" + b"9" * 20 + b",)", b"[('a', '<i8')]"),
@@ -450,6 +480,12 @@ READERS = {
     "metrics": Reader("checkpoints/base/metrics.jsonl", metrics, look_at_run, ANY_TEXT + JSON + DEEP),
     "weights": Reader("some.safetensors", weights, lambda: read_arrays(Path("some.safetensors")), JSON + INTEGERS),
     "shapes": Reader("some.safetensors", weights, lambda: read_shapes(Path("some.safetensors")), JSON + INTEGERS),
+    "html": Reader("a.html", lambda: [b"<meta charset=utf-8>a<b>b</b>"], look_at_document("a.html"), ANY_TEXT + TAGS),
+    "subtitles": Reader("a.vtt", lambda: [b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v A>a\nb\n"], look_at_document("a.vtt"),
+                        ANY_TEXT + TAGS),
+    "gettext": Reader("a.po", lambda: [b'msgid "a"\nmsgid_plural "b"\nmsgstr[0] ""\n'], look_at_document("a.po"),
+                      ANY_TEXT + TAGS),
+    "word": Reader("a.xml", word_document, look_at_document("a.docx"), ANY_TEXT + XML_TOKENS, put_into_zip),
     "state": Reader(
         "step-00000003/state.json", state, lambda: read_checkpoint(Path("step-00000003"), 3), ANY_TEXT + JSON + DEEP,
         sign_state,

@@ -73,10 +73,12 @@ def check_decoding(decoding: dict[str, Any], *, sample: bool = False, score: boo
             f"--score reads translations and searches for none; received {option_of(conflicts[0])} too. Leave one of "
             "them out."
         )
-    if sample and (conflicts := ["n_best"] * ("n_best" in searched) + of_beam):
+    if sample and (conflicts := [name for name in ("n_best", "glossary") if name in searched] + of_beam):
         raise NmtError(
             f"Words are drawn or searched for; received --sample and {option_of(conflicts[0])}. Leave one of them out."
         )
+    if "glossary" in searched and "prefix" in searched:
+        raise NmtError("--glossary begins translations itself; received --prefix too. Leave one of them out.")
     if of_sampling and not sample:
         option = option_of(of_sampling[0])
         raise NmtError(f"{option} is for sampling; received it without --sample. Add --sample, or leave it out.")

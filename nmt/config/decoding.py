@@ -54,7 +54,8 @@ class DecodingKeys:
         names={"tensorflow": "no_repeat_ngram_size", "ctranslate2": "no_repeat_ngram_size",
                "huggingface": "no_repeat_ngram_size", "saved-model": "greedy, beam"},
     )] = 0  # fmt: skip
-    """Log-probabilities stay those among all tokens, as in fairseq and transformers; CTranslate2 normalizes anew."""
+    """Log-probabilities stay those among all tokens, as in fairseq and transformers; with a coverage penalty, those of
+    CTranslate2 are of the tokens that repeat nothing."""
     max_length_ratio: Annotated[float, Gt(0), Le(1_000), Key(
         "Most tokens of a translation for each source token.",
         names={"saved-model": "greedy, beam"},

@@ -5,6 +5,7 @@ Shapes: B sentences, S source length, T target length.
 
 import copy
 import threading
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ctranslate2
@@ -68,25 +69,25 @@ class CTranslate2Engine:
         return str(self._engine.compute_type)
 
     def search(
-        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefixes: Sequence[list[int]] = ()
     ) -> list[list[Hypothesis]]:
         """See ``nmt.decoding.translation.Engine``.
 
         What sampling draws depends on the seed and on all sentences of the call.
         """
         if not options.sampled:
-            return self._search(self._engine, rows, limits, options, prefix)
+            return self._search(self._engine, rows, limits, options, prefixes)
         # The seed is the process's, and holds for threads that start after it; each thread draws its own numbers.
         with _SEEDING:
             ctranslate2.set_random_seed((self.config.decoding.seed + options.first) % 2**32)
             try:
-                return self._search(self._load(1), rows, limits, options, prefix)
+                return self._search(self._load(1), rows, limits, options, prefixes)
             finally:
                 ctranslate2.set_random_seed(NO_SEED)
 
     def _search(
         self, engine: ctranslate2.Translator, rows: list[list[int]], limits: np.ndarray, options: SearchOptions,
-        prefix: list[int],
+        prefixes: Sequence[list[int]],
     ) -> list[list[Hypothesis]]:  # fmt: skip
         decoding = self.config.decoding
         kind = decoding.search(sampled=options.sampled)
@@ -95,7 +96,7 @@ class CTranslate2Engine:
         running = [
             engine.translate_batch(
                 [self._pieces(rows[index]) for index in batch],
-                [[self._target_tokens[id_] for id_ in prefix]] * len(batch) if prefix else None,
+                [self._target_pieces(prefixes[index]) for index in batch] if prefixes else None,
                 num_hypotheses=settings["beam_size"],
                 max_decoding_length=int(limits[batch].max()),
                 min_decoding_length=0,
@@ -119,17 +120,35 @@ class CTranslate2Engine:
                     Hypothesis([self._target_ids.get(token, UNK) for token in tokens][: limits[index]], score)
                     for tokens, score in hypotheses[: options.n_best]
                 ]
+        if options.scored and decoding.no_repeat_ngram_size and not settings.get("coverage_penalty"):
+            found = self._rescored(rows, found, settings["length_penalty"])
         return found
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+    def _rescored(self, rows: list[list[int]], found: list[list[Hypothesis]], alpha: float) -> list[list[Hypothesis]]:
+        """Return hypotheses, the best first, with log-probabilities among all tokens, as our searches have them.
+
+        CTranslate2's are among the tokens that repeat no phrase. One that did not end it cannot score otherwise.
+        """
+        ended = [(ids, each.ids) for ids, several in zip(rows, found, strict=True) for each in several
+                 if ids and EOS in each.ids]  # fmt: skip
+        values = self.token_scores(*map(list, zip(*ended, strict=True))) if ended else []
+        scores = iter([float(each.sum()) for each in values])
+        rescored = [
+            [each._replace(score=next(scores) / _penalty(each.ids, alpha)) if ids and EOS in each.ids else each
+             for each in several]
+            for ids, several in zip(rows, found, strict=True)
+        ]  # fmt: skip
+        return [sorted(several, key=lambda each: -each.score) for several in rescored]
+
+    def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
         """See ``nmt.decoding.translation.Engine``. CTranslate2 adds eos."""
         results = self._engine.score_batch(
             [self._pieces(ids) for ids in sources],
-            [[self._target_tokens[id_] for id_ in ids[:-1]] for ids in targets],
+            [self._target_pieces(id_ for id_ in ids if id_ != EOS) for ids in targets],
             max_batch_size=self.config.decoding.batch_size,
             max_input_length=0,
         )
-        return [float(sum(result.log_probs)) for result in results]
+        return [np.array(each.log_probs[: len(ids)]) for each, ids in zip(results, targets, strict=True)]
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
         """Return the mean over the heads of the decoder's last layer: float32 [1, 1, T, S] each.
@@ -144,7 +163,7 @@ class CTranslate2Engine:
             if ids and words:
                 [result] = self._engine.translate_batch(
                     [self._pieces(ids)],
-                    [[self._target_tokens[id_] for id_ in words]],
+                    [self._target_pieces(words)],
                     beam_size=1,
                     max_decoding_length=len(words) + 1,
                     min_decoding_length=0,
@@ -169,12 +188,20 @@ class CTranslate2Engine:
     def _pieces(self, ids: list[int]) -> list[str]:
         return [self._source_tokens[id_] for id_ in ids]
 
+    def _target_pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._target_tokens[id_] for id_ in ids]
+
 
 def _ranked(hypotheses: list[tuple[list[str], float]], alpha: float) -> list[tuple[list[str], float]]:
     """Return the tokens and scores of hypotheses, the best first, with the length penalty of our beam search.
 
-    CTranslate2 divides a log-probability by length^alpha, we by ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14).
+    CTranslate2 divides a log-probability by length^alpha, we by lp(Y).
     With a coverage penalty the log-probability cannot be told from the score, which stays as it is.
     """
-    scored = [(tokens, score * (6 * len(tokens) / (5 + len(tokens))) ** alpha) for tokens, score in hypotheses]
+    scored = [(tokens, score * len(tokens) ** alpha / _penalty(tokens, alpha)) for tokens, score in hypotheses]
     return sorted(scored, key=lambda hypothesis: -hypothesis[1])
+
+
+def _penalty(tokens: Sequence[object], alpha: float) -> float:
+    """Return lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, equation 14)."""
+    return float(((5 + len(tokens)) / 6) ** alpha)

@@ -99,7 +99,7 @@ class TensorFlowEngine:
         max_lengths: np.ndarray,
         options: SearchOptions = BEST,
         *,
-        prefix: list[int] | None = None,
+        prefixes: Sequence[list[int]] = (),
         numbers: list[int] | None = None,
         compiled: bool = True,
     ) -> Hypotheses:
@@ -109,7 +109,7 @@ class TensorFlowEngine:
             source: int32 [B, S].
             max_lengths: most tokens of each hypothesis, eos included: int32 [B].
             options: kind of search.
-            prefix: ids that every hypothesis begins with.
+            prefixes: ids that the hypotheses of each sentence begin with; empty: none.
             numbers: number of each sentence, which decides with the seed what sampling draws; 0 .. B - 1 by default.
             compiled: whether to compile the search, which pays for more than ``FEW_STEPS`` steps.
         """
@@ -117,11 +117,11 @@ class TensorFlowEngine:
         if options.sampled:
             seed, count = self.config.decoding.seed, int(max_lengths.max())
             random = np.stack([random_numbers(seed, number, count) for number in numbers or range(len(source))])
-        prefixes = np.tile(np.array([prefix or []], np.int32), [len(source), 1])
-        search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefix))
+        forced = _padded([*prefixes]) if prefixes else np.zeros([len(source), 0], np.int32)
+        search: Callable[..., Hypotheses] = functools.partial(self.search_tensors, options, bool(prefixes))
         if compiled:
-            search = self._compile(search, options, bool(prefix))
-        return search(*(tf.constant(array) for array in (source, max_lengths, prefixes, random)))
+            search = self._compile(search, options, bool(prefixes))
+        return search(*(tf.constant(array) for array in (source, max_lengths, forced, random)))
 
     def _compile(self, search: Callable[..., Hypotheses], *key: Any) -> Callable[..., Hypotheses]:
         rows, numbers = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
@@ -165,7 +165,7 @@ class TensorFlowEngine:
         return step_search(step, state, limits, scored=options.scored, **settings)
 
     def search(
-        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefixes: Sequence[list[int]] = ()
     ) -> list[list[Hypothesis]]:
         """See ``nmt.decoding.translation.Engine``."""
         batches = list(self._batches(rows))
@@ -173,7 +173,8 @@ class TensorFlowEngine:
 
         def search(batch: list[int]) -> tuple[list[list[list[int]]], list[list[float]]]:
             hypotheses = self.search_batch(
-                self._sources(rows, batch), limits[batch], options._replace(first=0), prefix=prefix, compiled=compiled,
+                self._sources(rows, batch), limits[batch], options._replace(first=0), compiled=compiled,
+                prefixes=[prefixes[index] for index in batch] if prefixes else (),
                 numbers=[options.first + index for index in batch],
             )  # fmt: skip
             return hypotheses.tokens.numpy().tolist(), hypotheses.scores.numpy().tolist()
@@ -190,18 +191,19 @@ class TensorFlowEngine:
                 ]
         return found
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
+    def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
         """See ``nmt.decoding.translation.Engine``."""
-        scores = np.zeros(len(sources))
+        scores = [np.zeros(0)] * len(sources)
         for batch in self._batches([source + target for source, target in zip(sources, targets, strict=True)]):
             source, target = self._sources(sources, batch), _padded([[BOS, *targets[index]] for index in batch])
             states, expected = self.model.teacher_forcing(
                 tf.constant(source), tf.constant(target), remove_padding=False
             )
             logits = tf.cast(self.model.output_projection().logits(states), tf.float32)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits)
-            scores[batch] = -tf.reduce_sum(tf.where(tf.not_equal(expected, PAD), losses, 0.0), axis=1).numpy()
-        return scores.tolist()
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=expected, logits=logits).numpy()
+            for index, row in zip(batch, losses, strict=True):
+                scores[index] = -row[: len(targets[index])]
+        return scores
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
         """See ``nmt.decoding.translation.Engine``."""

@@ -3,12 +3,17 @@
 Shapes: T target length, S source length, both in tokens.
 """
 
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from nmt.config.schema import DecodingConfig
-from nmt.tokenizers.base import BOS, EOS
+from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.text.glossary import Glossary
+from nmt.errors import DataError, NmtError
+from nmt.tokenizers.base import BOS, EOS, UNK, Tokenizer
+
+Attention = TypeVar("Attention")
 
 
 class SearchOptions(NamedTuple):
@@ -22,6 +27,10 @@ class SearchOptions(NamedTuple):
     """Whether scores are wanted."""
     first: int = 0
     """Number of the first sentence, which decides with the seed what sampling draws."""
+    glossary: Glossary | None = None
+    """Terms that translations keep; engines do not know it."""
+    confident: bool = False
+    """Whether probabilities of sentences and words are wanted; engines do not know it."""
 
 
 BEST = SearchOptions()
@@ -52,7 +61,7 @@ class Engine(Protocol):
         """Number format that the layers compute in."""
 
     def search(
-        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefix: list[int]
+        self, rows: list[list[int]], limits: np.ndarray, options: SearchOptions, prefixes: Sequence[list[int]] = ()
     ) -> list[list[Hypothesis]]:
         """Return at most ``options.n_best`` hypotheses of each of B sentences, the best first; none of an empty one.
 
@@ -60,11 +69,11 @@ class Engine(Protocol):
             rows: source ids of B sentences.
             limits: most tokens of each hypothesis, eos included: int32 [B].
             options: kind of search.
-            prefix: ids that every hypothesis begins with.
+            prefixes: ids that the hypotheses of each sentence begin with; empty: none.
         """
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[float]:
-        """Return log P(target | source), natural, eos included, of each pair."""
+    def token_scores(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray]:
+        """Return the log-probability, natural, of each target token of each pair: float [T] each."""
 
     def cross_attention(self, sources: list[list[int]], targets: list[list[int]]) -> list[np.ndarray] | None:
         """Return the decoder's attention to each source with its bos and eos: float32 [layers, heads, T, S] each.
@@ -97,11 +106,42 @@ class Translation(NamedTuple):
     """Log-probability, with the penalties of beam search; None where scores were not asked for."""
     read: str | None = None
     """What the model read, of which ``ids`` are the translation, where it is not the sentence itself."""
+    confidence: float | None = None
+    """Probability that the translation is good, as ``Calibration`` says; None where it was not asked for."""
+    words: tuple[tuple[str, float], ...] = ()
+    """Words as the model wrote them, each with the probability that it stands in a reference translation."""
+
+    def judgement(self, least: float) -> list[str]:
+        """Return its confidence, "check" if that is below ``least``, else "ok", and its words with their probabilities.
+
+        All three are empty for an empty translation.
+        """
+        if self.confidence is None:
+            return [""] * 3
+        words = " ".join(f"{word}/{probability:.2f}" for word, probability in self.words)
+        return [f"{self.confidence:.4f}", "check" if self.confidence < least else "ok", words]
 
     @property
     def is_skipped(self) -> bool:
         """Whether the sentence is longer than the model reads, and was skipped."""
         return not self.finished and not self.ids
+
+
+def translations_of(
+    text: str, ids: list[int], hypotheses: list[Hypothesis], options: SearchOptions, source: Tokenizer,
+    target: Tokenizer,
+) -> list[Translation]:  # fmt: skip
+    """Return the translations of a raw sentence with different texts; of an empty or skipped one an empty one."""
+    unknown = source.unknown(text) if UNK in ids else []
+    is_skipped = not ids and bool(source.encode(text))
+    if not ids:  # of a sentence of which normalization leaves nothing, all is unknown
+        unknown = [] if is_skipped or not text.strip() else [text.strip()]
+    different: dict[str, Translation] = {}
+    for found, score in hypotheses:
+        each = Translation(target.decode(found), unknown, EOS in found, found, score if options.scored else None)
+        different.setdefault(each.text, each)
+    empty = Translation("", unknown, not is_skipped, [], 0.0 if options.scored else None)
+    return list(different.values())[: options.n_best] or [empty]
 
 
 def joined(translations: list[Translation], separators: list[str]) -> Translation:
@@ -112,9 +152,11 @@ def joined(translations: list[Translation], separators: list[str]) -> Translatio
     text = "".join(each.text + space for each, space in zip(translations, separators, strict=True)).rstrip()
     ids = [id_ for each in translations[:-1] for id_ in each.ids if id_ != EOS] + translations[-1].ids
     scores = [each.score for each in translations if each.score is not None]
+    confidences = [each.confidence for each in translations if each.confidence is not None]
     return Translation(
         text, unknown, all(each.finished for each in translations), ids, sum(scores) if scores else None,
-        " ".join(each.read or "" for each in translations),
+        " ".join(each.read or "" for each in translations), min(confidences, default=None),
+        tuple(word for each in translations for word in each.words),
     )  # fmt: skip
 
 
@@ -154,3 +196,26 @@ class AttentionMaps(NamedTuple):
     T]; None without self-attention."""
     cross: np.ndarray
     """Attention of each target token, as it is written, to each source token: float32 [layers, heads, T, S]."""
+
+
+def existing(attention: Attention | None, config: Config) -> Attention:
+    """Return attention, or refuse a model without it."""
+    if attention is None:
+        raise DataError(
+            f"This model of architecture {config.model.architecture!r} has no attention. Alignments and figures of "
+            "attention need it. Choose a run whose model has attention."
+        )
+    return attention
+
+
+def name_of(names: Sequence[str] | None, number: int) -> str:
+    """Return the name of a sentence in messages."""
+    return names[number] if names else f"sentence {number + 1}"
+
+
+def check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None:
+    """Refuse sources without translations, and translations without sources."""
+    if len(sources) != len(translations):
+        raise NmtError(
+            f"Received {len(sources)} sources and {len(translations)} translations. Each source has one. Give as many."
+        )

@@ -6,28 +6,43 @@
 import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from pathlib import Path
 
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import ExportedModel
-from nmt.decoding.lengths import check_length, max_lengths
-from nmt.decoding.ordinary import CAREFUL_BEAM, OrdinaryText, careful, without_penalty
-from nmt.decoding.reading import Reader
-from nmt.decoding.rewriting import Alignment
-from nmt.decoding.translation import BEST, AttentionMaps, CrossAttention, Engine, Hypothesis, SearchOptions, Translation
-from nmt.errors import DataError, NmtError, OutOfMemoryError, TooLongError
+from nmt.decoding.lengths import check_length, max_lengths, memory_checked
+from nmt.decoding.text.ordinary import Found, OrdinaryText, careful
+from nmt.decoding.text.reading import Reader
+from nmt.decoding.text.rewriting import Alignment, judged
+from nmt.decoding.text.terms import TOKENS, TermSearch, keep_terms, varied
+from nmt.decoding.translation import (
+    BEST,
+    AttentionMaps,
+    CrossAttention,
+    Engine,
+    SearchOptions,
+    Translation,
+    check_pairs,
+    existing,
+    name_of,
+    translations_of,
+)
+from nmt.errors import DataError, NmtError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
+from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
+from nmt.tokenizers.marks import MARK
 from nmt.tokenizers.registry import load_tokenizer
 
-Attention = TypeVar("Attention")
+MOST_TOKENS = 2**30
+"""More than any translation has."""
 
 
 class Translator(AbstractContextManager["Translator"]):
@@ -39,12 +54,13 @@ class Translator(AbstractContextManager["Translator"]):
 
     def __init__(
         self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId,
-        language: str = "source",
+        language: str = "source", run: Run | None = None,
     ) -> None:  # fmt: skip
-        """Take the parts, and the code of the source language; ``open`` reads them from disk."""
+        """Take the parts, the code of the source language, and the run; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
-        self._careful: Engine | None = None
-        self.source, self.target, self.config, self._language = source, target, config, language
+        self._careful: dict[DecodingConfig, Engine] = {}
+        self.source, self.target, self.config = source, target, config
+        self._language, self._run = language, run
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
         tag = config.decoding.tag
@@ -84,7 +100,7 @@ class Translator(AbstractContextManager["Translator"]):
 
             export = trained.description
             exported = CTranslate2Engine(trained.folder, config, export.positions)
-            return cls(exported, source, target, config, export.epoch, language)
+            return cls(exported, source, target, config, export.epoch, language, run)
 
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
@@ -94,7 +110,7 @@ class Translator(AbstractContextManager["Translator"]):
             parts.append((other.config().model, WeightsFile(other, choose_epoch(other, own))))
         engine = load_together(config, parts, source.size, target.size)
         names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
-        return cls(engine, source, target, config, names, language)
+        return cls(engine, source, target, config, names, language, run)
 
     @property
     def engine(self) -> Engine:
@@ -105,7 +121,8 @@ class Translator(AbstractContextManager["Translator"]):
 
     def close(self) -> None:
         """Give up the model. The threads of CTranslate2 end with the last translator of an export."""
-        self._engine = self._careful = None
+        self._engine = None
+        self._careful.clear()
 
     def __exit__(self, *_: object) -> None:
         """Close the translator."""
@@ -115,7 +132,7 @@ class Translator(AbstractContextManager["Translator"]):
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
         engine = self.engine.reconfigured(decoding)
-        return Translator(engine, self.source, self.target, config, self.epoch, self._language)
+        return Translator(engine, self.source, self.target, config, self.epoch, self._language, self._run)
 
     @public
     def translate(
@@ -209,24 +226,29 @@ class Translator(AbstractContextManager["Translator"]):
             )
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        if self.config.decoding.ordinary_text == "none" or prefix:
+        if (self.config.decoding.ordinary_text == "none" or prefix) and not any(map(MARK.search, texts)):
             return self._search(texts, options, prefix, names, skip_too_long)
         return self._ordinary.find(texts, options, names, skip_too_long)
 
     @functools.cached_property
     def _ordinary(self) -> OrdinaryText:
         reader = Reader(self.source, self._language, split=self.config.decoding.ordinary_text != "lines")
-        return OrdinaryText(reader, self._search, self._search_again, self._align)
+        searches = [functools.partial(self._search_again, settings) for settings in careful(self.config.decoding)]
+        return OrdinaryText(reader, self._search, searches, self._align)
 
-    def _search_again(self, texts: Sequence[str], options: SearchOptions) -> list[list[Translation]]:
-        """Return translations found by a beam without repeated phrases."""
-        if self._careful is None:
-            self._careful = self.engine.reconfigured(careful(self.config.decoding), prepared=False)
-        found = self._search(texts, options._replace(n_best=CAREFUL_BEAM), engine=self._careful)
-        decoding = self.config.decoding
-        if decoding.beam_size > 1:
-            return found
-        return [[without_penalty(each, decoding.length_penalty) for each in translations] for translations in found]
+    @functools.cached_property
+    def calibration(self) -> Calibration:
+        """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
+        return read_calibration(self._run or Run(Path()), self.epoch)
+
+    def _search_again(
+        self, settings: DecodingConfig, texts: Sequence[str], options: SearchOptions,
+        prefix: Sequence[list[int]] = (), most: int = MOST_TOKENS,
+    ) -> Found:  # fmt: skip
+        if settings not in self._careful:
+            self._careful[settings] = self.engine.reconfigured(settings, prepared=False)
+        options = options._replace(n_best=settings.beam_size)
+        return self._search(texts, options, prefix, engine=self._careful[settings], most=most)
 
     def _align(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[Alignment]:
         """Return the alignments of words; none for a model without attention."""
@@ -245,56 +267,52 @@ class Translator(AbstractContextManager["Translator"]):
         self,
         texts: Sequence[str],
         options: SearchOptions = BEST,
-        prefix: str = "",
+        prefix: str | Sequence[list[int]] = "",
         names: Sequence[str] | None = None,
         skip_too_long: bool = False,
         engine: Engine | None = None,
+        most: int = MOST_TOKENS,
     ) -> list[list[Translation]]:
         """Return translations of sentences that the model reads as they stand, as ``find``."""
         n, beams, engine = options.n_best, self.config.decoding.beam_size, engine or self.engine
         encoded = self.encode(texts, names, skip_too_long)
-        if words := self.target.unknown(prefix):
+        if isinstance(prefix, str) and (words := self.target.unknown(prefix)):
             raise DataError(
                 f"Prefix {prefix!r} has the word {words[0]!r}, which the model never saw in training. A prefix is made "
                 "of words that the model can generate. Leave that word out."
             )
-        forced = self.target.encode(prefix)
+        prefixes = [self.target.encode(prefix)] * len(texts) if isinstance(prefix, str) else prefix
         lengths = np.array([len(ids) + 1 + int(self.config.model.reads_bos) for ids in encoded], np.int64)
-        limits = max_lengths(self.config, lengths, len(forced))
+        begun = np.array([*map(len, prefixes)] or 0, np.int32)
+        limits = np.minimum(max_lengths(self.config, lengths, begun), begun + np.int32(most))
         if engine.positions is not None:
             limits = np.minimum(limits, engine.positions)
         # All of the beam: some of its hypotheses may be the same text.
-        wanted = options._replace(n_best=max(n, beams)) if n > 1 else options
-        try:
-            found = engine.search(encoded, limits, wanted, forced)
-        except Exception as error:
-            # TensorFlow's error is told by its name: an export translates without TensorFlow.
-            if type(error).__name__ not in {"MemoryError", "ResourceExhaustedError"}:
-                raise
-            longest = max(range(len(encoded)), key=lambda number: len(encoded[number]))
-            raise OutOfMemoryError(
-                f"Memory ran out: the longest sentence, {_name(names, longest)}, has {len(encoded[longest]):,} tokens. "
-                f"Split it, or set decoding.batch_size lower than {self.config.decoding.batch_size}."
-            ) from error
-        return [
-            self._translations(text, ids, hypotheses, options)
+        wanted = options._replace(n_best=max(n, beams) if n > 1 else 1, glossary=None, confident=False)
+        with memory_checked(encoded, names, self.config.decoding.batch_size):
+            found = engine.search(encoded, limits, wanted, prefixes if any(prefixes) else ())
+        results = [
+            translations_of(text, ids, hypotheses, options, self.source, self.target)
             for text, ids, hypotheses in zip(texts, encoded, found, strict=True)
         ]
+        if options.glossary is not None:
+            results = keep_terms(options.glossary, texts, results, self._terms(engine))
+        if options.confident:
+            results = judged(self.calibration, options.glossary, self.target, texts, results, self.token_scores)
+        return results
 
-    def _translations(
-        self, text: str, source: list[int], hypotheses: list[Hypothesis], options: SearchOptions
-    ) -> list[Translation]:
-        """Return the translations of a raw sentence with different texts; of an empty or skipped one an empty one."""
-        unknown = self.source.unknown(text)
-        is_skipped = not source and bool(self.source.encode(text))
-        if not source:  # of a sentence of which normalization leaves nothing, all is unknown
-            unknown = [] if is_skipped or not text.strip() else [text.strip()]
-        different: dict[str, Translation] = {}
-        for ids, score in hypotheses:
-            found = Translation(self.target.decode(ids), unknown, EOS in ids, ids, score if options.scored else None)
-            different.setdefault(found.text, found)
-        empty = Translation("", unknown, not is_skipped, [], 0.0 if options.scored else None)
-        return list(different.values())[: options.n_best] or [empty]
+    def _terms(self, engine: Engine) -> TermSearch:
+        """Return the search for terms with an engine, which has other settings than the translator's for some."""
+        search = functools.partial(self._search, engine=engine)
+        vary = functools.partial(self._search_again, varied(self.config.decoding), most=TOKENS)
+        bounds = [limit for limit in (self.config.model.limits.target, engine.positions) if limit is not None]
+        most, decoding = min(bounds, default=MOST_TOKENS), self.config.decoding
+        alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
+        return TermSearch(self.target, most, alpha, search, vary, self._align, self.token_scores)
+
+    def token_scores(self, texts: Sequence[str], translations: Sequence[list[int]]) -> list[np.ndarray]:
+        """Return the log-probabilities of the ids of translations, or of their beginnings, of texts as they stand."""
+        return self.engine.token_scores(self.encode(texts), [*translations])
 
     def encode(
         self, texts: Sequence[str], names: Sequence[str] | None = None, skip_too_long: bool = False
@@ -303,7 +321,7 @@ class Translator(AbstractContextManager["Translator"]):
         encoded = [[*self._tag, *ids] if ids else [] for ids in map(self.source.encode, texts)]
         for number, ids in enumerate(encoded):
             try:
-                check_length(self.config, "source", len(ids), _name(names, number), self.engine.positions)
+                check_length(self.config, "source", len(ids), name_of(names, number), self.engine.positions)
             except TooLongError:
                 if not skip_too_long:
                     raise
@@ -324,13 +342,13 @@ class Translator(AbstractContextManager["Translator"]):
         >>> 0 > good > bad
         True
         """
-        _check_pairs(sources, targets)
+        check_pairs(sources, targets)
         names = names or [f"pair {number}" for number in range(1, len(sources) + 1)]
         encoded = self.encode(sources, names)
         translations = [[*self.target.encode(text), EOS] for text in targets]
         for ids, name in zip(translations, names, strict=True):
             check_length(self.config, "target", len(ids) - 1, f"the translation of {name}", self.engine.positions)
-        return self.engine.score(encoded, translations)
+        return [float(each.sum()) for each in self.engine.token_scores(encoded, translations)]
 
     @public
     def attention(self, sources: Sequence[str], translations: Sequence[Translation]) -> list[CrossAttention]:
@@ -349,10 +367,10 @@ class Translator(AbstractContextManager["Translator"]):
         >>> len(attention.alignment())
         3
         """
-        _check_pairs(sources, translations)
+        check_pairs(sources, translations)
         read = [source if each.read is None else each.read for source, each in zip(sources, translations, strict=True)]
         encoded, targets = self.encode(read), [translation.ids for translation in translations]
-        found = self._existing(self.engine.cross_attention(encoded, targets))
+        found = existing(self.engine.cross_attention(encoded, targets), self.config)
         return [self._cross_attention(*each) for each in zip(encoded, targets, found, strict=True)]
 
     @public
@@ -363,16 +381,7 @@ class Translator(AbstractContextManager["Translator"]):
             DataError: for a model without attention, and for an export, which gives cross-attention alone.
         """
         read = source if translation.read is None else translation.read
-        return self._existing(self.engine.attention_maps(self.encode([read])[0], translation.ids))
-
-    def _existing(self, attention: Attention | None) -> Attention:
-        """Return attention, or refuse a model without it."""
-        if attention is None:
-            raise DataError(
-                f"This model of architecture {self.config.model.architecture!r} has no attention. Alignments and "
-                "figures of attention need it. Choose a run whose model has attention."
-            )
-        return attention
+        return existing(self.engine.attention_maps(self.encode([read])[0], translation.ids), self.config)
 
     @public
     def given_translation(self, text: str) -> Translation:
@@ -386,14 +395,3 @@ class Translator(AbstractContextManager["Translator"]):
             raise DataError(f"T{name} has no words after normalization. Give a translation with a word.")
         check_length(self.config, "target", len(ids), f"t{name}", self.engine.positions)
         return Translation(text, [], True, [*ids, EOS])
-
-
-def _name(names: Sequence[str] | None, number: int) -> str:
-    return names[number] if names else f"sentence {number + 1}"
-
-
-def _check_pairs(sources: Sequence[str], translations: Sequence[object]) -> None:
-    if len(sources) != len(translations):
-        raise NmtError(
-            f"Received {len(sources)} sources and {len(translations)} translations. Each source has one. Give as many."
-        )

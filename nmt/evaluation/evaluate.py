@@ -6,7 +6,7 @@ This is what ``nmt evaluate`` runs; the command adds only options and printing.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,9 +18,11 @@ from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel, choose_export
-from nmt.decoding.translation import Translation
+from nmt.decoding.text.glossary import read_glossary
+from nmt.decoding.translation import SearchOptions, Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import NmtError
+from nmt.evaluation.calibration import fit
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, check_metrics
 from nmt.evaluation.result import Evaluation, EvaluationRecord, EvaluationSetRecord, StressRow, System, pick_examples
 from nmt.evaluation.scoring import check_bootstrap_memory, score_by_length, score_systems, sentence_scores
@@ -34,10 +36,13 @@ from nmt.evaluation.test_set import (
 )
 from nmt.extras import require
 from nmt.interface import public
+from nmt.runs.calibration import Calibration
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch, find_members
 from nmt.storage.atomic import sha256
+from nmt.storage.json_file import write_json
 from nmt.storage.text import as_cell
+from nmt.tokenizers.registry import load_tokenizer
 from nmt.version import version
 
 BATCHES_PER_CALL = 2  # between two reports of progress; a single batch may be too few tokens to be worth compiling
@@ -64,6 +69,8 @@ class RunSystem:
     """Export that translates instead of the run's weights; None for these weights."""
     others: tuple[tuple[Run, str | None], ...] = ()
     """Further runs of an ensemble, with their weights."""
+    glossary: str | None = None
+    """File of terms that translations keep."""
 
     @property
     def members(self) -> list[tuple[Run, str | None]]:
@@ -92,6 +99,8 @@ def evaluate(
     examples: int = 3,
     by_length: bool = False,
     stress: bool = False,
+    glossary: str | None = None,
+    calibrate: bool = False,
     exports: Sequence[str] = (),
     progress: Progress = lambda task, done, sentences: None,
 ) -> Evaluation:
@@ -113,13 +122,16 @@ def evaluate(
         examples: number of worst and of best sentences of each system to pick.
         by_length: score buckets of like source length too, with BLEU and chrF.
         stress: score translations of variants of the test set too, those of ``nmt.evaluation.stress``.
+        glossary: file of terms: each system that translates is scored without and with them.
+        calibrate: fit the confidence in the translations of a run, and store it with the run.
         exports: exports to score besides the runs: names in the first run, or folders. Without ``runs`` they are
             scored alone.
         progress: called with what is done, the sentences done, and N: with each run as it translates, then "scoring".
 
     Raises:
         NmtError: for arguments that contradict each other, unknown metrics, more resamples than fit into memory,
-            ``by_length`` without sources, and ``stress`` without runs and exports.
+            ``by_length`` without sources, ``stress`` and ``glossary`` without runs and exports, and ``calibrate`` for
+            other systems than one run.
         NotFoundError: if a run, its weights, its dataset or a file is missing.
         ConflictError: if runs have different test splits, or a dataset has changed since a run was trained on it.
         ConfigError: for a value that the section decoding does not allow.
@@ -129,9 +141,12 @@ def evaluate(
     find = partial(find_system, epoch=epoch, decoding=decoding or {})
     names: list[str | None] = [*runs] if runs or hypotheses or exports else [None]
     systems = [find(name) for name in names]
-    for export in exports:
-        name = runs[0] if runs and Path(export).name == export else None
-        systems.append(find(name, export=export))
+    owners = [runs[0] if runs and Path(export).name == export else None for export in exports]
+    systems += [find(name, export=export) for name, export in zip(owners, exports, strict=True)]
+    if calibrate:
+        _check_alone(systems, hypotheses)
+    if glossary:
+        systems = [each for one in systems for each in (one, replace(one, name=f"{one.name}+terms", glossary=glossary))]
     given = [*(system.name for system in systems), *hypotheses]
     for name in given:
         if given.count(name) > 1:
@@ -139,10 +154,10 @@ def evaluate(
                 f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
                 "repeats."
             )
-    if stress and not systems:
+    if option := "" if systems else "--stress" if stress else "--glossary" if glossary else "":
         raise NmtError(
-            f"--stress cannot be computed: only translations were given ({', '.join(hypotheses)}). Variants of the "
-            "source sentences have to be translated. Give a run too, or leave --stress out."
+            f"{option} cannot be computed: only translations were given ({', '.join(hypotheses)}). Sentences have "
+            f"to be translated for it. Give a run too, or leave {option} out."
         )
     test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
@@ -203,8 +218,33 @@ def evaluate(
         if by_length
         else [],
         stress=stressed,
+        terms_kept=_terms_kept(systems, test_set, translations, glossary) if glossary else {},
+        confidence=_calibrate(systems[0], test_set, progress) if calibrate else None,
     )
     return Evaluation(record, test_set.sources, lines, translations, chrf)
+
+
+def _terms_kept(
+    systems: Sequence[RunSystem], test_set: EvaluationSet, translations: Mapping[str, Sequence[str]], glossary: str
+) -> dict[str, float]:
+    """Return the share of the terms that each system keeps."""
+    target = load_tokenizer((systems[0].exported or systems[0]).run.tokenizer_path("target"))
+    terms = read_glossary(glossary, target)
+    return {each.name: terms.share_kept(test_set.sources or [], translations[each.name]) for each in systems}
+
+
+def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> None:
+    if len(systems) != 1 or hypotheses or systems[0].exported or systems[0].others:
+        received = ", ".join([*(system.name for system in systems), *hypotheses])
+        raise NmtError(f"--calibrate is of the translations of one run; received {received}. Name one --run alone.")
+
+
+def _calibrate(system: RunSystem, test_set: EvaluationSet, progress: Progress) -> Calibration:
+    """Fit the confidence in the translations of a run, and store it."""
+    progress(f"{system.name}, confidence", 0, len(test_set))
+    found = fit(system.run, system.open(), test_set.sources or [], test_set.references)
+    write_json(system.run.confidence_path, found.model_dump())
+    return found
 
 
 def _find_test_set(systems: list[RunSystem], source: str | None, references: Sequence[str]) -> EvaluationSet:
@@ -281,7 +321,8 @@ def translate(
     started = time.perf_counter()
     sources = test_set.sources or []
     names = [f"{test_set.source_file}, line {number}" for number in range(1, len(sources) + 1)]
-    translations = _translate_all(translator, sources, names, partial(progress, system.name), batches)
+    options = SearchOptions(glossary=read_glossary(system.glossary, translator.target) if system.glossary else None)
+    translations = _translate_all(translator, sources, names, partial(progress, system.name), batches, options)
     seconds = time.perf_counter() - started
     description = System(
         name=system.name,
@@ -299,7 +340,7 @@ def translate(
     found = dict(zip(sources, translations, strict=True))
     if new := list(dict.fromkeys(text for text in variants if text not in found)):
         report = partial(progress, f"{system.name}, stress test")
-        more = _translate_all(translator, new, [*map(repr, new)], report, batches, skip_too_long=True)
+        more = _translate_all(translator, new, [*map(repr, new)], report, batches, options, skip_too_long=True)
         found |= dict(zip(new, more, strict=True))
     return description, found
 
@@ -310,6 +351,7 @@ def _translate_all(
     names: Sequence[str],
     report: Callable[[int, int], None],
     batches: int,
+    options: SearchOptions,
     *,
     skip_too_long: bool = False,
 ) -> list[Translation]:
@@ -322,7 +364,7 @@ def _translate_all(
     report(0, len(texts))
     for indices in [empty, *(order[start : start + size] for start in range(0, len(order), size))]:
         chosen, named = [texts[index] for index in indices], [names[index] for index in indices]
-        translated = translator.translate_details(chosen, names=named, skip_too_long=skip_too_long, scored=False)
-        translations |= dict(zip(indices, translated, strict=True))
+        translated = translator.find(chosen, options, names=named, skip_too_long=skip_too_long)
+        translations |= {index: best for index, (best, *_) in zip(indices, translated, strict=True)}
         report(len(translations), len(texts))
     return [translations[index] for index in range(len(texts))]

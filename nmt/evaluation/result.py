@@ -18,6 +18,7 @@ from nmt.errors import printable
 from nmt.evaluation.metrics import metric_heading
 from nmt.evaluation.scoring import LengthBucket, Score, Scores
 from nmt.evaluation.test_set import TrainingOverlap
+from nmt.runs.calibration import Calibration
 from nmt.runs.metrics import weights_in_words
 
 if TYPE_CHECKING:
@@ -155,6 +156,10 @@ class EvaluationRecord(Record):
     """Buckets of source length, in rising order; empty unless asked for."""
     stress: dict[str, list[StressRow]] = Field(default_factory=dict)
     """Variants of the test set, "plain" first, by name of each system that translates; empty unless asked for."""
+    terms_kept: dict[str, float] = Field(default_factory=dict)
+    """Share of the terms of a glossary that translations keep, by name of each system that translates."""
+    confidence: Calibration | None = None
+    """Confidence in the translations of the run; None unless it was fitted."""
 
 
 @dataclass(frozen=True)
@@ -332,6 +337,8 @@ def print_evaluation(record: EvaluationRecord, console: "Console") -> None:
         [_score_table(record.scores), *score_notes(record)],
         [signatures],
         [*overlap_lines(record)],
+        [f"Terms kept by {name}: {share:.1%}" for name, share in record.terms_kept.items()],
+        [record.confidence.in_words] if record.confidence else [],
     ]
     if without := record.without_overlap:
         blocks.append([without_overlap_heading(without), _score_table(without)])

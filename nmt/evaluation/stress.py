@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.sources.formats import Pair
 from nmt.data.variants import VARIANTS, Variant
-from nmt.decoding.rewriting import repeats
+from nmt.decoding.text.rewriting import repeats
 from nmt.decoding.translation import Translation
 from nmt.evaluation.metrics import make_metric
 from nmt.evaluation.result import StressRow, pick_examples
@@ -72,6 +72,8 @@ def make_variants(sources: Sequence[str], references: Sequence[Sequence[str]]) -
     rows = enumerate(zip(sources, *references, strict=True), start=1)
     plain = [Case(number, source, targets) for number, (source, *targets) in rows if source.strip()][:MOST_SENTENCES]
     cases = {name: _changed(name, change, plain) for name, change in CHANGES.items()}
+    if all(text == text.lower() for case in plain for text in case.references):  # no case to give back, as in lessons
+        cases["upper"] = [case._replace(source=case.source.upper()) for case in plain]
     cases |= {name: [_with_piece(name, make, case) for case in plain] for name, make in PIECES.items()}
     words = dict.fromkeys(word for case in plain for word in _WORD.findall(case.source))
     cases[WORDS] = [Case(0, word, []) for word in words][:MOST_SENTENCES]

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.runs import metrics
+from nmt.runs.calibration import read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.runs.weights import count_weights
@@ -38,6 +39,7 @@ class RunFacts:
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
         self.parameters = count_weights(run)
         self.environment = newest_environment(run)
+        self.calibration = read_calibration(run) if run.confidence_path.is_file() else None
         runs, self.hidden_ancestors = lineage(run)
         self.ancestors = [
             f"weights of {child.config().training.start_from}, trained on "

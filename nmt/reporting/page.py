@@ -17,7 +17,7 @@ from markupsafe import Markup
 from nmt.errors import NmtError
 from nmt.evaluation import result as words
 from nmt.evaluation.result import Evaluation, EvaluationRecord
-from nmt.reporting.charts import curve_figures, length_figures, stress_figures
+from nmt.reporting.charts import curve_figures, length_figures, reliability_figures, stress_figures
 from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
@@ -73,6 +73,9 @@ def run_page(
         records=records,
         problems=problems,
         charts=list(curve_figures([facts.run for facts in runs])),
+        confidence=[
+            (each.calibration, [*reliability_figures(each.name, each.calibration)]) for each in runs if each.calibration
+        ],
         samples=sample_histories(runs),
         maps=maps,
         notes=notes,

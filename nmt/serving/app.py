@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from nmt.data.languages import language_name
+from nmt.documents.formats import supported
 from nmt.serving.guard import Access, Guard, digest
 from nmt.serving.protocol import (
     AUTO,
@@ -28,25 +29,24 @@ from nmt.serving.protocol import (
     DetectedLanguage,
     DetectRequest,
     ErrorAnswer,
+    FileAnswer,
+    FileRequest,
     Language,
     Parameters,
     RequestError,
     TranslateAnswer,
     TranslateRequest,
+    read_file,
     read_parameters,
     refusal,
 )
-from nmt.serving.service import Service
+from nmt.serving.service import MOST_FILE, Service
 from nmt.version import version
 
 PAGE = Path(__file__).parent / "page"
 CLIENT_LEFT = 499
 """Status in the metrics for a client that left before its answer."""
-NO_FILES = "Files translation are disabled on this server."
-ABSENT = {
-    "suggest": (403, "Suggestions are disabled on this server."), "translate_file": (403, NO_FILES),
-    "download_file": (400, NO_FILES),
-}  # fmt: skip
+ABSENT = {"suggest": (403, "Suggestions are disabled on this server.")}
 """Endpoints of LibreTranslate alone: status and words of a server of LibreTranslate where they are switched off."""
 Answer = TypeVar("Answer")
 
@@ -77,7 +77,7 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
     app.mount("/static", StaticFiles(directory=PAGE))
     endpoints = frozenset(route.path for route in app.routes if hasattr(route, "path"))
     shared = CORSMiddleware(app, allow_origins=access.origins, allow_methods=("GET", "POST"))
-    return Guard(shared, access, service.settings.max_body, service.metrics, endpoints)
+    return Guard(shared, access, service.settings.max_body, service.metrics, endpoints, {"/translate_file": MOST_FILE})
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
@@ -102,17 +102,34 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
         request: Request, kind: type[Parameters], work: Callable[[Parameters], Coroutine[Any, Any, Answer]]
     ) -> Answer:
         parameters = await read_parameters(request, kind)
-        key = parameters.api_key
+        return await admitted(request, parameters.api_key, lambda: work(parameters))
+
+    async def admitted(request: Request, key: str | None, work: Callable[[], Coroutine[Any, Any, Answer]]) -> Answer:
         if access.api_keys is not None and (not key or digest(key) not in access.api_keys):
             refused = (403, "Invalid API key") if key else (400, "Please contact the server operator to get an API key")
             raise RequestError(*refused, "Send a key of this service as api_key.")
         with service.place():
-            return await _finish(request, work(parameters), service.settings.timeout)
+            return await _finish(request, work(), service.settings.timeout)
 
     @app.post("/translate", response_model_exclude_none=True, **_documented(TranslateRequest))
     async def translate(request: Request) -> TranslateAnswer:
         """Translate a text or texts."""
         return await respond(request, TranslateRequest, service.translate)
+
+    @app.post("/translate_file", **_documented(FileRequest, FORMS[1]))
+    async def translate_file(request: Request) -> FileAnswer:
+        """Translate a document, the part "file" of a multipart form."""
+        parameters, name, content = await read_file(request)
+        found = await admitted(request, parameters.api_key, lambda: service.translate_file(parameters, name, content))
+        return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{found}")
+
+    @app.get("/download_file/{name}", include_in_schema=False)
+    async def download_file(name: str) -> Response:
+        """Return a translated document."""
+        if name not in service.files:
+            raise HTTPException(HTTPStatus.NOT_FOUND)
+        headers = {"content-disposition": f'attachment; filename="{name}"'}
+        return Response(service.files[name], media_type="application/octet-stream", headers=headers)
 
     @app.post("/detect", **_documented(DetectRequest))
     async def detect(request: Request) -> list[DetectedLanguage]:
@@ -142,8 +159,8 @@ def _add_state(app: FastAPI, service: Service, access: Access) -> None:
         target, has_keys = service.pairs[0].target, access.api_keys is not None
         return {
             "apiKeys": has_keys, "keyRequired": has_keys, "charLimit": service.settings.max_characters,
-            "alternativesLimit": service.settings.max_alternatives, "filesTranslation": False,
-            "supportedFilesFormat": [], "suggestions": False, "frontendTimeout": 500,
+            "alternativesLimit": service.settings.max_alternatives, "filesTranslation": True,
+            "supportedFilesFormat": supported(), "suggestions": False, "frontendTimeout": 500,
             "language": {
                 "source": {"code": AUTO, "name": "Auto Detect"},
                 "target": {"code": target, "name": language_name(target)},
@@ -186,12 +203,12 @@ async def _client_leaves(request: Request) -> None:
         pass
 
 
-def _documented(kind: type[BaseModel]) -> dict[str, Any]:
+def _documented(kind: type[BaseModel], *forms: str) -> dict[str, Any]:
     """Return the description of a body and of refusals for the OpenAPI document."""
     content = {"schema": kind.model_json_schema()}
     errors = {
         status: {"model": ErrorAnswer, "description": HTTPStatus(status).phrase}
         for status in (400, 403, 413, 500, 503, 504)
     }
-    body = {"required": True, "content": dict.fromkeys((JSON, *FORMS), content)}
+    body = {"required": True, "content": dict.fromkeys(forms or (JSON, *FORMS), content)}
     return {"responses": errors, "openapi_extra": {"requestBody": body}}

@@ -7,6 +7,7 @@ import ipaddress
 import re
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -166,11 +167,17 @@ class Guard:
     """Application with checks around it."""
 
     def __init__(
-        self, application: ASGIApp, access: Access, max_body: int, metrics: Metrics, endpoints: frozenset[str]
+        self,
+        application: ASGIApp,
+        access: Access,
+        max_body: int,
+        metrics: Metrics,
+        endpoints: frozenset[str],
+        larger: Mapping[str, int] = {},
     ) -> None:
-        """Take the application, the rules for requests, the most bytes of a body, and the paths for metrics."""
+        """Take the application, the rules for requests, the most bytes of a body, also of paths with larger ones."""
         self._application, self._access, self._max_body = application, access, max_body
-        self._metrics, self._endpoints = metrics, endpoints
+        self._metrics, self._endpoints, self._larger = metrics, endpoints, larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -178,7 +185,7 @@ class Guard:
             await self._application(scope, receive, send)
             return
         begun, status, headers = time.perf_counter(), 0, Headers(scope=scope)
-        body = _Body(receive, headers, self._max_body)
+        body = _Body(receive, headers, max(self._max_body, self._larger.get(scope["path"]) or 0))
 
         async def answer(message: Message) -> None:
             nonlocal status

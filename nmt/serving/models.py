@@ -1,6 +1,7 @@
 """Models of the service: opened once, warmed up, found by language pair."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,9 +9,10 @@ from nmt.api import load
 from nmt.config.loading import change_decoding
 from nmt.data.manifest import read_manifest
 from nmt.decoding.exported import RUN_FILES
+from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
@@ -41,8 +43,11 @@ class Found(NamedTuple):
 class ServedModel:
     """A model with the searches of the service, compiled at start. Several threads may use it."""
 
-    def __init__(self, pair: Pair, translator: Translator, description: str, max_alternatives: int) -> None:
-        """Take a language pair, its translator, name and weights in words, and the most alternatives of a request."""
+    def __init__(
+        self, pair: Pair, translator: Translator, description: str, max_alternatives: int,
+        glossaries: Mapping[str, str] = {},
+    ) -> None:  # fmt: skip
+        """Take a language pair, its translator, name and weights in words, most alternatives, files of glossaries."""
         self.pair, self.description = pair, description
         decoding, n_best = translator.config.decoding, max_alternatives + 1
         if decoding.ordinary_text != "none":  # the service splits texts itself
@@ -54,6 +59,12 @@ class ServedModel:
         self.alternatives = SearchOptions(n_best=n_best, scored=True)
         """Search for the N best translations with their scores."""
         self._has_attention = True
+        self.glossaries = {name: read_glossary(file, translator.target) for name, file in glossaries.items()}
+        """Glossaries by name."""
+        self.is_calibrated = False
+        """Whether the run has been calibrated."""
+        with contextlib.suppress(NotFoundError, ConflictError):
+            self.is_calibrated = bool(best.calibration)
 
     def warm_up(self) -> None:
         """Compile all searches, and find out whether the model has attention."""
@@ -83,10 +94,10 @@ class ServedModel:
 
         Args:
             texts: sentences of at most ``most_tokens`` tokens.
-            search: ``BEST``, ``SCORED``, or ``alternatives`` of this model.
+            search: ``BEST``, ``SCORED``, or ``alternatives`` of this model, also with a glossary or confidence.
             attention: for each sentence, whether its attention is wanted; empty: for none.
         """
-        translator = self._wide if search == self.alternatives else self._translator
+        translator = self._wide if search.n_best > 1 else self._translator
         n_best = translator.find(texts, search)
         wanted = [
             index for index, is_wanted in enumerate(attention)
@@ -113,7 +124,10 @@ def _readable(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:
     return pieces
 
 
-def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], max_alternatives: int) -> ServedModel:
+def open_model(
+    name: str | None, epoch: str | None, settings: dict[str, Any], max_alternatives: int,
+    glossaries: Mapping[str, str] = {},
+) -> ServedModel:  # fmt: skip
     """Open a model.
 
     Args:
@@ -121,8 +135,9 @@ def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], ma
         epoch: weights, as for ``nmt.load``.
         settings: keys of the section decoding with other values than the model's, None for none.
         max_alternatives: most alternatives of a request.
+        glossaries: files of glossaries by name.
 
-    Raises: as ``nmt.load``.
+    Raises: as ``nmt.load`` and ``read_glossary``.
     """
     export = name if name is not None and "/" in name else None
     loaded = load(None if export else name, epoch, decoding=settings, export=export)
@@ -131,4 +146,4 @@ def open_model(name: str | None, epoch: str | None, settings: dict[str, Any], ma
     weights = f"epoch {loaded.epoch}" if isinstance(loaded.epoch, int) else loaded.epoch
     description = f"{f'export {export}' if export else f'run {run.name}'}, {weights}"
     pair = Pair(languages["source"], languages["target"])
-    return ServedModel(pair, loaded, description, max_alternatives)
+    return ServedModel(pair, loaded, description, max_alternatives, glossaries)

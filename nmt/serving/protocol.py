@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 AUTO = "auto"
 JSON = "application/json"
@@ -56,6 +58,7 @@ class DetailsRequest(DetectRequest):
     source: str = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
     target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
     alternatives: int = Field(0, description="Number of further translations of the text, or of each sentence.")
+    glossary: str | None = Field(None, description="Name of a glossary of the service, whose terms are kept.")
 
     @field_validator("alternatives", mode="before")
     @classmethod
@@ -68,6 +71,22 @@ class TranslateRequest(DetailsRequest):
 
     q: str | Texts = Field(description="Text or texts to translate.", examples=["Hello world!"])  # type: ignore[assignment]
     format: Literal["text", "html", "", None] = Field("text", description="Kind of text.")
+    confidence: bool = Field(False, description="Whether to return the confidence in the translations.")
+
+
+class FileRequest(BaseModel):
+    """Parameters of ``POST /translate_file``, besides the file."""
+
+    api_key: str | None = Field(None, description="API key, if the service asks for one.")
+    source: str = Field(description="Code of the source language, or auto.", min_length=1, examples=["en"])
+    target: str = Field(description="Code of the target language.", min_length=1, examples=["de"])
+    glossary: str | None = Field(None, description="Name of a glossary of the service, whose terms are kept.")
+
+
+class FileAnswer(BaseModel):
+    """Answer of ``POST /translate_file``."""
+
+    translatedFileUrl: str  # noqa: N815 - a name of the protocol
 
 
 class DetectedLanguage(BaseModel):
@@ -82,6 +101,9 @@ class TranslateAnswer(BaseModel):
 
     translatedText: str | list[str]  # noqa: N815 - a name of the protocol
     alternatives: list[str] | list[list[str]] | None = None
+    confidence: float | list[float | None] | None = Field(
+        None, description="Probability that the translation is good: of the least probable of its sentences."
+    )
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815 - a name of the protocol
 
 
@@ -100,6 +122,11 @@ class TranslationDetails(BaseModel):
     score: float | None = Field(description="Log-probability, with the penalties of beam search.")
     unknown: list[str] = Field(description="Words of the source that the model does not know.")
     finished: bool = Field(description="Whether the model ended the translation, not its length limit.")
+    confidence: float | None = Field(description="Probability that it is good. null: the model is not calibrated.")
+    check: bool = Field(description="Whether the confidence is below the service's threshold.")
+    words: list[tuple[str, float]] = Field(
+        description="Its words as the model wrote them, each with the probability that it stands in a reference."
+    )
 
 
 class SentenceDetails(BaseModel):
@@ -143,6 +170,24 @@ async def read_parameters(request: Request, kind: type[Parameters]) -> Parameter
     raise RequestError(400, f"Content-Type is {media_type[:100] or 'missing'}", f"Send {JSON} or {' or '.join(FORMS)}.")
 
 
+async def read_file(request: Request) -> tuple[FileRequest, str, bytes]:
+    """Return the parameters of a request, and the name and content of the file in its multipart form.
+
+    Raises:
+        RequestError: for a body of another kind, without a file, or with other parameters.
+    """
+    try:
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS)
+        file = form.get("file")
+        if not isinstance(file, UploadFile) or not file.filename:
+            raise RequestError(400, "Invalid request: missing file parameter", f"Send file in {FORMS[1]}.")
+        return FileRequest.model_validate({**form}), file.filename, await file.read()
+    except ValidationError as error:
+        raise _problem(error) from None
+    except (HTTPException, ValueError, LookupError) as error:
+        raise RequestError(400, "The form is damaged", f"{str(error)[:200]}.") from None
+
+
 async def _form(request: Request, kind: type[BaseModel], media_type: str) -> dict[str, Any]:
     body = await request.body()
     fields: Sequence[tuple[str, Any]]
@@ -175,5 +220,6 @@ def _problem(error: ValidationError) -> RequestError:
     words, expected = {
         "format": (f"{str(received)[:100]} format is not supported", "text or html"),
         "alternatives": ("Invalid request: alternatives parameter is not a number", "a whole number"),
+        "confidence": (f"The parameter confidence is {repr(received)[:100]}", "true or false"),
     }.get(name, (f"The parameter {name} is {repr(received)[:100]}", "text"))
     return RequestError(400, words, f"It must be {expected}.")

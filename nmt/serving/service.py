@@ -1,6 +1,7 @@
 """The service without HTTP: requests to answers."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
@@ -9,10 +10,12 @@ from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
-from nmt.errors import ConflictError
+from nmt.documents.formats import read_document, suffix_of, supported
+from nmt.documents.html import Markup
+from nmt.errors import ConflictError, NmtError
+from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
-from nmt.serving.markup import Markup
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Found, Pair, ServedModel
 from nmt.serving.protocol import (
@@ -21,6 +24,7 @@ from nmt.serving.protocol import (
     DetailsRequest,
     DetectedLanguage,
     DetectRequest,
+    FileRequest,
     Language,
     RequestError,
     SentenceDetails,
@@ -31,6 +35,8 @@ from nmt.serving.protocol import (
 from nmt.tokenizers.sentences import Segment, segment
 
 PREPARING_THREADS = 2
+MOST_FILES, MOST_FILE = 16, 8 * 2**20
+"""Documents that are kept for their clients; bytes of a request with a document."""
 Result = TypeVar("Result")
 
 
@@ -48,6 +54,8 @@ class ServiceSettings:
     """Most requests at a time, waiting or in work."""
     timeout: float = 60.0
     """Seconds until a request without a result is given up."""
+    check_below: float = CHECK_BELOW
+    """Confidence below which a translation is marked to be checked."""
 
     @property
     def max_body(self) -> int:
@@ -59,22 +67,26 @@ class ServiceSettings:
 
 
 class _Document:
-    """Text to translate: sentences, and what becomes of their translations."""
+    """Texts to translate: sentences, and what becomes of their translations."""
 
-    def __init__(self, text: str, model: ServedModel, markup: bool) -> None:
-        """Split a text, or the texts of HTML, into sentences."""
-        self.pair = model.pair
-        self._markup = Markup(text) if markup else None
-        texts = self._markup.texts if self._markup else [text]
+    def __init__(self, texts: Sequence[str], model: ServedModel, render: Callable[[list[str]], Any]) -> None:
+        """Split texts into sentences, and take what makes a text or a file of their translations."""
+        self.pair, self._render = model.pair, render
         self._texts = [segment(each, self.pair.source, model.count_tokens, model.most_tokens) for each in texts]
+
+    @classmethod
+    def of(cls, text: str, model: ServedModel, markup: bool) -> "_Document":
+        """Return the document of a text, or of HTML."""
+        html = Markup(text) if markup else None
+        return cls(html.texts, model, html.render) if html else cls([text], model, "".join)
 
     @property
     def segments(self) -> list[Segment]:
         """All sentences in order."""
         return [each for text in self._texts for each in text]
 
-    def render(self, found: Sequence[Found | None], rank: int) -> str:
-        """Return the document with what was found for its sentences.
+    def render(self, found: Sequence[Found | None], rank: int) -> Any:
+        """Return the text, HTML or content of a file with what was found for its sentences.
 
         A sentence with fewer translations than the rank has its last, one without words stays as it is.
         """
@@ -82,8 +94,7 @@ class _Document:
             sentence.text if each is None else each.translations[min(rank, len(each.translations) - 1)].text
             for sentence, each in zip(self.segments, found, strict=True)
         )
-        texts = ["".join(next(translations) + each.separator for each in text) for text in self._texts]
-        return self._markup.render(texts) if self._markup else "".join(texts)
+        return self._render(["".join(next(translations) + each.separator for each in text) for text in self._texts])
 
 
 class Service:
@@ -96,6 +107,8 @@ class Service:
             ConflictError: names the first two models of the same language pair.
         """
         self.settings, self.metrics = settings, Metrics()
+        self.files: dict[str, bytes] = {}
+        """Translated documents, the last ones, by names that cannot be guessed."""
         self._models: dict[Pair, ServedModel] = {}
         for model in models:
             if model.pair in self._models:
@@ -170,13 +183,19 @@ class Service:
         pairs, detected = await self._pairs(texts, request.source, request.target)
         markup = request.format == "html"
         documents = await self._prepare(
-            lambda: [_Document(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)]
+            lambda: [_Document.of(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)]
         )
-        found = await self._find(documents, BEST, alternatives)
+        if request.confidence and not all(self._models[pair].is_calibrated for pair in pairs):
+            raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
+        wanted = BEST._replace(confident=request.confidence)
+        found = await self._find(documents, wanted, alternatives, request.glossary)
         results = await self._prepare(_render, documents, found, alternatives)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
         if alternatives:
             answer["alternatives"] = [others for _, others in results] if is_list else results[0][1]
+        if request.confidence:
+            least = [_least_confidence(each) for each in found]
+            answer["confidence"] = least if is_list else least[0]
         if detected is not None:
             answer["detectedLanguage"] = detected if is_list else detected[0]
         return TranslateAnswer(**answer)
@@ -190,11 +209,35 @@ class Service:
         alternatives = self._check([request.q], request.alternatives)
         pairs, detected = await self._pairs([request.q], request.source, request.target)
         model = self._models[pairs[0]]
-        document = await self._prepare(_Document, request.q, model, False)
-        found = await self._find([document], SCORED, alternatives, attention=True)
-        sentences = zip(document.segments, found[0], strict=True)
-        parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1) for each in sentences])
+        document = await self._prepare(_Document.of, request.q, model, False)
+        wanted = SCORED._replace(confident=model.is_calibrated)
+        found = await self._find([document], wanted, alternatives, request.glossary, attention=True)
+        sentences, least = zip(document.segments, found[0], strict=True), self.settings.check_below
+        parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1, least) for each in sentences])
         return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
+
+    async def translate_file(self, request: FileRequest, name: str, content: bytes) -> str:
+        """Return the name by which ``files`` has the translation of a document.
+
+        Raises:
+            RequestError: for a format, a language or a length that the service has not, and for a damaged document.
+        """
+        if (suffix := suffix_of(name)) not in supported():
+            formats = f"Send one of {', '.join(supported())}."
+            raise RequestError(400, "Invalid request: file format not supported", formats)
+        try:
+            document = await self._prepare(read_document, name, content)
+        except NmtError as error:
+            raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
+        self._check(document.texts)
+        pairs, _ = await self._pairs(["\n".join(document.texts)], request.source, request.target)
+        parts = await self._prepare(_Document, document.texts, self._models[pairs[0]], document.render)
+        found = await self._find([parts], BEST, 0, request.glossary)
+        result = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
+        self.files[result] = await self._prepare(parts.render, found[0], 0)
+        while len(self.files) > MOST_FILES:
+            self.files.pop(next(iter(self.files)))
+        return result
 
     async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
@@ -219,8 +262,9 @@ class Service:
         return [Pair(source, target)] * len(texts), None
 
     async def _find(
-        self, documents: Sequence[_Document], search: SearchOptions, alternatives: int, *, attention: bool = False
-    ) -> list[list[Found | None]]:
+        self, documents: Sequence[_Document], search: SearchOptions, alternatives: int, glossary: str | None, *,
+        attention: bool = False,
+    ) -> list[list[Found | None]]:  # fmt: skip
         """Return what the models find for the sentences of each document; None for a sentence without words.
 
         The search is this one without alternatives, else that of each model for them.
@@ -228,13 +272,19 @@ class Service:
         by_pair: dict[Pair, list[Segment]] = {}
         for document in documents:
             by_pair.setdefault(document.pair, []).extend(each for each in document.segments if each.has_words)
+        searches: dict[Pair, SearchOptions] = {}
+        for pair in by_pair:
+            model = self._models[pair]
+            if glossary and glossary not in model.glossaries:
+                names = f"The service has {', '.join(model.glossaries) or 'none'}."
+                raise RequestError(400, f"There is no glossary {glossary[:50]}", names)
+            chosen = model.alternatives if alternatives else search
+            searches[pair] = chosen._replace(
+                confident=search.confident, glossary=model.glossaries[glossary] if glossary else None
+            )
         async with asyncio.TaskGroup() as group:
             tasks = {
-                pair: group.create_task(
-                    self._batchers[pair].find(
-                        segments, self._models[pair].alternatives if alternatives else search, attention=attention
-                    )
-                )
+                pair: group.create_task(self._batchers[pair].find(segments, searches[pair], attention=attention))
                 for pair, segments in by_pair.items()
             }
         for pair, segments in by_pair.items():
@@ -274,13 +324,21 @@ def _render(
     return results
 
 
-def _details(model: ServedModel, segment: Segment, found: Found | None, most: int) -> SentenceDetails:
+def _least_confidence(found: Sequence[Found | None]) -> float | None:
+    """Return the confidence in a text, that in the least probable of its sentences; None without words."""
+    return min((each.translations[0].confidence or 0.0 for each in found if each), default=None)
+
+
+def _details(model: ServedModel, segment: Segment, found: Found | None, most: int, least: float) -> SentenceDetails:
     kept = Translation(segment.text, [], finished=True, ids=[], score=None)  # nothing to translate
     translations = found.translations[:most] if found else [kept]
     source_tokens, target_tokens = model.pieces(segment.text, translations[0]) if found else ([], [])
     return SentenceDetails(
         source=segment.text, separator=segment.separator,
-        translations=[TranslationDetails.model_validate(each._asdict()) for each in translations],
+        translations=[TranslationDetails(
+            text=each.text, score=each.score, unknown=each.unknown, finished=each.finished, words=list(each.words),
+            confidence=each.confidence, check=each.confidence is not None and each.confidence < least,
+        ) for each in translations],
         source_tokens=source_tokens, target_tokens=target_tokens,
         attention=_weights(found.attention) if found else None,
     )  # fmt: skip

@@ -10,6 +10,14 @@ def not_utf8(name: str, error: UnicodeDecodeError, before: int = 0) -> str:
     return f"{problem} Convert it, for example with iconv -f latin1 -t utf-8."
 
 
+def decoded(content: bytes, name: str, before: int = 0) -> str:
+    """Return UTF-8 text with its byte-order mark, if it has one. Args, Raises: as for ``text_lines``."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(not_utf8(name, error, before)) from error
+
+
 def text_lines(content: bytes, name: str, before: int = 0) -> list[str]:
     r"""Return the lines of UTF-8 text, split at ``\n`` alone, without byte-order mark and final ``\r``.
 
@@ -21,11 +29,8 @@ def text_lines(content: bytes, name: str, before: int = 0) -> list[str]:
     Raises:
         DataError: if the text is not UTF-8; names the first bad line.
     """
-    try:
-        text = content.decode("utf-8" if before else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(not_utf8(name, error, before)) from error
-    lines = text.split("\n")
+    text = decoded(content, name, before)
+    lines = (text if before else text.removeprefix("\ufeff")).split("\n")
     if lines[-1] == "":
         lines.pop()
     return [line.removesuffix("\r") for line in lines]

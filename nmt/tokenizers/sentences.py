@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import sentencex
 
+from nmt.tokenizers.marks import CLOSINGS, MARK, PAIRED
+
 LINE_BREAK = re.compile(r"([\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+)")
 SPACE = re.compile(r"\s")
 SPACES = re.compile(r"\s+")
@@ -93,6 +95,8 @@ def _pieces(line: str, language: str) -> list[str]:
     """Return parts of a line with at most a sentence in each; all together they are the line."""
     # sentencex counts a white space of several bytes, such as a no-break space, as a single byte and panics.
     plain = SPACE.sub(" ", line)
+    if is_marked := MARK.search(line):  # tags have no width, other pieces that of a space
+        plain = MARK.sub(" ", PAIRED.sub("", plain))
     try:
         sentences = sentencex.segment(language, plain)
     except BaseException as error:
@@ -100,9 +104,13 @@ def _pieces(line: str, language: str) -> list[str]:
         if type(error).__name__ != "PanicException":
             raise
         return [line]
-    if "".join(sentences) != plain:
+    if "".join(sentences) != plain or not plain:
         return [line]
     ends = [0, *itertools.accumulate(map(len, sentences))]
+    if is_marked:
+        places = [place for place, character in enumerate(line) if not PAIRED.match(character)]
+        within = (places[end - 1] + 1 for end in ends[1:-1] if end)
+        ends = [0, *(CLOSINGS.match(line, place).end() for place in within), len(line)]  # type: ignore[union-attr]
     return [line[start:end] for start, end in itertools.pairwise(ends)]
 
 

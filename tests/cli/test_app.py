@@ -114,6 +114,7 @@ def test_training_again_says_that_the_run_is_finished_and_changes_nothing(projec
     assert files_in(project) == before
 
 
+@pytest.mark.slow
 def test_train_takes_the_dataset_prepared_last_and_says_which(project: Path) -> None:
     write_pickle(project / "newer.pkl", small_pairs(60))
     nmt("prepare", "newer.pkl", cwd=project)

@@ -46,6 +46,7 @@ def test_a_run_is_scored_on_its_own_test_split(project: Path) -> None:
     assert details in (project / "lengths.svg").read_text()
 
 
+@pytest.mark.slow
 def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_on(project: Path) -> None:
     test = [lines(project / DATA / f"test.{side}.txt")[:6] for side in ("source", "target")]
     held_out = {line for name in ("test", "validation") for line in lines(project / DATA / f"{name}.source.txt")}
@@ -82,6 +83,7 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
     assert worst == {"base:1": 3, "base": 3, "h.gz": 3}
 
 
+@pytest.mark.slow
 def test_the_stress_test_says_what_is_kept_of_the_score(project: Path) -> None:
     command = ["evaluate", "--stress", "--resamples", "0", "--metric", "bleu"]
     systems = ["--run", "base", "--hypothesis", str(DATA / "test.target.txt")]

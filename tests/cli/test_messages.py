@@ -100,6 +100,7 @@ $ nmt serve base base --port 0  => Two models translate en to de
 $ nmt serve --port 24573  => Port 24573 of 127.0.0.1 is in use
 $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0.2.1: Cannot
 $ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
+$ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
@@ -131,6 +132,8 @@ $ nmt prepare english-german-both.pkl --name again --languages en-de --set data.
 $ nmt prepare english-german-both.pkl --name again --set data.source_language=English
 => 'English' is no language code
 $ nmt prepare english-german-both.pkl --languages en-fr  => target_language 'de' before, 'fr' now
+$ nmt prepare english-german-both.pkl --name new --filters score  => has no scores
+$ nmt prepare english-german-both.pkl --name new --filters score --set data.score_runs=[bass]  => no run 'bass'
 $ nmt prepare english-german-both.pkl --filters numbers,copys  => no filter 'copys' (did you mean 'copies'?)
 $ nmt prepare english-german-both.pkl --set 'data.filters={copies: 3}'  => filter copies has the threshold 3
 $ nmt prepare english-german-both.pkl --set data.filters={copies}  => filters {} before, {'copies': 0.8} now
@@ -436,6 +439,13 @@ $ nmt train --config plain.yaml
 $ nmt plot attention --run plain 'im thirsty'  => This model of architecture 'recurrent' has no attention
 $ nmt plot attention --target '?!' 'im thirsty'  => Translation '?!' has no words after normalization
 
+# --- nmt import ------------------------------------------------------------------------------------------------------
+$ mkdir model
+$ nmt import model  => model has neither config.json
+$ nmt import model --run base  => checkpoints/base exists already
+$ mkdir model && echo '{"model_type": "m2m_100"}' > model/config.json
+$ nmt import model  => model/config.json has model_type: m2m_100
+
 # --- nmt tokens ------------------------------------------------------------------------------------------------------
 $ nmt tokens --run base --dataset english-german-both 'im thirsty'  => Tokenizers come from a run or from a dataset
 
@@ -449,6 +459,14 @@ $ nmt average --epochs 1-4  => Run 'base' does not have the weights of epochs 1-
 $ nmt train --config base.yaml --run wide --set model.d_ff=128 --set training.epochs=1
 $ cp checkpoints/wide/weights/epoch-0001.safetensors checkpoints/base/weights/epoch-0002.safetensors
 $ nmt average --run base --last 2  => Only weights of one model can be averaged
+$ nmt average --run base+wide  => received --run base+wide
+$ nmt average --run base --name both --last 2  => leave --name out
+$ nmt average --run base:1+base:1 --name base  => checkpoints/base exists already
+$ cp -r checkpoints/base checkpoints/wide
+$ sed -i 's/ d_ff: [0-9]*/ d_ff: 128/' checkpoints/wide/config.yaml
+$ nmt average --run base+wide --name both  => Runs 'base' and 'wide' differ in model.d_ff
+$ nmt average --run base:1+base:2 --name both
+$ nmt train --run both  => Start another run from its weights with --from both
 
 # --- nmt synthesize --------------------------------------------------------------------------------------------------
 $ nmt synthesize ghost.en --name bt  => There is no file 'ghost.en'
@@ -475,6 +493,18 @@ $ rm -r checkpoints/base/weights checkpoints/base/metrics.jsonl
 $ nmt translate 'im thirsty'  => Run 'base' has not finished an epoch yet
 $ nmt translate --input data  => data cannot be read: Is a directory
 $ nmt translate --input in.txt 'im thirsty'  => Sentences come as arguments or from --input
+$ nmt translate --input page.html  => Give --output FILE.html for its translation
+$ nmt translate --input in.txt --output out.txt  => --output takes the document of --input
+$ nmt translate --output out.html 'im thirsty'  => --output takes the document of --input
+$ printf '<p>im thirsty' > page.html
+$ nmt translate --input page.html --output page.html  => page.html exists already
+$ nmt translate --input page.html --output page.txt  => the document page.html stays what it is
+$ nmt translate --input page.html --output out.html --n-best 2 --beam 2  => --n-best is for lines
+$ nmt translate --input absent.html --output out.html  => There is no document 'absent.html'
+$ printf '\377' > latin.srt
+$ nmt translate --input latin.srt --output out.srt  => latin.srt, line 1 is not UTF-8
+$ printf PK > forged.docx
+$ nmt translate --input forged.docx --output out.docx  => forged.docx is no document of Word
 $ nmt translate --n-best 2 'im thirsty'  => --n-best 2 needs a beam of at least 2
 $ nmt translate --precision int8 'im thirsty'  => --precision is 'int8', but must be 'auto', 'float32'
 $ nmt translate --sample --top-p 1.5 'im thirsty'  => --top-p is 1.5, but must be less than or equal to 1
@@ -484,6 +514,15 @@ $ nmt translate --beam 1 --length-penalty 1 'im thirsty'  => --length-penalty ne
 $ nmt translate --score --beam 2 'im thirsty'  => --score reads translations and searches for none
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
+$ nmt translate --glossary terms.tsv --prefix ich 'im thirsty'  => begins translations itself; received --prefix
+$ nmt translate --glossary terms.tsv --sample 'im thirsty'  => received --sample and --glossary
+$ printf 'thirsty\tdurstig\nthirsty\tich\n' > terms.tsv
+$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 2 has the term 'thirsty' of line 1 again
+$ printf 'thirsty durstig\n' > terms.tsv
+$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has no term with a translation
+$ printf 'thirsty\tmüde\n' > terms.tsv
+$ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has the word
+$ nmt translate --confidence 'im thirsty'  => Fit it with nmt evaluate --calibrate
 $ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' has the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six
@@ -524,6 +563,8 @@ $ nmt evaluate --report scores.md  => The report cannot be written to 'scores.md
 $ printf 'eins\n' > few.de
 $ nmt evaluate --hypothesis few.de --reference few.de --by-length  => --by-length cannot be computed
 $ nmt evaluate --hypothesis few.de --reference few.de --stress  => --stress cannot be computed
+$ nmt evaluate --hypothesis few.de --reference few.de --glossary a.tsv  => --glossary cannot be computed
+$ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrate is of the translations of one run
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect
@@ -705,6 +746,7 @@ def differences(row: Row, outcome: Outcome, before: dict[str, bytes | None], aft
     return "".join(f"\n{difference}" for difference in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
 def test_messages(section: str, trained_project: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     wrong, texts = [], []

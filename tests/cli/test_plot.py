@@ -131,6 +131,7 @@ def test_a_sheet_has_a_matrix_for_each_head(draw: Draw, maps: AttentionMaps, kin
     assert labels(figure) == {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}[kind]
 
 
+@pytest.mark.slow
 def test_layers_and_heads_of_a_sheet_can_be_chosen(draw: Draw, maps: AttentionMaps) -> None:
     cross = maps.cross
     assert cross is not None and cross.shape[:2] == (2, 4)

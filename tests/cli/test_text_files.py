@@ -17,14 +17,15 @@ from nmt.serving.guard import read_api_keys
 
 # Every command that reads sentences.
 COMMANDS = [
-    "translate --input a.en",
+    "translate --input a.en --glossary terms.tsv",
     "prepare a.en a.de --validation b.en --validation b.de --test c.en --test c.de --name texts --overwrite",
     "evaluate --resamples 0 --hypothesis b.en --source a.de --reference a.de",
 ]
 # The other options with files. Keys of a service have a test of their own; the others hold no lines, or are written.
 OTHERS = {
     "serve --api-keys", "prepare --config", "train --config", "info --config", "bench --config", "plot by-length FILE",
-    "plot lengths --config", "report --output", "evaluate --output", "evaluate --report",
+    "plot lengths --config", "import --expected", "report --output", "evaluate --output", "evaluate --report",
+    "translate --output",
 }  # fmt: skip
 
 
@@ -41,7 +42,8 @@ def test_every_option_with_a_file_is_here() -> None:
     words = [command.split() for command in COMMANDS]
     tried = {f"{name} {word}" for name, *others in words for word in others if word.startswith("--")}
     found = {file for file in files_of(get_command(app), "") if not re.fullmatch("plot .* --output", file)}
-    assert found - tried - {"prepare FILE", "synthesize FILE"} == OTHERS
+    alike = {"prepare FILE", "synthesize FILE", "import --sentences", "evaluate --glossary", "serve --glossary"}
+    assert found - tried - alike == OTHERS
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.split()[0])
@@ -51,7 +53,9 @@ def test_a_gzipped_text_is_read_as_a_plain_one(command: str, project: Path) -> N
             content = "".join(f"{pair[column]}\n" for pair in pairs).encode()
             (project / f"{name}.{side}").write_bytes(content)
             (project / f"{name}.{side}.gz").write_bytes(gzip.compress(content))
-    packed = [f"{word}.gz" if word.endswith((".en", ".de")) else word for word in command.split()]
+    (project / "terms.tsv").write_text("one\tzwei\n")
+    (project / "terms.tsv.gz").write_bytes(gzip.compress(b"one\tzwei\n"))
+    packed = [f"{word}.gz" if word.endswith((".en", ".de", ".tsv")) else word for word in command.split()]
     plain, gzipped = (run_nmt(*words, cwd=project) for words in (command.split(), packed))
     assert plain.code == gzipped.code == 0, gzipped.err
     lines = [

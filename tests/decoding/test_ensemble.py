@@ -30,6 +30,7 @@ def runs(make_run: MakeRun) -> tuple[Run, Run]:
     return first, second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "beams"),
     [(SearchOptions(scored=True), 1), (SearchOptions(n_best=3, scored=True), 3), (SearchOptions(True, scored=True), 1)],
@@ -56,6 +57,7 @@ def mean_of_probabilities(translators: list[Translator], source: list[int], targ
     return np.mean([tf.nn.softmax(model(read, tf.constant([target], tf.int32)))[0] for model in models], axis=0)
 
 
+@pytest.mark.slow
 def test_an_ensemble_takes_the_mean_of_the_probabilities(runs: tuple[Run, Run]) -> None:
     alone, ensemble = [package.load(run) for run in runs], package.load([run.name for run in runs])
     assert isinstance(ensemble.engine.model, Ensemble)  # type: ignore[attr-defined]
@@ -73,6 +75,7 @@ def test_an_ensemble_takes_the_mean_of_the_probabilities(runs: tuple[Run, Run]) 
         assert ensemble.score([text], ["ich bin eins"]) == [pytest.approx(float(expected), rel=1e-4)]
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_scored_beside_its_runs(runs: tuple[Run, Run]) -> None:
     names = [run.name for run in runs]
     systems = evaluate([*names, f"{names[0]}:1+{names[1]}"], resamples=0).record.systems

@@ -114,6 +114,7 @@ def to_ctranslate2(
     return repr(calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", KEYS)
 def test_an_engine_carries_a_key_or_refuses_it_in_words(
     key: str, model: TrainedModel, tmp_path: Path, searched: list[Any], monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def to_export(name: str, model: TrainedModel, folder: Path, searched: list[Any])
     return str(exporter.usage(model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_an_export_carries_a_key_or_its_card_says_that_it_does_not(
     name: str, model: TrainedModel, tmp_path: Path, searched: list[Any]

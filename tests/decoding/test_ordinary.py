@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nmt.config.data import DataConfig
-from nmt.decoding.ordinary import OrdinaryText
-from nmt.decoding.reading import Reader
-from nmt.decoding.rewriting import Alignment
+from nmt.decoding.text.ordinary import OrdinaryText
+from nmt.decoding.text.reading import Reader
+from nmt.decoding.text.rewriting import Alignment
 from nmt.decoding.translation import BEST, SearchOptions, Translation
 from nmt.tokenizers.base import EOS
 from nmt.tokenizers.registry import fit_tokenizer
@@ -26,7 +26,7 @@ class WordByWord:
         self.again: list[list[str]] = []
         self.options: list[SearchOptions] = []
         self.names: list[Sequence[str] | None] = []
-        self.text = OrdinaryText(Reader(SUBWORDS, "en", split=split), self.search, self.search_again, self.align)
+        self.text = OrdinaryText(Reader(SUBWORDS, "en", split=split), self.search, [self.search_again] * 2, self.align)
 
     def search(
         self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
@@ -132,5 +132,5 @@ def test_a_word_whose_translations_do_not_end_is_carried_over() -> None:
 def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_the_other_ends() -> None:
     model = WordByWord()
     found = model.text.find(["The dog loop.", "A man runs.", "The dog loop for ever."], BEST, None, False)
-    assert model.again == [["The dog loop.", "The dog loop for ever."]]
+    assert model.again == [["The dog loop.", "The dog loop for ever."], ["The dog loop for ever."]]
     assert [each[0].finished for each in found] == [True, True, False]

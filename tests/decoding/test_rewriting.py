@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.reading import Cut, Reading, Text
-from nmt.decoding.rewriting import Alignment, babbles, keeps, needs_alignment, repeats, rewritten
+from nmt.decoding.text.inline import Cut
+from nmt.decoding.text.reading import Reading, Text
+from nmt.decoding.text.rewriting import Alignment, babbles, keeps, needs_alignment, repeats, rewritten
 from nmt.tokenizers.base import EOS
 
 WORDS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=6)
@@ -87,6 +88,10 @@ def test_a_translation_keeps_pieces_whole_and_numbers_with_other_separators() ->
 def test_a_translation_babbles_if_it_does_not_end_or_repeats_what_its_source_does_not() -> None:
     assert babbles([5, 6], "a b") and not babbles([5, 6, EOS], "a b") and not babbles([], "")
     assert babbles([5, 5, 5, EOS], "a b c") and not babbles([5, 5, 5, EOS], "no no no")
+    for source in ("It is very, very, very cold.", "He has 10,000 cats.", "10000", "Whaaat"):
+        assert not babbles([5, 6, 6, 6, EOS], source)
+    for source in ("Mississippi banana", "22 men, 2 dogs"):
+        assert babbles([5, 6, 6, 6, EOS], source)
 
 
 @given(st.lists(st.integers(0, 2), max_size=12))

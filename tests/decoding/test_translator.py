@@ -76,6 +76,7 @@ def test_the_n_best_translations_have_different_texts(make_run: MakeRun) -> None
         assert [each.text for each in empty] == [""]
 
 
+@pytest.mark.slow
 def test_other_seeds_draw_other_samples_and_one_seed_the_same(translator: Translator) -> None:
     texts = ["im one two"] * 6
     first, again, other = (
@@ -154,6 +155,7 @@ def test_translations_keep_to_their_limit_and_say_so(translator: Translator) -> 
         assert found.finished or len(found.text.split()) == limit
 
 
+@pytest.mark.slow
 def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun) -> None:
     translator = Translator.open(make_run("word", positions="learned", max_positions=8))
     longest = "one two three four five six"  # with bos and eos: 8 positions
@@ -170,6 +172,7 @@ def test_a_source_beyond_learned_positions_is_refused_by_name(make_run: MakeRun)
         translator.score(["one", "one"], [eins, f"{eins} eins"])
 
 
+@pytest.mark.slow
 def test_several_threads_use_a_translator_as_a_single_one_does(translator: Translator) -> None:
     """Compiled searches are made once, whoever asks first; each thread has its own sentences and kind of work."""
     kinds = [SearchOptions(n_best=2), SearchOptions(scored=True), SearchOptions(sampled=True)]

@@ -109,6 +109,11 @@ def test_a_piece_is_copied_if_it_is_there_exactly_once(change: Callable[[str], s
     assert rows_of(change)["number"].copied == copied
 
 
+def test_references_without_case_stay_without_it() -> None:
+    [case] = make_variants(["i am here"], [["ich bin da"], ["hier bin ich"]])["upper"]
+    assert (case.source, case.references) == ("I AM HERE", ["ich bin da", "hier bin ich"])
+
+
 def test_always_the_same_translation_keeps_little_and_limits_are_counted() -> None:
     known = {source: source for source in SOURCES}
     rows = rows_of(lambda text: known.get(text, "nothing at all"), finished=False)

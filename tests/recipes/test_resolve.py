@@ -92,6 +92,7 @@ def test_a_run_that_another_process_has_changed_since_is_left_alone(
     assert before == outcome(run) == outcome(find_run("new"))
 
 
+@pytest.mark.slow
 def test_the_run_keeps_the_recipe_that_it_explains(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     out = run_nmt("train", *as_options([*SMALL, *SILENT])).out

@@ -13,6 +13,7 @@ import numpy as np
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config, DecodingConfig
+from nmt.decoding.text.glossary import Glossary, Term
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.errors import DataError
 from nmt.serving import server
@@ -33,6 +34,10 @@ class FakeTranslator:
         self.config, self.mark, self.has_attention = Config(), mark, has_attention
         self.batches: list[list[str]] = []
 
+    @property
+    def calibration(self) -> bool:
+        return True
+
     def reconfigured(self, decoding: DecodingConfig) -> "FakeTranslator":
         new = copy.copy(self)
         new.config = self.config.model_copy(update={"decoding": decoding})
@@ -49,8 +54,11 @@ class FakeTranslator:
 
     def _translation(self, text: str, rank: int, options: SearchOptions) -> Translation:
         rendered = f"{self.mark}:{text.upper()}" + (f" {rank + 1}" if rank else "")
+        rendered += " terms" if options.glossary and options.glossary.terms_of(text) else ""
         ids = [*self.source.encode(text), EOS]
-        return Translation(rendered, self.source.unknown(text), True, ids, -float(rank) if options.scored else None)
+        found = Translation(rendered, self.source.unknown(text), True, ids, -float(rank) if options.scored else None)
+        confidence = 0.25 if "two" in text else 0.75
+        return found._replace(confidence=confidence, words=((rendered, 0.5),)) if options.confident else found
 
     def attention(self, sources: list[str], translations: list[Translation]) -> list[CrossAttention]:
         if not self.has_attention:
@@ -66,6 +74,7 @@ class FakeTranslator:
 def fake_model(source: str = "en", target: str = "de", max_alternatives: int = 3, **options: bool) -> ServedModel:
     translator = FakeTranslator(target, **options)
     model = ServedModel(Pair(source, target), translator, "fake", max_alternatives)  # type: ignore[arg-type]
+    model.glossaries["numbers"] = Glossary([Term(("one",), {"terms": " terms "})])
     model.warm_up()
     translator.batches.clear()
     return model

@@ -22,7 +22,9 @@ class RunningService:
 
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process, self.url = process, url
-        self.client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+        # A connection that has been idle is not used while the service, after five seconds, closes it.
+        limits = httpx.Limits(keepalive_expiry=2)
+        self.client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=limits)
 
     @property
     def port(self) -> int:

@@ -45,6 +45,21 @@ def test_a_string_and_a_list(service: RunningService) -> None:
     assert service.translate("") == {"translatedText": ""}
 
 
+def test_glossaries_and_confidence(service: RunningService) -> None:
+    with_terms = {"source": "en", "target": "de", "glossary": "numbers"}
+    assert service.post("/translate", q="one", **with_terms).json() == {"translatedText": "de:ONE terms"}
+    several = service.post("/translate", q=["one", "two", ""], confidence=True, alternatives=1, **with_terms).json()
+    assert several["translatedText"] == ["de:ONE terms", "de:TWO", ""]
+    assert several["confidence"] == [0.75, 0.25, None]
+    [found] = service.post("/details", q="two", **with_terms).json()["sentences"]
+    [best] = found["translations"]
+    assert (best["confidence"], best["check"], best["words"]) == (0.25, True, [["de:TWO", 0.5]])
+    refused = service.post("/translate", q="one", source="en", target="de", glossary="other")
+    assert error(refused, 400) == "There is no glossary other. The service has numbers."
+    refused = service.post("/translate", q="one", source="en", target="de", confidence="perhaps")
+    assert "true or false" in error(refused, 400)
+
+
 def test_forms(service: RunningService) -> None:
     values = {"q": "one & two=ü", "source": "en", "target": "de", "alternatives": "1", "format": ""}
     as_form = service.client.post("/translate", data=values)
@@ -66,9 +81,40 @@ def test_white_space_lines_and_paragraphs_stay(service: RunningService) -> None:
 def test_html(service: RunningService) -> None:
     text = '<p title="one">One &lt; <b>two</b>.</p><!-- c --><p translate="no">three</p>'
     assert service.translate(text, format="html", alternatives=1) == {
-        "translatedText": '<p title="one">de:ONE &lt; <b>de:TWO</b>.</p><!-- c --><p translate="no">three</p>',
-        "alternatives": ['<p title="one">de:ONE &lt; 2 <b>de:TWO 2</b>.</p><!-- c --><p translate="no">three</p>'],
+        "translatedText": '<p title="one">de:ONE &lt; <b>TWO</b>.</p><!-- c --><p translate="no">three</p>',
+        "alternatives": ['<p title="one">de:ONE &lt; <b>TWO</b>. 2</p><!-- c --><p translate="no">three</p>'],
     }
+
+
+def sent(service: RunningService, name: str, content: bytes, **values: str) -> httpx.Response:
+    fields = {"source": "en", "target": "de", **values}
+    return service.client.post("/translate_file", data=fields, files={"file": (name, content)})
+
+
+def test_a_document_is_translated_as_by_libretranslate(service: RunningService) -> None:
+    settings = service.client.get("/frontend/settings").json()
+    assert settings["filesTranslation"] and {".html", ".srt", ".docx"} <= {*settings["supportedFilesFormat"]}
+    answer = sent(service, "page.HTML", b"<p>One <b>two</b>.</p>\r\n", source="auto")
+    url = answer.json()["translatedFileUrl"]
+    assert url.startswith(f"{service.url}/download_file/") and url.endswith(".de.html")
+    page = service.client.get(url)
+    assert page.content == b"<p>de:ONE <b>TWO</b>.</p>\r\n"
+    assert page.headers["content-disposition"].startswith("attachment; ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "values", "words"),
+    [
+        ("a.exe", b"a", {}, "Invalid request: file format not supported. Send one of .html, "),
+        ("a.docx", b"a", {}, "Invalid request: the file is damaged. a.docx is no document of Word"),
+        ("a.html", b"a" * 2_001, {}, "Invalid request: request (2001) exceeds text limit (2000)"),
+        ("a.html", b"a", {"target": "zz"}, "zz is not supported. "),
+        ("a.html", b"a", {"source": ""}, "Invalid request: missing source parameter. "),
+        ("", b"a", {}, "Invalid request: missing file parameter. "),
+    ],
+)
+def test_wrong_files(service: RunningService, name: str, content: bytes, values: dict[str, str], words: str) -> None:
+    assert words in error(sent(service, name, content, **values), 400)
 
 
 def test_alternatives(service: RunningService) -> None:
@@ -161,7 +207,15 @@ def test_other_endpoints(service: RunningService) -> None:
 
 def test_the_interface_is_described(service: RunningService) -> None:
     paths = service.client.get("/spec").json()["paths"]
-    assert set(paths) == {"/translate", "/detect", "/details", "/languages", "/health", "/frontend/settings"}
+    assert set(paths) == {
+        "/translate",
+        "/translate_file",
+        "/detect",
+        "/details",
+        "/languages",
+        "/health",
+        "/frontend/settings",
+    }
     body = paths["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert body["required"] == ["q", "source", "target"]
 
@@ -251,13 +305,14 @@ def test_wrong_bodies(service: RunningService, content_type: str, body: bytes) -
         ("GET", "/translate", 405), ("TRACE", "/translate", 405), ("OPTIONS", "/translate", 405),
         ("GET", "/detect", 405), ("POST", "/languages", 405), ("POST", "/health", 405), ("POST", "/spec", 405),
         # As where LibreTranslate has them switched off
-        ("POST", "/suggest", 403), ("POST", "/translate_file", 403), ("GET", "/download_file/a.txt", 400),
+        ("POST", "/suggest", 403), ("GET", "/translate_file", 405), ("GET", "/download_file/a.txt", 404),
+        ("GET", "/download_file/..%2f..%2fetc%2fpasswd", 404),
     ],
 )  # fmt: skip
 def test_wrong_places_and_methods(service: RunningService, method: str, path: str, status: int) -> None:
     refused = service.client.request(method, path)
     error(refused, status)
-    allowed = "POST" if path in ("/translate", "/detect") else "GET"
+    allowed = "POST" if path in ("/translate", "/translate_file", "/detect") else "GET"
     assert status != 405 or allowed in refused.headers["allow"].split(", ")
 
 

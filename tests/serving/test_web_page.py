@@ -424,6 +424,21 @@ TEXTS = """[...document.querySelectorAll('body *')].filter((e) =>
   && e.checkVisibility({ visibilityProperty: true }) && !e.closest('.hidden, option, noscript, :disabled'))"""
 
 
+def test_doubtful_words_have_another_colour_and_doubtful_translations_a_mark(page: Page) -> None:
+    page.open()
+    answer = sentence("one two", "Eins zwei.", "Eins")
+    answer["translations"][0] |= {"confidence": 0.31, "check": True, "words": [["Eins", 0.95], ["zwei.", 0.1]]}
+    page.service.answers["one two"] = {"sentences": [answer]}
+    page.paste("one two")
+    page.shows("Eins zwei.check: 31%")
+    sure, doubtful = (page.run("return getComputedStyle(arguments[0]).color", each) for each in page.all(".judged"))
+    assert sure != doubtful
+    assert [each.get_attribute("title")[:10] for each in page.all(".judged")] == ["95% likely", "10% likely"]
+    page.all("#alternatives-list button")[1].click()
+    page.shows("Eins")
+    assert not page.all(".judged")
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_long_texts_fit_and_have_contrast_and_controls_have_names(page: Page, width: int, scheme: str) -> None:
     language = {"name": "A language with a very long name", "targets": ["de", "en"]}

@@ -14,6 +14,7 @@ from nmt.runtime import tf
 from nmt.training.estimate import foreseen_shortage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -20,7 +20,7 @@ from nmt.runs.directory import Run
 from nmt.storage.file_lock import locked
 from nmt.training.interrupts import GracefulShutdown, StopRequested
 
-KILLS = int(os.environ.get("NMT_KILLS", "3"))
+KILLS = int(os.environ.get("NMT_KILLS", "2"))
 MODELS = {
     "small.yaml": "{encoder_layers: 1, decoder_layers: 1, d_model: 32, d_ff: 64, heads: 4}",
     "recurrent.yaml": "{architecture: recurrent, cell: gru, width: 32, bidirectional: true, first_state: backward, "

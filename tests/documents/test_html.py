@@ -8,7 +8,8 @@ from chromium import Chromium
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.serving.markup import Markup
+from nmt.documents.html import Markup, Page
+from nmt.tokenizers.marks import CLOSE, OPEN, PIECE
 
 
 def shouted(html: str) -> str:
@@ -49,6 +50,42 @@ def shouted(html: str) -> str:
 )  # fmt: skip
 def test_text_is_translated(html: str, expected: str) -> None:
     assert shouted(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "texts"),
+    [
+        ("<p>A <b>b <i>c</i></b> d.</p><div>e</div>f", ["A 1b 2c2'1' d.", "e", "f"]),
+        ("<li><b>a</b><li><!-- c --> <i><u>b</u></i>", ["a", "b"]),  # tags around all of a text are no part of it
+        ("a <code>x <b>y</b></code> b <span translate=no>c</span>d<img>e", ["a _ b _d_e"]),
+        ("a <b>b</i> c</b> d", ["a ", "b", " c", " d"]),  # misnested
+        ("a<br>B <i>c<br>d</i>", ["a", "B 1c_d1'"]),
+        ("<b>a <p>b</p></b>", ["a ", "b"]),
+        ("a <x-y>b</x-y> <x id=1/>c", ["a 1b1' _c"]),
+        ("a <i> b </i>c", ["a  1b1' c"]),
+        ("a \U00100007 b", ["a _ b"]),
+    ],
+)
+def test_a_text_is_that_of_a_block_with_inline_tags(html: str, texts: list[str]) -> None:
+    def shown(text: str) -> str:
+        numbers: dict[int, int] = {}
+        signs = []
+        for code in map(ord, text):
+            if OPEN <= code < PIECE:
+                number = numbers.setdefault((code - OPEN) % (CLOSE - OPEN), len(numbers) + 1)
+                signs.append(f"{number}'" if code >= CLOSE else str(number))
+            else:
+                signs.append("_" if code >= PIECE else chr(code))
+        return "".join(signs)
+
+    assert [shown(text) for text in Markup(html).texts] == texts
+
+
+def test_tags_follow_their_marks_and_lost_ones_come_at_the_end() -> None:
+    markup = Markup('<p>a <b class=x>b</b> <img src="1"> c</p>')
+    words = markup.texts[0].split()
+    assert markup.render([" ".join(reversed(words))]) == '<p>c <img src="1"> <b class=x>b</b> a</p>'
+    assert markup.render(["d"]) == '<p>d<b class=x></b><img src="1"></p>'
 
 
 def test_translations_are_text_whatever_they_look_like() -> None:
@@ -102,6 +139,7 @@ def test_a_browser_finds_the_same_tags_and_the_translated_text(driver: Chromium)
         assert (before, letters(text)) == (after, letters(translated)), page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     ["<b>", "<a ", "<p a", "<a b='", "<", "&", "<![CDATA[", "</", "<?", "<!--", "<title>", "<li>", "</i>", "<a b=c d "],
@@ -109,3 +147,14 @@ def test_a_browser_finds_the_same_tags_and_the_translated_text(driver: Chromium)
 def test_hostile_html_takes_time_that_grows_with_its_length(part: str) -> None:
     shouted(part * (300_000 // len(part)))
     shouted(f"<ul>{'<b>' * 300}{part * (300_000 // len(part))}")
+
+
+def test_alt_and_title_of_a_page_are_translated_and_other_attributes_stay() -> None:
+    html = """<p title='A &amp; room' data-x='title="no"'>Two <b title="dogs">big <img alt="a dog" src=alt.png> dogs</b>
+<img alt="" title=bare><i translate="no" title="kept">x</i><script title="s">let a = "<b title='t'>"</script>"""
+    page = Page(html.encode(), "page.html")
+    assert page.texts[-3:] == ["A & room", "dogs", "a dog"] and "a dog" not in Markup(html).texts
+    assert page.render(page.texts) == html.encode()
+    expected = html.replace("'A &amp; room'", "'&lt;Raum&gt; &amp; &#x27;Zimmer&#x27;'")
+    expected = expected.replace('"dogs"', '"Hunde"').replace('"a dog"', '"ein Hund"')
+    assert page.render([*page.texts[:-3], "<Raum> & 'Zimmer'", "Hunde", "ein Hund"]) == expected.encode()

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nmt.decoding.text.inline import CLOSING, OPENING, QUOTES, Cut, Tag, find_markup
 from nmt.tokenizers.base import FIRST_WORD, UNK, Tokenizer
 from nmt.tokenizers.sentences import sentences_of
 
@@ -19,26 +20,17 @@ JOINED = ("So", "Sk", "Mn", "Cf")
 """Unicode categories of signs, and of what a sign is made of."""
 UNKNOWN_COST = 10
 """Tokens that an unknown word, or a byte, counts as."""
-QUOTES = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
+MOST_TAGS = 1_000
+"""Tags and placeholders of a sentence, beyond which it is carried over."""
+QUOTED = frozenset(['""', "“”", "„“", "«»", "»«", "‘’", "‚‘"])  # noqa: RUF001
 """Opening and closing quotes."""
+BRACKETS = QUOTED | {"()", "[]", "<>"}
 SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}  # noqa: RUF001
 """Typographic signs, with what stands for them where a model does not know them."""
-CLOSING = ".,;:!?…)]}。！？"  # noqa: RUF001
 NUMBER = r"\d(?:[.,:/-]?\d){4,}"
 _KEPT = re.compile(
     rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}", re.IGNORECASE
 )
-
-
-class Cut(NamedTuple):
-    """A piece that was taken out of a sentence."""
-
-    piece: str
-    """The piece, with the space before it."""
-    words: int
-    """Number of words before it."""
-    is_closed: bool
-    """Whether nothing but punctuation comes after it."""
 
 
 class Text(NamedTuple):
@@ -48,7 +40,7 @@ class Text(NamedTuple):
     capitals: tuple[int, ...] = ()
     """Numbers of the words that were in capitals, from 0."""
     cuts: tuple[Cut, ...] = ()
-    """What was taken out, in order."""
+    """What was taken out, and tags, in order."""
     is_upper: bool = False
     """Whether all of it was in capitals."""
 
@@ -88,7 +80,7 @@ class Reader:
             return [Reading(Text(""))]
         before, after = line[0], line[-1]
         inner = line[1:-1].strip()
-        if before + after in QUOTES and inner and before not in inner and after not in inner:
+        if before + after in QUOTED and inner and before not in inner and after not in inner:
             readings = self.read(inner, split=split)
             readings[0] = readings[0]._replace(before=before + readings[0].before)
             readings[-1] = readings[-1]._replace(after=readings[-1].after + after)
@@ -97,18 +89,23 @@ class Reader:
         return [self._read(text)._replace(separator=separator) for text, separator in parts]
 
     def _read(self, sentence: str) -> Reading:
-        if not any(map(str.isalnum, sentence)):  # a model makes up words for it
+        tags, places = find_markup(sentence)
+        # A model makes up words for what has none.
+        if not any(map(str.isalnum, sentence)) or len(tags) + len(places) > MOST_TAGS:
             return Reading(Text("", cuts=(Cut(sentence, 0, False),)))
         if self._signs and not sentence.isascii():
             sentence = sentence.translate(self._signs)
-        foreign, kept = self._foreign(sentence), [match.span() for match in _KEPT.finditer(sentence)]
-        if not (foreign or kept):
+            tags, places = find_markup(sentence)  # an ellipsis becomes longer
+        foreign = places + self._foreign(_blank(sentence, [*places, *tags]))
+        shown = _blank(sentence, [*(each for each in places if sentence[each[0]] not in "{%$"), *tags])
+        kept = [match.span() for match in _KEPT.finditer(shown)]
+        if not (foreign or kept or tags):
             words = sentence.split()
             text = self._known_case(words)
             return Reading(text._replace(text=sentence) if text.text == " ".join(words) else text)
         pieces = tuple(sentence[start:end] for start, end in kept)
-        bare = self._without(sentence, _merged(sentence, [*foreign, *kept]))
-        return Reading(self._without(sentence, foreign), pieces, bare)
+        bare = self._without(sentence, [*foreign, *kept], tags) if kept else Text("")
+        return Reading(self._without(sentence, foreign, tags), pieces, bare)
 
     # --- characters that no word of the model has
 
@@ -133,21 +130,39 @@ class Reader:
                 (place, place + 1) for place, kind in kinds.items()
                 if kind in ("So", "Sc", "Sk") or (kind in ("Mn", "Cf") and kinds.get(place - 1, "Ll") in JOINED)
             ]  # fmt: skip
-        return _merged(sentence, found)
+        return found
 
-    def _without(self, sentence: str, places: Sequence[tuple[int, int]]) -> Text:
-        """Return a sentence without some of its places."""
-        rest, cuts, last = "", list[Cut](), 0
-        for start, end in places:
-            if sentence[start - 1 : start] + sentence[end : end + 1] in ("()", "[]", "<>"):
+    def _without(self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]) -> Text:
+        """Return a sentence without its tags and some of its places."""
+        places, tags = _apart(sentence, places, tags)
+        plain = _blank(sentence, tags)
+        rest, cuts, last, is_joined = "", list[Cut](), 0, False
+        for start, end, number in sorted([*((*place, 0) for place in places), *tags]):
+            if not number and sentence[start - 1 : start] + sentence[end : end + 1] in BRACKETS:
                 start, end = start - 1, end + 1  # noqa: PLW2901 - the brackets go with it
             left = sentence[last:start]
-            rest = _joined(rest, left)
-            space = sentence[len(sentence[:start].rstrip()) : start]
-            cuts.append(Cut(space + sentence[start:end], len(rest.split()), not sentence[end:].strip(CLOSING + " ")))
+            rest = _joined(rest, left) if is_joined else rest + left
+            is_joined = not number or (is_joined and not left)
+            if not number and not rest:
+                end += len(plain) - end - len(plain[end:].lstrip(CLOSING))  # noqa: PLW2901 - and so does punctuation
+            words = rest.split()
+            if number > 0:
+                is_apart = is_joined or not words or rest[-1].isspace() or plain[end : end + 1].isspace()
+                begun = "" if is_apart else words[-1]
+                is_closed = not any(map(str.isalnum, begun)) and plain[end:].lstrip()[:1] not in OPENING + QUOTES
+                cuts.append(Cut(sentence[start:end], len(words) - bool(begun), is_closed, number))
+            elif number:
+                cuts.append(Cut(sentence[start:end], len(words), rest.rstrip()[-1:] not in CLOSING + QUOTES, number))
+            else:
+                space = sentence[len(sentence[:start].rstrip()) : start]
+                if rest.rstrip().endswith(",") and not plain[end:].strip(CLOSING + " "):  # as in "Hello, {name}!"
+                    rest, space = rest.rstrip()[:-1], f",{space}"
+                is_closed, is_glued = not plain[end:].strip(CLOSING + " "), plain[end : end + 1].isalnum() and not space
+                cuts.append(Cut(space + sentence[start:end], len(words), is_closed, is_glued=is_glued))
             last = end
-        rest = _joined(rest, sentence[last:])
-        cuts = [each._replace(is_closed=each.is_closed and bool(sentence[places[-1][1] :].strip())) for each in cuts]
+        rest = _joined(rest, sentence[last:]) if is_joined else rest + sentence[last:]
+        if places and not plain[places[-1][1] :].strip():
+            cuts = [each if each.tag else each._replace(is_closed=False) for each in cuts]
         if not any(map(str.isalnum, rest)):
             return Text("", cuts=(Cut(sentence, 0, False),))
         return self._known_case(rest.split())._replace(cuts=tuple(cuts))
@@ -195,9 +210,34 @@ class Reader:
         return len(ids) + UNKNOWN_COST * (sum(id_ in self._unlikely for id_ in ids) + (not ids))
 
 
+def _apart(
+    sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]
+) -> tuple[list[tuple[int, int]], list[Tag]]:
+    """Return places in order and tags; a pair of tags without words is a place, and so is the number of a note."""
+    found = list(places)
+    rest = _blank(sentence, [*found, *tags])
+    begun = {each.number: each.start for each in tags}
+    for _, end, number in tags:
+        if number < 0 and -number in begun:
+            start = begun[-number]
+            is_word = str.isalpha if start and rest[start - 1].isalnum() else str.isalnum
+            found += [] if any(map(is_word, rest[start:end])) else [(start, end)]
+    found = _merged(sentence, found)
+    covered = _blank(sentence, found)
+    return found, [each for each in tags if covered[each.start] != " "]
+
+
+def _blank(sentence: str, places: Sequence[tuple[int, ...]]) -> str:
+    """Return a sentence with spaces in its places."""
+    characters = list(sentence)
+    for start, end, *_ in places:
+        characters[start:end] = " " * (end - start)
+    return "".join(characters)
+
+
 def _joined(left: str, right: str) -> str:
     """Return two parts of a sentence without what was between them: punctuation follows its word."""
-    left, right = left.rstrip(), right.strip()
+    left, right = left.rstrip(), right.lstrip()
     return left + right if not left or not right or right[0] in CLOSING else f"{left} {right}"
 
 

@@ -5,17 +5,23 @@ Shapes: J words of a translation, I words of what the model read.
 
 import itertools
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nmt.decoding.reading import CLOSING, NUMBER, Reading, Text
-from nmt.decoding.translation import CrossAttention
+from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.inline import CLOSING, weave
+from nmt.decoding.text.reading import NUMBER, Reading, Text
+from nmt.decoding.translation import CrossAttention, Translation
+from nmt.runs.calibration import Calibration, probability, sentence_features, word_features
 from nmt.tokenizers.base import BOS, EOS, UNKNOWN, Tokenizer
+from nmt.tokenizers.marks import MARK
 
 MOST_REPEATED = 4
 """Tokens of the longest phrase that is looked for three times in a row."""
+_REPEATED = re.compile(r"(\S{1,20}?)(?:[\s,]*\1){2}")
+"""What a source repeats itself: 10,000; very, very, very."""
 _DIGITS = re.compile(r"\D+")
 
 
@@ -29,7 +35,7 @@ def keeps(translation: str, pieces: Sequence[str]) -> bool:
 
 def babbles(ids: Sequence[int], source: str) -> bool:
     """Return whether a translation does not end, or repeats a phrase where its source repeats none."""
-    return bool(ids) and (ids[-1] != EOS or (repeats(ids) and not repeats(source.split())))
+    return bool(ids) and (ids[-1] != EOS or (repeats(ids) and not _REPEATED.search(source)))
 
 
 def repeats(tokens: Sequence[Hashable]) -> bool:
@@ -68,10 +74,9 @@ class Alignment(NamedTuple):
         first_tag = source.size - len(source.tags)
         columns = [place for place, id_ in enumerate(attention.source) if id_ not in (BOS, EOS) and id_ < first_tag]
         of_token = np.searchsorted(ends, np.arange(len(columns)), side="right")
-        ids = [id_ for id_ in attention.target if id_ != EOS]
-        rows = [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]
+        rows = _words_of(target, attention.target)
         weights = np.zeros([max(rows, default=-1) + 1, len(words)])
-        tokens = attention.weights[-1].mean(axis=0)[: len(ids)][:, columns]
+        tokens = attention.weights[-1].mean(axis=0)[: len(rows)][:, columns]
         np.add.at(weights, (np.array(rows, int)[:, np.newaxis], of_token[np.newaxis].clip(max=len(words) - 1)), tokens)
         return cls(weights)
 
@@ -83,6 +88,49 @@ class Alignment(NamedTuple):
         """Return the words of the translation that attend to a source word most; the one that does most, if none."""
         found = [target for target in range(len(self.weights)) if self.source_of(target) == word]
         return found or [int(self.weights[:, word].argmax())]
+
+
+def _words_of(target: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """Return the number of the word of each target token before eos."""
+    ids = [id_ for id_ in ids if id_ != EOS]
+    return [max(0, len(target.decode(ids[: count + 1]).split()) - 1) for count in range(len(ids))]
+
+
+def word_scores(target: Tokenizer, ids: Sequence[int], scores: np.ndarray) -> np.ndarray:
+    """Return the log-probability of each word of a translation, float [J], of those of its tokens, float [T]."""
+    words = _words_of(target, ids)
+    return np.bincount(words, scores[: len(words)])
+
+
+def judged(
+    calibration: Calibration, glossary: Glossary | None, target: Tokenizer, texts: Sequence[str],
+    found: Sequence[list[Translation]], score: Callable[[Sequence[str], Sequence[list[int]]], list[np.ndarray]],
+) -> list[list[Translation]]:  # fmt: skip
+    """Return translations of texts with the probabilities of sentences and words, by the scores of tokens.
+
+    Words of a glossary are no doubt of the model: they count as certain.
+    """
+    flat = [(text, each.ids) for text, several in zip(texts, found, strict=True) for each in several]
+    scores = iter(score(*map(list, zip(*flat, strict=True))) if flat else [])
+    certain = [glossary.words_of(text) if glossary else () for text in texts]
+    return [
+        [_judged(calibration, target, each, next(scores), words) for each in several]
+        for several, words in zip(found, certain, strict=True)
+    ]
+
+
+def _judged(
+    calibration: Calibration, target: Tokenizer, translation: Translation, scores: np.ndarray, certain: Collection[str]
+) -> Translation:
+    if not translation.text:
+        return translation
+    written, places = translation.text.split(), _words_of(target, translation.ids)
+    doubted = np.array([word.strip(CLOSING).casefold() not in certain for word in written])
+    scores = np.append(scores[: len(places)] * doubted[places], scores[len(places) :])
+    words = word_scores(target, translation.ids, scores)
+    probabilities = probability(calibration.word, word_features(words)).round(4).tolist()
+    confidence = round(float(probability(calibration.sentence, sentence_features(scores, words))), 4)
+    return translation._replace(confidence=confidence, words=tuple(zip(written, probabilities, strict=True)))
 
 
 def needs_alignment(text: Text, translation: str) -> bool:
@@ -105,23 +153,24 @@ def rewritten(reading: Reading, read: Text, translation: str, alignment: Alignme
     """
     if not (read.cuts or read.capitals or read.is_upper or UNKNOWN in translation):
         return reading.before + translation + reading.after
-    words, source = translation.split(), read.text.split()
-    if alignment is not None and len(alignment.weights):
+    words, source = MARK.sub("", translation).split(), read.text.split()
+    if alignment is not None and alignment.weights.shape == (len(words), len(source)) and words:
         for place in (place for place, word in enumerate(words) if UNKNOWN in word):
             words[place] = words[place].replace(UNKNOWN, source[alignment.source_of(place)].strip(CLOSING))
         for place in itertools.chain(*map(alignment.targets_of, read.capitals)):
             words[place] = words[place].upper()
         after = [max(alignment.targets_of(cut.words - 1)) + 1 if cut.words else 0 for cut in read.cuts]
+        weights = alignment.weights
     else:
         after = [round(cut.words * len(words) / max(1, len(source))) for cut in read.cuts]
+        weights = _in_proportion(len(words), len(source))
     if read.is_upper:
         words = [word.upper() for word in words]
-    inserted = dict.fromkeys(range(len(words) + 3), "")  # after each word, and after the stop of the last
-    for cut, place in zip(read.cuts, after, strict=True):
-        at_end = cut.words >= len(source)
-        inserted[len(words) + (not cut.is_closed) if at_end else place] += cut.piece
-    stem = words[-1].rstrip(CLOSING) if words else ""
-    parts = [*words[:-1], stem]
-    text = " ".join(part + inserted[number] for number, part in enumerate(parts, 1))
-    text += (words[-1][len(stem) :] if words else "") + inserted[len(parts) + 1]
-    return reading.before + f"{inserted[0]} {text}".strip() + reading.after
+    return reading.before + weave(words, read.cuts, weights, after) + reading.after
+
+
+def _in_proportion(words: int, source: int) -> np.ndarray:
+    """Return weights for a model without attention: float [J, I]."""
+    rows, columns = np.arange(words)[:, np.newaxis] / max(1, words), np.arange(source) / max(1, source)
+    overlap = np.minimum(rows + 1 / max(1, words), columns + 1 / max(1, source)) - np.maximum(rows, columns)
+    return np.maximum(overlap, 0)

@@ -4,35 +4,32 @@ Loads no TensorFlow.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.reading import Reader, Reading, Text
-from nmt.decoding.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
+from nmt.decoding.text.reading import Reader, Reading, Text
+from nmt.decoding.text.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
 from nmt.decoding.translation import SearchOptions, Translation, joined
 
 LONGEST_WORD = 8
 """Tokens of the longest translation of a word."""
 
-CAREFUL_BEAM, CAREFUL_NGRAM = 5, 3
-"""Beam, and length of phrases that do not come twice, of the second search for a sentence whose translation babbles."""
+CAREFUL_BEAM, CAREFUL_NGRAM = 5, 2
+"""Beam, and length of phrases that do not come twice, of further searches for a sentence whose translation babbles."""
 
 Found = list[list[Translation]]
 """Translations of each sentence, the best first."""
 
 
-def careful(decoding: DecodingConfig) -> DecodingConfig:
-    """Return settings of search that keep a translation from babbling."""
-    beam, size = max(CAREFUL_BEAM, decoding.beam_size), decoding.no_repeat_ngram_size or CAREFUL_NGRAM
-    coverage = decoding.coverage_penalty if decoding.beam_size > 1 else 0.0
-    changes = {"beam_size": beam, "no_repeat_ngram_size": size, "coverage_penalty": coverage}
-    return decoding.model_copy(update=changes)
-
-
-def without_penalty(translation: Translation, alpha: float) -> Translation:
-    """Return a translation with its log-probability as score, as of a greedy one, without the length penalty alpha."""
-    factor = ((5 + len(translation.ids)) / 6) ** alpha
-    return translation._replace(score=None if translation.score is None else translation.score * factor)
+def careful(decoding: DecodingConfig) -> Iterator[DecodingConfig]:
+    """Yield settings of search that keep a translation from babbling: with the beam as it is, then with a wider one."""
+    size = min(decoding.no_repeat_ngram_size or CAREFUL_NGRAM, CAREFUL_NGRAM)
+    first = decoding.model_copy(update={"no_repeat_ngram_size": size})
+    yield first
+    if decoding.beam_size < CAREFUL_BEAM:
+        # Without penalties its scores are log-probabilities, as those of greedy search.
+        penalties = {"length_penalty": 0.0, "coverage_penalty": 0.0} if decoding.beam_size == 1 else {}
+        yield first.model_copy(update={"beam_size": CAREFUL_BEAM, **penalties})
 
 
 class OrdinaryText:
@@ -42,7 +39,7 @@ class OrdinaryText:
         self,
         reader: Reader,
         search: Callable[..., Found],
-        search_again: Callable[[Sequence[str], SearchOptions], Found],
+        careful_searches: Sequence[Callable[[Sequence[str], SearchOptions], Found]],
         align: Callable[[Sequence[str], Sequence[Translation]], list[Alignment]],
     ) -> None:
         """Take the parts.
@@ -50,10 +47,10 @@ class OrdinaryText:
         Args:
             reader: reads lines.
             search: finds translations of sentences that the model reads as they stand, as ``Translator.find`` does.
-            search_again: finds others, several of each, for sentences whose translations babble.
+            careful_searches: each finds others, several of each, for sentences whose translations babble.
             align: aligns translations with sentences; returns none for a model without attention.
         """
-        self._reader, self._search, self._search_again, self._align = reader, search, search_again, align
+        self._reader, self._search, self._careful_searches, self._align = reader, search, careful_searches, align
 
     def find(
         self, texts: Sequence[str], options: SearchOptions, names: Sequence[str] | None, skip_too_long: bool
@@ -89,17 +86,17 @@ class OrdinaryText:
 
     def _search_babbling(self, read: list[Text], found: Found, options: SearchOptions) -> None:
         """Replace translations that babble by others that end; a word without any is carried over."""
-        babbling = [index for index, each in enumerate(found) if babbles(each[0].ids, read[index].text)]
-        if babbling:
-            texts = [read[index].text for index in babbling]
-            for index, again in zip(babbling, self._search_again(texts, options), strict=True):
-                first = found[index][0]
-                text = read[index].text
-                ended = [each for each in again if each.finished and each.text]
-                if ended := [each for each in ended if not babbles(each.ids, text)] or ended:
-                    found[index] = ended[: options.n_best]
-                elif " " not in text and len(first.ids) > LONGEST_WORD:
-                    found[index] = [first._replace(text=text, ids=[], finished=True)]
+        for search in self._careful_searches:
+            babbling = [index for index, each in enumerate(found) if babbles(each[0].ids, read[index].text)]
+            if not babbling:
+                return
+            for index, again in zip(babbling, search([read[index].text for index in babbling], options), strict=True):
+                text, ended = read[index].text, [each for each in again if each.finished and each.text]
+                better = [each for each in ended if not babbles(each.ids, text)] or ended or found[index]
+                found[index] = better[: options.n_best]
+        for index, (first, *_) in enumerate(found):
+            if not first.finished and " " not in read[index].text and len(first.ids) > LONGEST_WORD:
+                found[index] = [first._replace(text=read[index].text, ids=[], finished=True)]
 
     def _written(self, readings: list[Reading], read: list[Text], found: Found) -> Found:
         """Return translations as ``rewritten`` makes them."""

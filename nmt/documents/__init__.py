@@ -1,0 +1,1 @@
+"""Files with text and markup: translated, their structure untouched."""

@@ -1,0 +1,110 @@
+"""Tags and placeholders: taken out of a sentence, woven into its translation."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config.data import DataConfig
+from nmt.decoding.text.inline import find_markup
+from nmt.decoding.text.reading import Reader
+from nmt.decoding.text.rewriting import Alignment, needs_alignment, rewritten
+from nmt.tokenizers.marks import CLOSE, OPEN, PIECE
+from nmt.tokenizers.registry import fit_tokenizer
+
+TRAINED = ["The dog sleeps, and a red man runs.", "A man (Bob) sees the dog of a man!"] * 4
+READER = Reader(
+    fit_tokenizer(TRAINED, DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=300)), "en"
+)
+
+
+def woven(sentence: str, *words: tuple[str, int]) -> str:
+    """Return a translation of words that each attend to one word of a sentence."""
+    (reading,) = READER.read(sentence)
+    weights = np.eye(len(reading.text.text.split()))[[source for _, source in words]]
+    return rewritten(reading, reading.text, " ".join(word for word, _ in words), Alignment(weights))
+
+
+DOG = (("Der", 0), ("rote", 2), ("Hund", 1), ("schläft.", 3))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "translation"),
+    [
+        ("The <b>dog</b> red sleeps.", "Der rote <b>Hund</b> schläft."),
+        ("<b>The dog</b> red sleeps.", "<b>Der</b> rote Hund schläft."),  # the rest of it stands apart
+        ("<i>The <b>dog red</b></i> sleeps.", "<i>Der <b>rote Hund</b></i> schläft."),
+        ("The dog red <b>sleeps</b>.", "Der rote Hund <b>schläft</b>."),
+        ("The dog red <b>sleeps.</b>", "Der rote Hund <b>schläft.</b>"),
+        ("<b>The dog red sleeps.</b>", "<b>Der rote Hund schläft.</b>"),
+        ("The d<b>o</b>g red sleeps.", "Der rote <b>Hund</b> schläft."),
+        ("The <b>dog</b> <i>red</i> sleeps.", "Der <i>rote</i> <b>Hund</b> schläft."),
+        ("The<b> dog </b>red sleeps.", "Der rote <b>Hund</b> schläft."),
+        ("The dog<b></b> red sleeps.", "Der rote Hund<b></b> schläft."),
+        ("The dog <b>{name}</b> red sleeps.", "Der rote Hund <b>{name}</b> schläft."),
+        ("The <b>dog {name}</b> red sleeps.", "Der rote <b>Hund {name}</b> schläft."),
+        ("The <b>{name} dog</b> red sleeps.", "Der rote <b>{name} Hund</b> schläft."),
+        ("The dog red sleeps %s.", "Der rote Hund schläft %s."),
+        ("The dog red sleeps, {name}!", "Der rote Hund schläft, {name}."),
+        ('The "{name}" dog red sleeps.', 'Der "{name}" rote Hund schläft.'),
+        ("The dog<sup>1</sup> red sleeps.", "Der rote Hund<sup>1</sup> schläft."),
+        ("{count}: the dog red sleeps.", "{count}: Der rote Hund schläft."),
+        ("The dog red sleeps</b>.", "Der rote Hund schläft</b>."),
+    ],
+)
+def test_tags_stand_around_the_words_of_theirs(sentence: str, translation: str) -> None:
+    assert woven(sentence, *DOG) == translation
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{name}", "{0}", "{}", "{x:.2f}", "{{ user.name }}", "${home}", "%s", "%d", "%1$s", "%(name)s", "%.2f", "%%",
+     '<x id="1"/>', "<br>", "</g>", r"{\an8}", chr(PIECE)],
+)  # fmt: skip
+def test_placeholders_are_found(piece: str) -> None:
+    assert find_markup(f"a {piece} b") == ([], [(2, 2 + len(piece))])
+
+
+@pytest.mark.parametrize("text", ["100% sure", "a < b > c", "a {b c} d", "5 %", "{ }", "a<3", "f(x) - y"])
+def test_other_text_has_no_placeholders(text: str) -> None:
+    assert find_markup(text) == ([], [])
+
+
+def test_marks_alone_have_their_partner_in_another_sentence() -> None:
+    begun, ended = chr(OPEN + 1), chr(CLOSE + 1)
+    assert woven(f"The {begun}dog red sleeps.", *DOG) == f"Der {begun}rote Hund schläft."
+    assert woven(f"The dog red{ended} sleeps.", *DOG) == f"Der rote Hund{ended} schläft."
+    crossed = f"The {begun}dog {chr(OPEN + 2)}red{ended} sleeps{chr(CLOSE + 2)}."
+    assert find_markup(crossed)[0] == []
+
+
+PARTS = ["the", "dog", "red.", "(a", "man),", "-", "😀", "привет", "www.a.de/b", "{name}", "%s", "<x/>", "<br>", "</i>"]
+INNER = st.recursive(
+    st.sampled_from(PARTS),
+    lambda inner: st.tuples(st.sampled_from("bi"), st.lists(inner, max_size=3), st.sampled_from(["", " "])).map(
+        lambda made: f"<{made[0]}>{made[2].join(made[1])}</{made[0]}>"
+    ),
+    max_leaves=6,
+)
+WRITTEN = ["Ein", "Hund.", "(!)", "«", "-"]
+PIECE_OF = re.compile(r"</?\w+/?>|\{name\}|%s")
+
+
+@settings(max_examples=300)
+@given(st.lists(INNER, max_size=6), st.sampled_from([" ", ""]), st.lists(st.sampled_from(WRITTEN)), st.integers(0, 9))
+def test_each_piece_arrives_once_and_tags_stay_nested(parts: list[str], gap: str, words: list[str], seed: int) -> None:
+    for reading in READER.read(gap.join(parts), split=False):
+        for text in (reading.text, reading.bare) if reading.kept else (reading.text,):
+            source = len(text.text.split())
+            weights = np.random.default_rng(seed).random([len(words), source]) ** 4
+            needs_alignment(text, " ".join(words))
+            for alignment in (Alignment(weights), None):
+                written = rewritten(reading, text, " ".join(words) if source else "", alignment)
+                assert Counter(PIECE_OF.findall(written)) == Counter(PIECE_OF.findall(gap.join(parts)))
+                tags, _ = find_markup(written)
+                assert len(tags) >= len(find_markup(gap.join(parts))[0])
+                if source:
+                    assert re.findall("Ein|Hund", written) == re.findall("Ein|Hund", " ".join(words))

@@ -1,0 +1,126 @@
+"""Glossaries: files, terms of a sentence, translations that keep them, in TensorFlow and CTranslate2."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import MakeRun, nmt, small_pairs
+
+from nmt.decoding.ctranslate2_engine import CTranslate2Engine
+from nmt.decoding.text.glossary import Glossary, Term, read_glossary
+from nmt.decoding.text.rewriting import word_scores
+from nmt.decoding.translation import BEST, SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.export.base import TrainedModel
+from nmt.export.ctranslate2 import CTranslate2Exporter
+from nmt.runs.directory import Run
+
+SENTENCES = [source for source, _ in small_pairs(300)[::12]] + ["", "IM THREE TWO ONE. im one", "one"]
+TERMS = "one\tzwei\tdrei\nTwo Three\tsechs sieben\n\ntwo\tvier\n"
+
+
+@pytest.fixture(scope="module")
+def translator(trained_project: Path) -> Translator:
+    return Translator.open(Run(trained_project / "checkpoints" / "base"))
+
+
+@pytest.fixture
+def glossary(translator: Translator, tmp_path: Path) -> Glossary:
+    (tmp_path / "terms.tsv").write_text(TERMS)
+    return read_glossary(str(tmp_path / "terms.tsv"), translator.target)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "problem"),
+    [
+        (b"one\tzwei\nthirsty\n", 2, "no term with a translation"), (b"one\tzwei\n\tzwei\n", 2, "no term"),
+        (b"one\t\t\n", 1, "no term with a translation"), (b"one\tzwei\n\nOne\tdrei\n", 3, "of line 1 again"),
+        (b"one\txylophon\n", 1, "'xylophon', which the model never saw"), (b"one\tzwei\n\xff\tdrei\n", 2, "not UTF-8"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused_with_its_line(
+    translator: Translator, tmp_path: Path, content: bytes, line: int, problem: str
+) -> None:
+    (tmp_path / "bad.tsv").write_bytes(content)
+    with pytest.raises(DataError, match=rf"bad\.tsv, line {line} .*{re.escape(problem)}"):
+        read_glossary(str(tmp_path / "bad.tsv"), translator.target)
+
+
+def test_terms_are_whole_words_in_any_case_the_longest_first() -> None:
+    sources = ["dog", "hot dog", "dog house", "c++", "naïve"]
+    terms = Glossary([Term(tuple(re.findall(r"\w+|[^\w\s]", source)), {"x": " x "}) for source in sources])
+
+    def found(text: str) -> list[tuple[str, tuple[int, int]]]:
+        return [(" ".join(each.term.source), (each.words.start, each.words.stop)) for each in terms.terms_of(text)]
+
+    assert found("Dogs, a (DOG) and hotdog dog.") == [("dog", (2, 3)), ("dog", (5, 6))]
+    assert found("Hot  dog house, dog house") == [("hot dog", (0, 2)), ("dog house", (3, 5))]
+    assert found("naïve C++") == [("naïve", (0, 1)), ("c + +", (1, 2))]
+    assert found("") == []
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_translations_keep_terms_and_others_stay(translator: Translator, glossary: Glossary, beam: int) -> None:
+    searching = translator.reconfigured(translator.config.decoding.model_copy(update={"beam_size": beam}))
+    options = SearchOptions(n_best=beam, scored=True)
+    plain = searching.find(SENTENCES, options)
+    kept = searching.find(SENTENCES, options._replace(glossary=glossary))
+    lacking = 0
+    for text, before, after in zip(SENTENCES, plain, kept, strict=True):
+        assert all(not glossary.missing(text, each.text) for each in after if each.text)
+        assert len({each.text for each in after}) == len(after)
+        if not glossary.missing(text, before[0].text) and beam == 1:
+            assert before == after
+        lacking += bool(glossary.missing(text, before[0].text))
+    assert lacking > len(SENTENCES) / 2  # the model's own words are others
+
+
+def test_beginnings_are_those_of_each_sentence(translator: Translator) -> None:
+    texts, starts = ["im one two three", "one", "im two"], [[4], [], [5, 6, 4]]
+    rows = translator.encode(texts)
+    found = translator.engine.search(rows, np.full(3, 9, np.int32), BEST, starts)
+    for text, start, [each] in zip(texts, starts, found, strict=True):
+        assert each.ids[: len(start)] == start
+        alone = translator.engine.search(translator.encode([text]), np.full(1, 9, np.int32), BEST, [start])
+        assert alone[0][0].ids == each.ids
+
+
+@pytest.mark.slow
+def test_the_engines_keep_the_same_terms_and_score_tokens_alike(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run("subword")
+    model, exporter = TrainedModel.of(run, None), CTranslate2Exporter()
+    (tmp_path / "export").mkdir()
+    exporter.write(model, tmp_path / "export")
+    ours = Translator.open(run)
+    engine = CTranslate2Engine(tmp_path / "export", ours.config)
+    theirs = Translator(engine, ours.source, ours.target, ours.config, 1)
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("one\tdurstig\ntwo\tsieben\tschön\n")
+    glossary = read_glossary(str(terms), ours.target)
+    texts = [f"{source}!" for source, _ in small_pairs(6)]
+    pairs = texts, [[*ours.target.encode(target)] for _, target in small_pairs(6)]  # beginnings, without eos
+    for one, other in zip(ours.token_scores(*pairs), theirs.token_scores(*pairs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+    for each in (ours, theirs):
+        found = each.find(texts, SearchOptions(glossary=glossary))
+        assert all(not glossary.missing(text, best.text) for text, [best] in zip(texts, found, strict=True))
+
+
+@pytest.mark.slow
+def test_the_command_keeps_terms_and_evaluation_tells_their_share(project: Path) -> None:
+    (project / "terms.tsv").write_text(TERMS)
+    out = nmt("translate", "--glossary", "terms.tsv", "im one seven", cwd=project).stdout
+    assert re.search(r"\b(zwei|drei)\b", out)
+    report = nmt("evaluate", "--glossary", "terms.tsv", "--resamples", "0", cwd=project).stdout
+    shares = dict(re.findall(r"Terms kept by (\S+): ([\d.]+)%", report))
+    assert float(shares["base"]) < 50 and float(shares["base+terms"]) == 100
+
+
+def test_scores_of_words_are_those_of_their_tokens(translator: Translator) -> None:
+    [[each]] = translator.find(["im one two three"])
+    [scores] = translator.token_scores(["im one two three"], [each.ids])
+    words = word_scores(translator.target, each.ids, scores)
+    assert len(words) == len(each.text.split())
+    assert words.sum() + scores[-1] == pytest.approx(translator.score(["im one two three"], [each.text])[0], rel=1e-4)

@@ -1,0 +1,88 @@
+"""Confidence: the fit, what is measured, its file in runs, exports, the service's answers and the report."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import nmt
+
+import nmt as package
+from nmt.decoding.text.glossary import read_glossary
+from nmt.decoding.translation import SearchOptions
+from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.evaluation.calibration import _fit, _reliability, _right
+from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
+from nmt.runs.directory import Run
+
+
+def test_the_fit_finds_the_probabilities_of_what_it_is_fitted_to() -> None:
+    random = np.random.default_rng(0)
+    features = random.normal(size=[20_000, 3]) * [1.0, 0.2, 3.0]
+    wanted = np.array([0.5, 1.0, -2.0, 0.3])
+    true = random.random(len(features)) < probability(wanted, features)
+    found = _fit(features, true)
+    np.testing.assert_allclose(found, wanted, atol=0.3)
+    measured = _reliability(probability(found, features), true)
+    assert measured.error < 0.015 and measured.predicted == sorted(measured.predicted)
+    wrong = _reliability(probability(3 * found, features), true)
+    assert wrong.error > 3 * measured.error
+
+
+def test_a_fit_to_one_outcome_and_a_few_sentences_is_finite() -> None:
+    features = np.array([[-0.1, -0.2, 1.0], [-0.5, -1.0, 2.0]])
+    for true in ([True, True], [False, False], [True, False]):
+        assert np.isfinite(probability(_fit(features, np.array(true)), features)).all()
+
+
+def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
+    assert _right("ein Hund und ein Hund", "ein Hund und eine Katze") == [True, True, True, False, False]
+    assert _right("", "ein") == []
+
+
+@pytest.mark.slow
+def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = nmt("translate", "--confidence", "im one", cwd=project, code=2).stderr
+    assert "nmt evaluate --calibrate" in refused
+    report = nmt("evaluate", "--calibrate", "--json", "--resamples", "0", cwd=project).stdout
+    stored = json.loads((project / "checkpoints" / "base" / "confidence.json").read_text())
+    assert json.loads(report)["confidence"] == stored and stored["format"] == 1
+    out = nmt("translate", "--confidence", "im one two", "", cwd=project).stdout.splitlines()
+    text, confidence, mark, words = out[0].split("\t")
+    assert 0 < float(confidence) < 1 and mark == ("check" if float(confidence) < CHECK_BELOW else "ok")
+    assert [word.rpartition("/")[0] for word in words.split()] == text.split()
+    assert out[1] == "\t\t\t"
+    nmt("report", "--no-scores", "--no-attention", cwd=project)
+    assert "Confidence of words of base" in (project / "checkpoints" / "base" / "report.html").read_text()
+
+    monkeypatch.chdir(project)
+    translator = package.load("base")
+    [[best]], [[plain]] = (
+        translator.find(["im one two"], SearchOptions(confident=True)),
+        translator.find(["im one two"]),
+    )
+    assert best.confidence == pytest.approx(float(confidence), abs=1e-4) and plain == best._replace(
+        confidence=None, words=()
+    )
+    (project / "terms.tsv").write_text("one\tzwei\n")
+    glossary = read_glossary("terms.tsv", translator.target)
+    [[own]] = translator.find(["im one two"], SearchOptions(confident=True, glossary=glossary))
+    assert dict(own.words)["zwei"] == max(chance for _, chance in own.words)  # a term is no doubt of the model
+    [[both]] = translator.find(["im one two. im six"], SearchOptions(confident=True))
+    assert len(both.words) == len(both.text.split()) and both.confidence is not None
+
+
+def test_a_calibration_of_other_weights_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
+    run, measured = Run(tmp_path), {"predicted": [0.5], "observed": [0.5], "error": 0.0}
+    weights = {"sentence": [0.0] * 4, "word": [0.0] * 4, "sentences": measured, "words": measured, "found": 0.1}
+    values = {"format": 1, "epoch": 3, "good": 47, **weights}
+    with pytest.raises(NotFoundError, match="--calibrate"):
+        read_calibration(run, 3)
+    run.confidence_path.write_text(json.dumps(values))
+    assert read_calibration(run, 3) == read_calibration(run)
+    with pytest.raises(ConflictError, match="is of epoch 3; received epoch average"):
+        read_calibration(run, "average")
+    for changed in ({"format": 2}, {"word": "x"}, {"more": 1}):
+        run.confidence_path.write_text(json.dumps(values | changed))
+        with pytest.raises(DataError):
+            read_calibration(run, 3)
