@@ -16,6 +16,7 @@ from nmt.cli.commands.demo import demo
 from nmt.cli.commands.evaluate import evaluate
 from nmt.cli.commands.export import export
 from nmt.cli.commands.fetch import fetch
+from nmt.cli.commands.import_model import import_
 from nmt.cli.commands.prepare import prepare
 from nmt.cli.commands.serve import serve
 from nmt.cli.commands.synthesize import synthesize
@@ -33,7 +34,7 @@ from nmt.errors import NmtError, unusable
 # Help sections of the first page, with their commands in the order of use.
 COMMANDS: dict[str, list[Callable[..., Any] | typer.Typer]] = {
     "The four commands": [prepare, train, plot, translate],
-    "Quality and use": [evaluate, report, samples, average, synthesize, export, serve],
+    "Quality and use": [evaluate, report, samples, average, synthesize, export, import_, serve],
     "Runs, machine and corpora": [runs, info, tokens, bench, fetch, demo],
 }
 OUT_OF_MEMORY = "Memory ran out. It must hold the model and a batch. Make them smaller, or end other programs."
@@ -64,7 +65,6 @@ app = typer.Typer(
         nmt plot losses
         nmt translate "im thirsty"
         nmt demo                   all of this on a bundled corpus, in minutes
-        nmt translate --help       options and examples of a command
     """,
 )
 for _section, _commands in COMMANDS.items():

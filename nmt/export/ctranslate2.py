@@ -104,6 +104,8 @@ def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -
     weights = complete_weights(config, model, SINUSOIDS)
     head_dim = config.size_per_head if config.size_per_head * config.heads != config.d_model else None
     options: dict[str, Any] = {"pre_norm": config.norm_placement == "pre", "head_dim": head_dim}
+    if config.activation == "swish":
+        options["activation"] = specs.common_spec.Activation.SWISH
     if config.positions == "rotary":
         options |= {"rotary_dim": config.size_per_head, "rotary_base": config.position_base}
         options["rotary_interleave"] = False  # pairs are channels i and i + d/2

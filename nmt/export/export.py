@@ -25,6 +25,7 @@ from nmt.export.verification import (
 )
 from nmt.extras import require
 from nmt.runs.directory import Run
+from nmt.runs.origin import read_origin
 from nmt.runs.weights import count_weights
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
@@ -128,7 +129,9 @@ def export_run(
         raise ConflictError(
             f"{folder} exists and is not an export. --overwrite replaces exports alone. Give another --output."
         )
-    dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
+    dataset = None
+    if not model.manifest.is_imported:
+        dataset = dataset_of_run(run.name, model.manifest, "An export is compared on its validation sentences.")
     most = exporter.positions(model)
     sources, references = sentences_of(dataset, "validation", model, most)
     with atomic_folder(folder, replace=overwrite) as temporary:
@@ -155,7 +158,8 @@ def export_run(
 def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
     """Add the run's configuration, manifest and tokenizers, and a description. Return the size of all else in bytes."""
     (folder / RUN_FILES).mkdir()
-    for file in [model.run.config_path, *model.run.tokenizer_files]:
+    further = [file for file in (model.run.origin_path, model.run.confidence_path) if file.is_file()]
+    for file in [model.run.config_path, *model.run.tokenizer_files, *further]:
         shutil.copyfile(file, folder / RUN_FILES / file.name)
     write_json(folder / RUN_FILES / model.run.dataset_path.name, model.manifest.written())
     files = sorted(file for file in folder.rglob("*") if file.is_file())
@@ -188,7 +192,8 @@ def model_card(
     pair = f"{languages['source']} to {languages['target']}"
     sizes = {"source": model.source.size, "target": model.target.size}
     epoch = f"epoch {model.epoch}" if isinstance(model.epoch, int) else model.epoch
-    most = exporter.positions(model)
+    most, origin = exporter.positions(model), read_origin(model.run.origin_path)
+    licence = licence or (origin.licence if origin else None)
     known = [code for side, code in languages.items() if code != side]
     header = {
         "tags": ["translation"],
@@ -222,6 +227,8 @@ def model_card(
         f"A model of nmt {version()}, exported for {consumer} in {exporter.quantization}.",
         "## Model",
         _table("what value", facts.items()),
+        *([f"Imported from {origin.source}, {origin.kind}, with these files:"] if origin else []),
+        *([_table("file SHA-256", origin.files.items())] if origin else []),
         "## Training data",
         f"{model.manifest.splits['train'].pairs:,} sentence pairs of dataset {settings.dataset}, from these files:",
         _table("file bytes for SHA-256", files),

@@ -106,7 +106,7 @@ class HuggingFaceExporter(Exporter):
             "is_encoder_decoder": True, "dtype": "float32", "d_model": config.d_model,
             "encoder_layers": config.encoder_layers, "decoder_layers": config.decoder_layers,
             "encoder_attention_heads": config.heads, "decoder_attention_heads": config.heads,
-            "encoder_ffn_dim": config.d_ff, "decoder_ffn_dim": config.d_ff, "activation_function": "relu",
+            "encoder_ffn_dim": config.d_ff, "decoder_ffn_dim": config.d_ff, "activation_function": config.activation,
             "dropout": config.dropout, "attention_dropout": config.attention_dropout,
             "activation_dropout": config.feed_forward_dropout, "scale_embedding": config.scale_embeddings,
             "max_position_embeddings": positions, "use_cache": True,
@@ -154,8 +154,9 @@ def load(folder: Path) -> tuple[Any, Any]:
     transformers.utils.logging.disable_progress_bar()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*sacremoses")  # which no export needs
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+        options = {"local_files_only": True, "trust_remote_code": False}
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options, dtype=torch.float32)
     return tokenizer, model.eval()
 
 

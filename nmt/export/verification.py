@@ -9,9 +9,10 @@ from nmt.data.dataset import Dataset
 from nmt.data.manifest import SplitName
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import DataError, NotFoundError
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
+from nmt.runs.origin import read_origin
 
 MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
 """Most sentences of a split that are translated greedily, and with beam search where the export holds one."""
@@ -43,10 +44,24 @@ class Tolerance(NamedTuple):
     BLEU to lose."""
 
 
-def sentences_of(dataset: Dataset, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
-    """Return the first N sources of a split and their references, without sources of more than ``most`` tokens."""
-    files = (TextFile(dataset.text(split, side)) for side in ("source", "target"))
-    sources, references = (read_lines(file)[:MOST_SENTENCES] for file in files)
+def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel, most: int | None) -> list[list[str]]:
+    """Return the first N sources of a split and their references, without sources of more than ``most`` tokens.
+
+    Of an imported run, which has no dataset, they are the texts of its comparison and the original's translations.
+    Raises NotFoundError if it was compared on none.
+    """
+    if dataset is None:
+        origin = read_origin(model.run.origin_path)
+        if not (expected := origin.expected if origin else []):
+            raise NotFoundError(
+                f"Run {model.run.name!r} was imported without a comparison, on whose sentences an export is compared. "
+                "Import the model where transformers is installed, or with --expected FILE."
+            )
+        sources = [each.text for each in expected]
+        references = [model.target.decode(each.greedy) for each in expected]
+    else:
+        files = (TextFile(dataset.text(split, side)) for side in ("source", "target"))
+        sources, references = (read_lines(file)[:MOST_SENTENCES] for file in files)
     special = 1 + int(model.config.model.reads_bos)
     kept = [
         number for number, source in enumerate(sources)

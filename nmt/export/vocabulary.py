@@ -154,6 +154,8 @@ def with_normalization(tokenizer: SubwordTokenizer) -> bytes:
     functions. Combining marks in another order than Unicode's are left as they are.
     """
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)
+    if model.normalizer_spec.precompiled_charsmap:  # that of an imported run, which normalizes itself
+        return tokenizer.model
     model.normalizer_spec.name = f"nmt-{tokenizer.normalization}"
     model.normalizer_spec.precompiled_charsmap = _compiled_rules(tokenizer.normalization)
     model.normalizer_spec.remove_extra_whitespaces = True

@@ -60,7 +60,10 @@ class SubwordTokenizer:
         except UnicodeDecodeError:
             raise DataError("The sentencepiece model has pieces that are not UTF-8.") from None
         self._normalize = NORMALIZERS[normalization]
-        self._end = int(pieces.get_piece_size())
+        self._codes, last = {}, int(pieces.get_piece_size()) - 1
+        while last > EOS and pieces.is_control(last):
+            self._codes[pieces.id_to_piece(last)], last = last, last - 1
+        self._end = last + 1
 
     def normalize(self, text: str) -> str:
         """Return normalized text, with half surrogates and sentencepiece's space character replaced."""
@@ -112,7 +115,12 @@ class SubwordTokenizer:
         return self._end + len(self.tags)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of raw text, without bos and eos; unk only for unseen characters without byte fallback."""
+        """Return the ids of raw text, without bos and eos; unk only for unseen characters without byte fallback.
+
+        For models of several target languages, whose codes are tags, text may begin with one, such as ">>deu<<".
+        """
+        if self._codes and (code := "".join(text.partition("<<")[:2])) in self._codes:
+            return [self._codes[code], *self.encode(text[len(code) :])]
         return self._pieces.encode(self.normalize(text))
 
     def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
@@ -130,7 +138,8 @@ class SubwordTokenizer:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the piece of each id, special ids included. A piece shows a space as ``SPACE_MARK``."""
-        tags, end = [f"<{tag}>" for tag in self.tags], self._end
+        end = self._end
+        tags = sorted(self._codes, key=self._codes.__getitem__) or [f"<{tag}>" for tag in self.tags]
         return [self._pieces.id_to_piece(int(id_)) if id_ < end else tags[id_ - end] for id_ in ids]
 
     def byte_of(self, id_: int) -> int | None:

@@ -136,7 +136,10 @@ def store(plan: RunPlan, dataset: Dataset) -> None:
     """
     run, manifest = plan.directory, dataset.folder / "manifest.json"
     if not plan.resumes:
-        create_run(plan.run, plan.config, [manifest, *dataset.tokenizer_files], plan.recipe)
+        start = plan.config.training.start_from
+        origin = Run(RUNS / start.partition(":")[0]).origin_path if start else None
+        origins = [origin] if origin and origin.is_file() else []
+        create_run(plan.run, plan.config, [manifest, *dataset.tokenizer_files, *origins], plan.recipe)
         return
     stored = run.config()
     if stored != plan.config or stored.training.not_followed:  # retired keys are written no more
@@ -156,6 +159,11 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             architecture, optimizer and other tokenizers in any case.
     """
     run = plan.directory
+    if any(average.runs for average in run.averages()):
+        raise ConflictError(
+            f"Run {run.name!r} is an average of other runs, so it has no state of training to go on from. Start "
+            f"another run from its weights with --from {run.name}."
+        )
     before, now = run.config(), plan.config
     if before.model.architecture != now.model.architecture:
         raise ConflictError(
@@ -186,6 +194,11 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
             "to the end of the run"
         )
     trained_on = read_manifest(run.dataset_path)
+    if trained_on.is_imported:
+        raise ConflictError(
+            f"Run {run.name!r} was imported and has no state of training to go on from. Start another run from its "
+            f"weights, with --run NAME --from {run.name}."
+        )
     if trained_on.fingerprint != plan.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {plan.dataset!r} or new content now")
     if differences and not allow_changes:

@@ -29,7 +29,7 @@ FAST: list[Variant] = [
     ("word", {"positions": "learned", "max_positions": 24}),
     ("subword", {"positions": "rotary", "position_base": 100.0}),
     ("separate", {"tie_embeddings": "none", "norm_placement": "pre"}),
-    ("word", {"attention_scale": "projection"}),
+    ("word", {"attention_scale": "projection", "activation": "swish", "output_bias": True}),
 ]
 SLOW: list[Variant] = [
     ("subword", {"norm_placement": "pre"}),

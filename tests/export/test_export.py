@@ -186,6 +186,7 @@ def test_a_damaged_export_is_refused(exported: Exported, tmp_path: Path) -> None
             open_export(copied)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_export_written_meanwhile_stays(make_run: MakeRun, overwrite: bool) -> None:
     run = make_run("word")

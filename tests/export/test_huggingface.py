@@ -96,7 +96,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("subword", {"tie_embeddings": "all", "layer_norm_epsilon": 1e-2, "scale_embeddings": False}),
     ("separate", {"tie_embeddings": "none", "position_base": 100.0}),
     ("separate", {"attention_scale": "projection", "scale_embeddings": False}),
-    ("separate", {"source_bos": False}),
+    ("separate", {"source_bos": False, "activation": "swish", "output_bias": True}),
     ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none"}),
     ("separate", {"word_embedding": "sinusoidal", "tie_embeddings": "none", "position_base": 100.0}),
     ("separate", {"positions": "learned", "max_positions": 80}),

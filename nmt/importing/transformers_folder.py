@@ -1,0 +1,108 @@
+"""Reader of transformers' folders of Marian models, such as those of OPUS-MT. No code of a folder is run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from nmt.config.schema import DecodingConfig
+from nmt.config.transformer import TransformerConfig
+from nmt.errors import DataError
+from nmt.export.huggingface import EPSILON
+from nmt.extras import require
+from nmt.importing.original import Original, chosen, section, sides_of
+from nmt.models.layers.positions import sinusoidal_encoding
+from nmt.storage.arrays import Arrays
+from nmt.storage.json_file import read_json
+from nmt.tokenizers.base import BOS, PAD
+
+KEYS = {
+    "d_model": "d_model", "encoder_layers": "encoder_layers", "decoder_layers": "decoder_layers",
+    "encoder_ffn_dim": "d_ff", "encoder_attention_heads": "heads", "dropout": "dropout",
+    "attention_dropout": "attention_dropout", "activation_dropout": "feed_forward_dropout",
+    "scale_embedding": "scale_embeddings",
+}  # fmt: skip
+DEFAULTS = {
+    "tie_word_embeddings": True, "share_encoder_decoder_embeddings": True, "scale_embedding": False, "num_beams": 1,
+    "length_penalty": 1.0,
+}  # fmt: skip
+"""Those of transformers."""
+ONLY = ("model.shared.", "model.encoder.", "model.decoder.", "lm_head.", "final_logits_bias")
+SHARED, ENCODER, DECODER = (
+    f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+)
+SPECIAL = {"pad": "<pad>", "unk": "<unk>", "eos": "</s>"}
+
+
+def read_folder(folder: Path) -> Original:
+    """Return the model in a folder; raises NotFoundError or DataError for files or models that cannot be read."""
+    path, settings = folder / "config.json", _object(folder / "tokenizer_config.json", needed=False)
+    values = DEFAULTS | _object(path) | _object(folder / "generation_config.json", needed=False)
+    chosen(values, "model_type", {"marian": ""}, path)
+    chosen(values, "decoder_attention_heads", {str(values.get("encoder_attention_heads")): ""}, path)
+    tied = bool(values["tie_word_embeddings"])
+    shared = tied and bool(values["share_encoder_decoder_embeddings"])
+    arrays, file = _arrays(folder)
+    if shared and SHARED in arrays:
+        arrays |= dict.fromkeys((ENCODER, DECODER), arrays[SHARED])
+    strange = [name for name in arrays if not name.startswith(ONLY) or "layernorm_embedding" in name]
+    if strange or DECODER not in arrays:
+        raise DataError(f"{file} has {(strange or ['no words'])[0][:80]}, unlike a Marian model. Choose another model.")
+    arrays = {SHARED: arrays[DECODER], "final_logits_bias": np.zeros(arrays[DECODER].shape[:1], np.float32)} | arrays
+    names = ["vocab.json", "target_vocab.json" if settings.get("separate_vocabs") is True else "vocab.json"]
+    source_bos = settings.get("sp_model_kwargs") == {"add_bos": True}
+    pad, unk, eos = (str(settings.get(f"{name}_token") or piece) for name, piece in SPECIAL.items())
+    special = [pad, unk, values.get("decoder_start_token_id"), eos]
+    source, target = sides_of(folder, names, [_object(folder / name) for name in names], special)
+    if [values.get("pad_token_id"), values.get("eos_token_id")] != target.special[::3]:
+        raise DataError(f"{path} has other pad_token_id or eos_token_id than {names[1]}. Restore a copy.")
+    pad_starts = target.special[PAD] == target.special[BOS]  # then a bias keeps search from one of the two
+    config = section(TransformerConfig, {
+        **{ours: values[theirs] for theirs, ours in KEYS.items() if theirs in values},
+        "activation": chosen(values, "activation_function", {"relu": "relu", "swish": "swish", "silu": "swish"}, path),
+        "layer_norm_epsilon": EPSILON, "source_bos": source_bos,
+        "tie_embeddings": "none" if not tied else "all" if shared else "output",
+        "output_bias": tied and (pad_starts or bool(target.others) or bool(arrays["final_logits_bias"].any())),
+        **_positions([array for name, array in arrays.items() if "embed_positions" in name and array.ndim == 2]),
+    }, path)  # fmt: skip
+    files = [file, path, *(folder / name for name in dict.fromkeys(names))]
+    search = {"beam_size": values["num_beams"], "length_penalty": values["length_penalty"]}
+    return Original("transformers", config, section(DecodingConfig, search, path), arrays, source, target, files)
+
+
+def _object(path: Path, *, needed: bool = True) -> dict[str, Any]:
+    values = read_json(path, "A part of a model of transformers") if needed or path.is_file() else {}
+    if not isinstance(values, dict):
+        raise DataError(f"{path} is damaged: it holds no keys. Restore a copy.")
+    return values
+
+
+def _arrays(folder: Path) -> tuple[Arrays, Path]:
+    """Return the arrays and their file. PyTorch's, a pickle, has a loader that makes tensors and runs nothing."""
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        path = folder / "pytorch_model.bin"
+        if not path.is_file():
+            raise DataError(f"{folder} has no weights: neither model.safetensors nor {path.name}. Restore a copy.")
+        require("huggingface", "torch")
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path), path
+        import torch  # noqa: PLC0415 - an optional extra
+
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
+        return {str(name): tensor.float().numpy() for name, tensor in tensors.items()}, path
+    except Exception as error:  # a forged file fails in many ways
+        reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
+        raise DataError(f"{path} cannot be read, or holds more than weights: {reason}. Restore a copy.") from None
+
+
+def _positions(tables: list[np.ndarray]) -> dict[str, Any]:
+    """Return the keys of position vectors that a file has: sinusoids, which others compute, or any."""
+    for table in tables:
+        made = sinusoidal_encoding(len(table), table.shape[-1] // 2 * 2)
+        made = np.concatenate([made[:, ::2], made[:, 1::2]], axis=1)
+        if made.shape != table.shape or np.abs(made - table).max(initial=0) > 1e-3:
+            return {"positions": "learned", "max_positions": len(table)}
+    return {}
