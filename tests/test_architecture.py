@@ -16,25 +16,28 @@ PARTS: dict[str, str] = {
     "storage": "errors",
     "config": "errors storage",
     "interface": "errors config",
-    "runtime": "config",
+    "gpu": "",
+    "runtime": "config gpu",
     "cluster": "errors runtime",
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",
     "data": "errors extras storage config tokenizers",
     "decoding": "errors extras storage config interface runtime tokenizers models runs data",
-    "evaluation": "errors extras storage config interface models runs data decoding",
+    "documents": "errors extras storage tokenizers",
+    "evaluation": "errors extras storage config interface tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
-    "recipes": "errors extras config cluster runs data evaluation training",
+    "recipes": "errors extras config gpu cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs evaluation training",
     "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
+    "importing": "errors extras storage config runtime tokenizers models runs data decoding export",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
     "api": "errors config interface runs data decoding training recipes",
     "synthesis": "errors storage config interface runs data decoding evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
-    "serving": "errors config tokenizers runs data decoding api",
-    "cli": "errors extras storage config runtime cluster tokenizers models runs data decoding evaluation training "
-    "recipes plotting benchmark export reporting api synthesis serving",
+    "serving": "errors config tokenizers runs data decoding documents api",
+    "cli": "errors extras storage config gpu runtime cluster tokenizers models runs data decoding documents evaluation "
+    "training recipes plotting benchmark export importing reporting api synthesis serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -55,6 +58,7 @@ WITH_TENSORFLOW = (
     "export.export",
     "export.saved_model",
     "export.verification",
+    "importing",
 )
 MOST_MODULES, MOST_LINES = 15, 400
 

@@ -146,6 +146,7 @@ def test_a_value_of_a_key(copy: Copy) -> None:
     assert copy.run(code=code) == "im one two im thirsty! character pairs [0.05, 0.5, 0.5]\n"
 
 
+@pytest.mark.slow
 def test_a_setting_of_the_model(copy: Copy) -> None:
     copy.follow("A setting of the model")
     code = """
