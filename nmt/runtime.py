@@ -58,6 +58,22 @@ def _environment(**values: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _without_matplotlib() -> Iterator[None]:
+    """Hide matplotlib inside the block, unless it is loaded: Keras loads it to draw images, for a tenth of a start.
+
+    Only the command line does so. A program that uses nmt may want Keras to draw.
+    """
+    hides = "nmt.cli.app" in sys.modules and "matplotlib" not in sys.modules
+    if hides:
+        sys.modules["matplotlib"] = None  # type: ignore[assignment]  # its import fails
+    try:
+        yield
+    finally:
+        if hides:
+            del sys.modules["matplotlib"]
+
+
+@contextlib.contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
     """Seed Python's generator inside the block, if there is a seed; after it the generator is as it was.
 
@@ -82,6 +98,7 @@ with (
     _environment(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL=_LEVEL),
     seeded(None),  # modules of TensorFlow draw numbers
     _without_start_up_messages(),
+    _without_matplotlib(),
 ):
     import keras
     import tensorflow as tf

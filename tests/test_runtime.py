@@ -27,6 +27,13 @@ def test_importing_is_silent_and_a_keras_backend_meant_for_other_work_does_not_r
     assert (done.returncode, done.stdout, done.stderr) == (0, "tensorflow jax None\n", "")
 
 
+@pytest.mark.parametrize("program", ["nmt.cli.app", "nmt"])
+def test_only_the_command_line_keeps_matplotlib_from_keras(program: str) -> None:
+    code = f"import {program}, sys; import nmt.runtime; print('matplotlib.pyplot' in sys.modules); import matplotlib"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{program == 'nmt'}\n", "")
+
+
 def test_a_failure_while_starting_is_not_kept_from_the_user(tmp_path: Path) -> None:
     (tmp_path / "keras.py").write_text("import sys; print('the reason', file=sys.stderr); raise RuntimeError('broken')")
     done = imported("0", tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
