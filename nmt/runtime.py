@@ -147,6 +147,10 @@ def _cpuinfo() -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
+SLOW_STRIDES = not GPUS and {"avx2", "avx512f"} & set(_cpuinfo().split()) == {"avx2"}
+"""Whether some products of float32 are slow on this processor, one without AVX-512: see ``transposed_product``."""
+
+
 def threads() -> int:
     """Return the number of threads within an operation, on which sums and so the last bits of a result may depend."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

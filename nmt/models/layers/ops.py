@@ -10,6 +10,7 @@ Shapes: N tokens or rows, D input width, F output width, V vocabulary.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nmt import runtime
 from nmt.runtime import tf
 
 # Dropout compares random bytes: a quarter of the random bits that floats would take.
@@ -39,8 +40,40 @@ def shaped_like(rows: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, *, transposed: bool = False) -> tf.Tensor:
     """Return x kernel + bias: [..., D], [D, F] ([F, D] if ``transposed``) and [F] -> [..., F]."""
-    rows = tf.matmul(flat_rows(x), kernel, transpose_b=transposed)
+    rows = tf.matmul(flat_rows(x), kernel, transpose_b=True) if transposed else _product(flat_rows(x), kernel)
     return shaped_like(rows if bias is None else add_bias(rows, bias), x)
+
+
+def _product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Return x kernel: [N, D], [D, F] -> [N, F]."""
+    if not (runtime.SLOW_STRIDES and x.dtype == tf.float32):
+        return tf.matmul(x, kernel)
+
+    @tf.custom_gradient
+    def product(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tuple[tf.Tensor, tf.Tensor]]]:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.matmul(upstream, kernel, transpose_b=True), transposed_product(x, upstream)
+
+        return tf.matmul(x, kernel), gradient
+
+    return product(x, kernel)
+
+
+def transposed_product(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """Return left^T right, as the gradient of a kernel is: [N, D], [N, F] -> [D, F].
+
+    Without AVX-512 a product of float32 packs columns whose elements lie a multiple of 1,024 bytes apart, so that they
+    share a few places of the cache: it takes nearly twice as long. Some columns of zeros end that. The numbers are the
+    same to the bit.
+    """
+    narrow, wide = sorted([left.shape[1], right.shape[1]])
+    packs_slowly = wide % 256 == 0 and wide >= 512 and (narrow <= 256 or wide == 512)
+    if not (runtime.SLOW_STRIDES and left.dtype == tf.float32 and packs_slowly):
+        return tf.matmul(left, right, transpose_a=True)
+    zeros = tf.zeros([tf.shape(left)[0], 16], left.dtype)
+    if right.shape[1] == wide:
+        return tf.matmul(left, tf.concat([right, zeros], axis=1), transpose_a=True)[:, :wide]
+    return tf.matmul(tf.concat([left, zeros], axis=1), right, transpose_a=True)[:wide]
 
 
 class Projection(NamedTuple):

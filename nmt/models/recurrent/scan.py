@@ -11,7 +11,7 @@ Shapes: T steps, B sentences, R rows of a step (sentences, or live beams), D inp
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from nmt.models.layers.ops import sizes
+from nmt.models.layers.ops import sizes, transposed_product
 from nmt.runtime import tf
 
 Tensors = dict[str, tf.Tensor]
@@ -288,7 +288,7 @@ def _matrix_gradient(matrix: tf.Tensor, x: tf.Tensor, upstream: tf.Tensor) -> tf
     """Return the gradient of a matrix, [D, F] or [B, D, F], from x [T, R, D] and that of the products [T, R, F]."""
     *batch, width, out = sizes(matrix)
     if not batch:
-        return tf.matmul(tf.reshape(x, [-1, width]), tf.reshape(upstream, [-1, out]), transpose_a=True)
+        return transposed_product(tf.reshape(x, [-1, width]), tf.reshape(upstream, [-1, out]))
     return tf.matmul(tf.transpose(x, [1, 2, 0]), tf.transpose(upstream, [1, 0, 2]))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nmt import runtime
-from nmt.models.layers.ops import Projection, column_sums
+from nmt.models.layers.ops import Projection, column_sums, transposed_product
 from nmt.runtime import tf
 from nmt.tokenizers.base import PAD
 
@@ -101,9 +101,9 @@ def fused_linear_cross_entropy(
             weighted = states * weights
             of_states = tf.matmul(difference, matrix, transpose_b=not transposed)
             if transposed:
-                of_matrix = tf.matmul(difference, weighted, transpose_a=True)
+                of_matrix = transposed_product(difference, weighted)
             else:
-                of_matrix = tf.matmul(weighted, difference, transpose_a=True)
+                of_matrix = transposed_product(weighted, difference)
             of_bias = [tf.matmul(weights, difference, transpose_a=True)[0]] if bias else []
             if smoothing:
                 of_states -= smoothing * column[:, 0]

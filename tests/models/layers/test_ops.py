@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras_twins import normal
 
+from nmt import runtime
 from nmt.models.layers.ops import (
     column_sums,
     dropout,
@@ -51,6 +52,14 @@ def test_linear_is_product_plus_bias(n: int, d: int, f: int, seed: int) -> None:
 
 
 @ROUNDS_BFLOAT16
+@pytest.mark.parametrize(("d", "f"), [(3, 512), (512, 3), (512, 512), (3, 513), (400, 768)])
+def test_products_of_processors_without_avx512_have_the_same_gradients(
+    monkeypatch: pytest.MonkeyPatch, d: int, f: int
+) -> None:
+    monkeypatch.setattr(runtime, "SLOW_STRIDES", True)
+    same(lambda x, kernel: linear(x, kernel, None), tf.matmul, normal(1, 7, d), normal(2, d, f))
+
+
 def test_columns_of_bfloat16_are_summed_in_float32() -> None:
     ones = tf.ones([3000, 2], tf.bfloat16)  # summed in bfloat16 they would stick at 256
     assert column_sums(ones).numpy().tolist() == [3008, 3008]  # 3,000 rounded to 8 bits
