@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import os
 import platform
 import random
@@ -74,6 +75,23 @@ def _without_matplotlib() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Collect no garbage inside the block: of the many objects of modules hardly one is garbage.
+
+    The command line never looks for garbage among them again. A program that uses nmt keeps its own collector.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if "nmt.cli.app" in sys.modules:
+            gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+@contextlib.contextmanager
 def seeded(seed: int | None) -> Iterator[None]:
     """Seed Python's generator inside the block, if there is a seed; after it the generator is as it was.
 
@@ -99,6 +117,7 @@ with (
     seeded(None),  # modules of TensorFlow draw numbers
     _without_start_up_messages(),
     _without_matplotlib(),
+    _without_collection(),
 ):
     import keras
     import tensorflow as tf
