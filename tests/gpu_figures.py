@@ -125,6 +125,7 @@ def main(names: list[str]) -> None:
     processor = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
     runtime.GPUS = [processor]  # what is chosen by device is chosen as on a GPU
+    runtime.SLOW_STRIDES = False
     for name in names or [*STEPS, "validation", *SEARCHES]:
         print(json.dumps({name: figures(name)}), flush=True)
 
