@@ -43,6 +43,7 @@ ABBREVIATED = {
     "--dataset reversed --run reversed": f"--dataset reversed --run reversed {TINY}",
     "--dataset trusted --run trusted": f"--dataset trusted --run trusted {TINY}",
     "--corpus bt --tag bt --name with-bt": "--corpus bt=mono.bt.tsv.gz --tag bt --name with-bt",  # as the next
+    "--corpus bt --corpus fwd": "--corpus bt=mono.bt.tsv.gz --corpus fwd=mono.bt.tsv.gz",
     "--filters score": "--set 'data.filters={score: -9}'",  # of a model that has hardly learnt
     "--from letters": "--from letters --set training.epochs=2",
     "--run fitted": f"--run fitted {TINY}",
