@@ -39,7 +39,8 @@ from nmt.decoding.exported import ExportedModel, choose_export
 from nmt.decoding.pair_scores import pair_scorer
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError, NotFoundError
-from nmt.interface import in_python, public
+from nmt.interface import public
+from nmt.message import Argument
 from nmt.recipes.resolve import Request, resolve
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import find_members
@@ -114,16 +115,16 @@ def prepare(
     if languages is not None:
         pair = language_pair(languages if isinstance(languages, str) else ",".join(languages))
         codes = dict(zip(("source_language", "target_language"), pair, strict=True))
-        _check_agreement(settings, overrides, codes, "--languages")
+        _check_agreement(settings, overrides, codes, "languages")
         settings = settings.model_copy(update=codes)
     if tokenizer_of is not None:
         run = find_run(tokenizer_of)
         tokenizers = TokenizerSource(tokenizer_of, run.folder, read_manifest(run.dataset_path).settings)
         fitted = {key: getattr(tokenizers.settings, key) for key in TOKENIZER_KEYS}
-        _check_agreement(settings, overrides, fitted, "--tokenizer-of")
+        _check_agreement(settings, overrides, fitted, "tokenizer_of")
     settings = settings.with_corpora({name: _listed(given) for name, given in corpora.items()}, tags)
     further = {name: _find_corpus(name, corpus) for name, corpus in settings.corpora.items()}
-    sources = Sources(_find(files, "FILE"), _find(validation, "--validation"), _find(test, "--test"), further)
+    sources = Sources(_find(files, "files"), _find(validation, "validation"), _find(test, "test"), further)
     return prepare_dataset(
         sources,
         settings,
@@ -174,8 +175,8 @@ def train(
     if not isinstance(listeners, Sequence) or not all(isinstance(each, Listener) for each in listeners):
         raise NmtError("listeners has an object that is no nmt.training.listeners.Listener. Derive its class from it.")
 
-    def warn(note: str) -> None:
-        warnings.warn(in_python(note), stacklevel=4)
+    def warn(note: object) -> None:
+        warnings.warn(str(note), stacklevel=4)
 
     for note in resolved.notes:
         warn(note)
@@ -218,7 +219,9 @@ def load(
         members = [member for name in run for member in find_members(name, weights)]
         (run, weights), *others = members or [(find_run(None), weights)]
         if others and export is not None:
-            raise NmtError(f"--export {export} translates alone; received {len(others) + 1} runs too. Leave it out.")
+            raise NmtError(
+                Argument("export", export), f" translates alone; received {len(others) + 1} runs too. Leave it out."
+            )
     if export is not None:
         _, trained = choose_export(run.name if isinstance(run, Run) else run, weights, export)
         stored = trained.run.config().decoding
@@ -245,7 +248,7 @@ def _find_corpus(name: str, corpus: CorpusConfig) -> list[TextFile]:
         raise NotFoundError(
             f"Corpus {name!r} is named without files, and is neither {usual[0]} nor {usual[1]}. Name its files too."
         )
-    return _find(corpus.files or present[:1], f"Corpus {name}")
+    return _find(corpus.files or present[:1], "corpora")
 
 
 def _listed(files: Files) -> list[str]:
@@ -260,18 +263,19 @@ def _find(files: Files, argument: str) -> list[TextFile]:
         NmtError: if there are more than two.
     """
     names = _listed(files)
-    if argument == "FILE" and not names:
+    if argument == "files" and not names:
         raise NmtError("files is empty. A corpus is one file of pairs, or two files with a side each. Give one or two.")
     if len(names) > MOST_FILES:
         raise NmtError(
-            f"{argument} received {len(names)} files: {', '.join(names)}. A corpus is one file of pairs, or two files "
-            "with a side each. Join the files of a side first, for example with cat."
+            Argument(argument),
+            f" received {len(names)} files: {', '.join(names)}. A corpus is one file of pairs, or two files "
+            "with a side each. Join the files of a side first, for example with cat.",
         )
     return [find_text_file(name, [DATASETS]) for name in names]
 
 
-def _check_agreement(settings: DataConfig, overrides: list[str], required: Mapping[str, Any], option: str) -> None:
-    """Check that no override of section data contradicts what an option requires.
+def _check_agreement(settings: DataConfig, overrides: list[str], required: Mapping[str, Any], argument: str) -> None:
+    """Check that no override of section data contradicts what an argument requires.
 
     Raises:
         ConflictError: if one does.
@@ -281,5 +285,7 @@ def _check_agreement(settings: DataConfig, overrides: list[str], required: Mappi
         received = getattr(settings, key)
         if f"data.{key}" in overridden and received not in ("auto", value):
             raise ConflictError(
-                f"--set data.{key} is {received!r}, but {option} requires {value!r}. Leave out one of the two."
+                f"data.{key} is set to {received!r}, but ",
+                Argument(argument),
+                f" requires {value!r}. Leave out one of the two.",
             )

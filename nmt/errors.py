@@ -3,6 +3,8 @@
 A message names what was received (file, line, value), then the rule, then the remedy.
 """
 
+from collections.abc import Iterable
+
 
 def printable(text: str) -> str:
     """Return text with escapes in place of control and unprintable characters, except line breaks."""
@@ -11,25 +13,39 @@ def printable(text: str) -> str:
     )
 
 
+def on_command_line(parts: Iterable[object]) -> str:
+    """Return the parts of a message as users of the command line read them."""
+    return "".join(part.on_command_line() if hasattr(part, "on_command_line") else str(part) for part in parts)
+
+
 def unusable(error: OSError) -> str:
     """Return in words that the system refuses a file."""
     return f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."
 
 
 class NmtError(Exception):
-    """Error that the user can correct."""
+    """Error that the user can correct.
 
-    in_python: str | None = None
-    """Message for callers of the Python interface, whose functions set it."""
+    Its parts stand one after the other: text, and the arguments, settings and commands of ``nmt.message``, which are
+    spelled differently on the command line and in Python.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        """Take the parts of the message."""
+        super().__init__(*parts)
 
     @property
-    def message(self) -> str:
-        """The message, in which options of the command line may be named. It has no control characters of a file."""
-        return printable(super().__str__())
+    def parts(self) -> tuple[object, ...]:
+        """Parts of the message, for a message that contains this one."""
+        return self.args
 
     def __str__(self) -> str:
-        """Return the message for whom the error has reached."""
-        return self.message if self.in_python is None else self.in_python
+        """Return the message for callers of the Python interface. It has no control characters of a file."""
+        return printable("".join(map(str, self.parts)))
+
+    def on_command_line(self) -> str:
+        """Return the message for users of the command line."""
+        return printable(on_command_line(self.parts))
 
 
 class ConfigError(NmtError):

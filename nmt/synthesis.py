@@ -9,7 +9,7 @@ import itertools
 import json
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
 from nmt.evaluation.evaluate import find_system
 from nmt.interface import public
+from nmt.message import Argument, Message, Report
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import atomic_file, sha256, write_bytes
@@ -74,7 +75,7 @@ def synthesize(
     min_score: float | None = None,
     overwrite: bool = False,
     progress: Progress = lambda task, done, total: None,
-    note: Callable[[str], None] = lambda text: None,
+    note: Report = lambda text: None,
 ) -> Synthesis:
     """Translate text, and write ``data/<name>.jsonl.gz`` with source, target and score of each pair.
 
@@ -102,7 +103,13 @@ def synthesize(
     """
     path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
     if path.exists() and not overwrite:
-        raise ConflictError(f"{path} exists already. Give another --name, or --overwrite, which replaces it.")
+        raise ConflictError(
+            f"{path} exists already. Give another ",
+            Argument("name"),
+            ", or ",
+            Argument("overwrite", True),
+            ", which replaces it.",
+        )
     text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
     export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
     settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
@@ -120,7 +127,7 @@ def synthesize(
         return _write(task, path, made_with, progress, note, overwrite=overwrite)
 
 
-def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> str:
+def _fast_export(run: Run, epoch: str | None, note: Report) -> str:
     """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
     weights = choose_epoch(run, epoch)
     saved = run.weights_path(weights).stat().st_mtime_ns
@@ -135,13 +142,13 @@ def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> st
     try:
         export_run(run, find_exporter(CTRANSLATE2, FASTEST), epoch=epoch, output=folder, overwrite=True)
     except NmtError as error:
-        note(f"TensorFlow translates, since the run is not exported: {error.message}")
+        note(Message("TensorFlow translates, since the run is not exported: ", error))
         return "none"
     return folder.name
 
 
 def _write(
-    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
+    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Report, *,
     overwrite: bool,
 ) -> Synthesis:  # fmt: skip
     """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
@@ -192,7 +199,11 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     if told and not overwrite:
         raise ConflictError(
             f"{path} was begun with differences: {'; '.join(told)}. A file has the pairs of one text and one model. "
-            "Repeat the command that began it, give another --name, or begin anew with --overwrite."
+            "Repeat the command that began it, give another ",
+            Argument("name"),
+            ", or begin anew with ",
+            Argument("overwrite", True),
+            ".",
         )
     if told or not state.exists():
         for part in folder.glob("part-*"):

@@ -12,32 +12,33 @@ from conftest import ROOT
 # Parts of the package in the order in which data flows: a part imports only from those named, which are above it.
 PARTS: dict[str, str] = {
     "errors": "",
+    "message": "errors",
     "extras": "errors",
-    "storage": "errors",
-    "config": "errors storage",
-    "interface": "errors config",
+    "storage": "errors message",
+    "config": "errors message storage",
+    "interface": "errors",
     "gpu": "",
     "runtime": "config gpu",
     "cluster": "errors runtime",
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
-    "runs": "errors storage config models",
-    "data": "errors extras storage config tokenizers",
-    "decoding": "errors extras storage config interface runtime tokenizers models runs data",
+    "runs": "errors message storage config models",
+    "data": "errors message extras storage config tokenizers",
+    "decoding": "errors message extras storage config interface runtime tokenizers models runs data",
     "documents": "errors extras storage tokenizers",
-    "evaluation": "errors extras storage config interface tokenizers models runs data decoding",
+    "evaluation": "errors message extras storage config interface tokenizers models runs data decoding",
     "training": "errors storage config runtime cluster tokenizers models runs data",
     "recipes": "errors extras config gpu cluster runs data evaluation training",
     "plotting": "errors storage config tokenizers models runs evaluation training",
-    "export": "errors extras storage config runtime tokenizers models runs data decoding evaluation",
-    "importing": "errors extras storage config runtime tokenizers models runs data decoding export",
+    "export": "errors message extras storage config runtime tokenizers models runs data decoding evaluation",
+    "importing": "errors message extras storage config runtime tokenizers models runs data decoding export",
     "reporting": "errors storage runtime runs data decoding evaluation training plotting",
-    "api": "errors config interface runs data decoding training recipes",
-    "synthesis": "errors storage config interface runs data decoding evaluation export",
+    "api": "errors message config interface runs data decoding training recipes",
+    "synthesis": "errors message storage config interface runs data decoding evaluation export",
     "benchmark": "config runtime tokenizers models runs data decoding training api",
-    "serving": "errors config tokenizers runs data decoding documents api",
-    "cli": "errors extras storage config gpu runtime cluster tokenizers models runs data decoding documents evaluation "
-    "training recipes plotting benchmark export importing reporting api synthesis serving",
+    "serving": "errors message config tokenizers runs data decoding documents api",
+    "cli": "errors message extras storage config gpu runtime cluster tokenizers models runs data decoding documents "
+    "evaluation training recipes plotting export importing reporting api synthesis benchmark serving",
 }
 PACKAGE = ROOT / "nmt"
 NODES = {path: list(ast.walk(ast.parse(path.read_text()))) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -60,7 +61,7 @@ WITH_TENSORFLOW = (
     "export.verification",
     "importing",
 )
-MOST_MODULES, MOST_LINES = 15, 400
+MOST_MODULES, MOST_LINES = 15, 500
 
 
 def module_of(path: Path) -> str:

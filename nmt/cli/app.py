@@ -113,7 +113,7 @@ def _run() -> NoReturn:
             sys.exit(BAD_INPUT)
         message = usage_message(error)
     except NmtError as error:
-        message = error.message
+        message = error.on_command_line()
     except OSError as error:
         if error.filename is None:
             raise

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES, option_of
+from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES
 from nmt.errors import NmtError
+from nmt.message import option_of
 
 SEARCH = "Search; default: section decoding of the run's configuration"
 _CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file: a path, or its name in configs/ or in nmt.")

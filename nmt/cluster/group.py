@@ -241,7 +241,7 @@ def _join(hosts: Hosts) -> tf.distribute.Strategy:
         except tf.errors.OpError as error:
             raise NmtError(
                 f"TensorFlow cannot join {hosts.name(hosts.rank)} with the others: "
-                f"{(*error.message.splitlines(), '')[0]}. See what they print, and start all again."
+                f"{(*str(error).splitlines(), '')[0]}. See what they print, and start all again."
             ) from None
     for number, handler in handlers.items():
         signal.signal(number, handler)

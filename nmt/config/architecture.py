@@ -107,7 +107,7 @@ class ModelConfig(Section):
         return (
             f"The dataset has {source_vocabulary:,} ids on the source side and {target_vocabulary:,} on the target "
             f"side; model.tie_embeddings: {getattr(self, 'tie_embeddings', '')} needs one vocabulary for both. Prepare "
-            "the dataset with --set data.joint_vocabulary=true, or set model.tie_embeddings=output."
+            "the dataset with data.joint_vocabulary: true, or set model.tie_embeddings=output."
         )
 
     @model_validator(mode="wrap")

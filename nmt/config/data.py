@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from nmt.config.record import Contradiction, DocumentedRecord, Section
 from nmt.errors import ConfigError, NmtError
+from nmt.message import Argument
 from nmt.storage.names import check_name, did_you_mean
 
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
@@ -66,7 +67,7 @@ def with_filters(config: "DataConfig", names: Sequence[str]) -> "DataConfig":
     try:
         further = _with_thresholds(dict.fromkeys(possible if list(names) == ["all"] else names))
     except ValueError as error:
-        raise ConfigError(f"--filters: {error}.") from None
+        raise ConfigError(Argument("filters"), f": {error}.") from None
     return config.model_copy(update={"filters": further | config.filters})
 
 

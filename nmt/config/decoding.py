@@ -24,8 +24,6 @@ class Key(NamedTuple):
     """Its name in each program that takes it as a plain value: the argument of our searches (``tensorflow``) and of
     ``translate_batch`` (``ctranslate2``), the key of ``generation_config.json`` (``huggingface``), the signatures that
     hold it (``saved-model``). The card of an export names the keys that its program does not take."""
-    option: str = ""
-    """Its option, where that is not the key's own name."""
     not_exported: str = ""
     """Why an export to CTranslate2 cannot follow it, and the remedy."""
 
@@ -36,7 +34,6 @@ class DecodingKeys:
     beam_size: Annotated[int, Ge(1), Le(1000), Key(
         "Beam size: translations kept at each step. 1: greedy search.", (BEAM,),
         {"tensorflow": "beams", "ctranslate2": "beam_size", "huggingface": "num_beams", "saved-model": "beam"},
-        option="--beam",
     )] = 1  # fmt: skip
     length_penalty: Annotated[float, Ge(0), Key(
         "Divide log-probabilities by ((5 + tokens) / 6)^X. 0: off.", (BEAM,),
@@ -66,8 +63,8 @@ class DecodingKeys:
     batch_size: Annotated[int, Ge(1), Le(2**24), Key("Sentences translated at a time.", ())] = 128
     precision: Annotated[Literal["auto", "float32", "bfloat16"], Key(
         "Number format: float32, bfloat16 (may be faster) or auto.", (),
-        not_exported="An export has the number format that it was written in. Leave it out, or export in another: "
-        "nmt export --quantization FORMAT",
+        not_exported="An export has the number format that it was written in. Leave it out, or export the run in "
+        "another.",
     )] = "float32"  # fmt: skip
     """Of the layers. bfloat16 rounds scores, and so may prefer another of two words with nearly equal scores."""
     ordinary_text: Annotated[Literal["auto", "sentences", "lines", "none"], Key(
@@ -106,11 +103,6 @@ class DecodingKeys:
             key.names[program]: getattr(self, name) for name, key in KEYS.items()
             if search in key.searches and program in key.names
         }  # fmt: skip
-
-
-def option_of(key: str) -> str:
-    """Return the command-line option of a key."""
-    return (KEYS[key].option if key in KEYS else "") or "--" + key.replace("_", "-")
 
 
 TYPES: dict[str, Any] = get_type_hints(DecodingKeys, include_extras=True)

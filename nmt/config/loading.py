@@ -1,6 +1,5 @@
 """Loader of configurations: YAML file, overrides ``section.key=value``, and messages with the place of each problem."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,12 +9,13 @@ import yaml
 from pydantic import ValidationError
 
 from nmt.config.data import CorpusConfig
-from nmt.config.decoding import KEYS, option_of
+from nmt.config.decoding import KEYS
 from nmt.config.record import RENAMED, RETIRED, renamed
 from nmt.config.schema import DEFAULT_ARCHITECTURE, MODEL_CONFIGS, Config, DecodingConfig
 from nmt.config.training import StageConfig
 from nmt.config.yaml_io import Loader
 from nmt.errors import ConfigError
+from nmt.message import Argument, Part, Settings
 from nmt.storage.json_file import check_format
 from nmt.storage.names import did_you_mean, find_file
 from nmt.storage.text import not_utf8
@@ -35,8 +35,8 @@ FIRST_FORMAT = 1  # its files hold no number
 _NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError)
 NESTED: dict[str, Any] = {"corpora": CorpusConfig, "stages": StageConfig}
 """Keys whose values hold keys of their own, and the record of these."""
-Places = dict[tuple[str, ...], str]
-"""Place of each section, key, and name in a map, as it is written there: "own.yaml, line 3", or "--set ..."."""
+Places = dict[tuple[str, ...], str | Settings]
+"""Place of each section, key, and name in a map: file and line, or the override that sets it."""
 
 
 def find_config(name: str) -> Path:
@@ -88,7 +88,7 @@ def config_of(
         if isinstance(keys, dict):
             before = keys.get(key)
             keys[key] = {**(before if isinstance(before, dict) else {}), name: value} if dot else value
-        typed = f"--set {shlex.quote(override)}" if " " in override else f"--set {override}"
+        typed = Settings({override.partition("=")[0].strip(): yaml.load(override.partition("=")[2], Loader=Loader)})
         places.setdefault((section,), typed)
         places[section, key] = typed
         for inner in [name] if dot else value if isinstance(value, dict) else ():
@@ -96,7 +96,7 @@ def config_of(
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_in_words(error, origin, places, values)) from None
+        raise ConfigError(*_in_words(error, origin, places, values)) from None
 
 
 def _by_todays_names(section: str, keys: Any) -> Any:
@@ -123,13 +123,15 @@ def _parsed(override: str) -> tuple[str, str, Any]:
     section, dot, key = key_path.strip().partition(".")
     if not (equals and dot and key):
         raise ConfigError(
-            f"--set {override!r} has no section, key and value. Write --set section.key=value, as in --set "
-            "training.epochs=5."
+            Argument("set"),
+            f" {override!r} has no section, key and value. Write section.key=value, as in training.epochs=5.",
         )
     try:
         return section, *renamed(section, key, yaml.load(text, Loader=Loader))
     except (*_NOT_YAML, RecursionError):
-        raise ConfigError(f"--set {override!r} has a value that is not valid YAML. Put the value in quotes.") from None
+        raise ConfigError(
+            Argument("set"), f" {override!r} has a value that is not valid YAML. Put the value in quotes."
+        ) from None
 
 
 def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exported: bool = False) -> DecodingConfig:
@@ -142,13 +144,16 @@ def change_decoding(decoding: DecodingConfig, options: Mapping[str, Any], *, exp
     changes = {key: value for key, value in options.items() if value is not None}
     for key in changes.keys() & KEYS.keys():
         if exported and KEYS[key].not_exported:
-            raise ConfigError(f"{option_of(key)} {changes[key]} is for TensorFlow. {KEYS[key].not_exported}")
+            raise ConfigError(
+                Settings({f"decoding.{key}": changes[key]}), f" is for TensorFlow. {KEYS[key].not_exported}"
+            )
     try:
         return DecodingConfig.model_validate({**decoding.model_dump(), **changes})
     except ValidationError as error:
         problem = error.errors()[0]
-        option = option_of(str(problem["loc"][0]))
-        raise ConfigError(f"{option} is {problem['input']!r}, but {_rule(problem)}. Change the value.") from None
+        key = f"decoding.{problem['loc'][0]}"
+        received = Settings({key: problem["input"]})
+        raise ConfigError(received, f": {key} {_rule(problem)}. Change the value.") from None
 
 
 # --- YAML
@@ -198,40 +203,43 @@ def _collect_places(node: yaml.Node | None, key_path: tuple[str, ...], places: P
 # --- problems in words
 
 
-def _in_words(error: ValidationError, origin: str, places: Places, values: dict[str, Any]) -> str:
-    """Return what pydantic found, a line each: place, key, value, rule, remedy."""
+def _in_words(error: ValidationError, origin: str, places: Places, values: dict[str, Any]) -> list[Part]:
+    """Return the problems that pydantic reports as parts of a message, a line each: place, key, value, rule, remedy."""
     problems: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():  # one for each type that a value may have
         keys = tuple(map(str, problem["loc"]))  # of a value with several types, also the type
         is_nested = keys[1:2] and keys[1] in NESTED
         problems.setdefault(keys if is_nested else keys[: 3 if keys[:3] in places else 2], []).append(problem)
-    lines = [
-        _line(key_path, found, origin, places, values) for key_path, found in islice(problems.items(), MAX_PROBLEMS)
-    ]
+    parts: list[Part] = []
+    for key_path, alternatives in islice(problems.items(), MAX_PROBLEMS):
+        parts += ["\n"] if parts else []
+        parts += _line(key_path, alternatives, origin, places, values)
     if len(problems) > MAX_PROBLEMS:
-        lines.append(f"{origin}: {len(problems) - MAX_PROBLEMS:,} more problems.")
-    return "\n".join(lines)
+        parts.append(f"\n{origin}: {len(problems) - MAX_PROBLEMS:,} more problems.")
+    return parts
 
 
-def _line(key_path: tuple[str, ...], found: list[Any], origin: str, places: Places, values: dict[str, Any]) -> str:
+def _line(
+    key_path: tuple[str, ...], found: list[Any], origin: str, places: Places, values: dict[str, Any]
+) -> list[Part]:
     section, key, kind = key_path[0], key_path[:2][-1], found[0]["type"]
     name = ".".join(part[:MAX_KEY] for part in key_path)
     older = [old for old, today in RENAMED.get(section, {}).items() if today.key == key and (section, old) in places]
     written = key_path[:2] if key_path[:2] in places or not older else (section, older[0])
-    place = places.get(key_path, places.get(written, origin))
+    place: list[Part] = [places.get(key_path, places.get(written, origin))]
     if kind in {"extra_forbidden", "invalid_key"}:
-        return f"{place}: unknown key {name!r}{_nearest_key(key_path, values)}."
+        return [*place, f": unknown key {name!r}{_nearest_key(key_path, values)}."]
     if kind == "value_error":  # perhaps about several keys of a section
-        options = [said for keys, said in places.items() if keys[:1] == key_path and said.startswith("--set")]
-        if options and place not in options:
-            place = f"{place}, with {' '.join(dict.fromkeys(options))}"
-        return f"{place}: {name}: {found[0]['msg'].removeprefix('Value error, ')}."
+        overrides = [item for keys, item in places.items() if keys[:1] == key_path and isinstance(item, Settings)]
+        if overrides and place[0] not in overrides:
+            place += [", with ", Settings.joined(overrides)]
+        return [*place, f": {name}: {found[0]['msg'].removeprefix('Value error, ')}."]
     if written != key_path[:2]:
         name = f"{'.'.join(written)}, now called {name},"
     value = repr(found[0]["input"])
     value = value if len(value) <= MAX_VALUE else f"{value[:MAX_VALUE]}..."
     rule = ", or ".join(map(_rule, found))
-    return f"{place}: {name} is {value}, but {rule}. Change the value, or leave the key out."
+    return [*place, f": {name} is {value}, but {rule}. Change the value, or leave the key out."]
 
 
 def _rule(problem: Any) -> str:

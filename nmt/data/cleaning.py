@@ -22,6 +22,7 @@ from nmt.data.pair_store import PairStore, PairStoreWriter
 from nmt.data.sources.formats import Pair, Read, read_pairs, read_scores, unit_of
 from nmt.data.sources.text_file import TextFile, Unreadable
 from nmt.errors import DataError, printable
+from nmt.message import Settings
 from nmt.tokenizers.normalization import NORMALIZERS, ascii_words, collapse_white_space
 
 EXAMPLES = 3  # places recorded for each reason
@@ -160,7 +161,9 @@ def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config:
     """
     if isinstance(item, Unreadable):
         if not config.drop_unreadable:
-            raise DataError(f"{item.message}, or drop and count unreadable lines with --set data.drop_unreadable=true")
+            raise DataError(
+                f"{item.message}, or drop and count unreadable lines with ", Settings({"data.drop_unreadable": True})
+            )
         return item.reason
     source, target = map(NORMALIZERS[config.normalization], item)
     if source and target:
@@ -170,7 +173,8 @@ def _usable(files: list[TextFile], number: int, item: Pair | Unreadable, config:
         raise DataError(
             f"{' and '.join(map(str, files))}, {unit_of(files)} {number}: the {side} is empty after "
             f"{config.normalization!r} normalization: {getattr(item, side)[:60]!r}. Both sides of a pair must hold "
-            "words. Correct the pair, or drop and count such pairs with --set data.drop_empty=true"
+            "words. Correct the pair, or drop and count such pairs with ",
+            Settings({"data.drop_empty": True}),
         )
     return "empty side"
 

@@ -1,5 +1,6 @@
 """Prepared datasets on disk: found by name, opened memory-mapped, checked against their manifest."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from nmt.data.manifest import SIDES, Manifest, Side, SplitName, read_manifest
 from nmt.data.sources.text_file import TextFile
 from nmt.data.token_arrays import Sequences, Split
 from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.message import Argument, Command, Part, Settings
 from nmt.storage.atomic import sha256
 from nmt.storage.names import check_name, did_you_mean
 from nmt.tokenizers.base import Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
 DATASETS = Path("data")
+PREPARE_AGAIN = Command("prepare", Argument("overwrite", True))
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ class Dataset:
         if f"{name}.{side}.tokens.1.npy" in self.manifest.files:
             raise DataError(
                 f"Dataset {self.name!r} has several files of tokens a side, as earlier versions wrote large ones; this "
-                "version reads one. Prepare it again with nmt prepare --overwrite."
+                "version reads one. Prepare it again with ",
+                PREPARE_AGAIN,
+                ".",
             )
         counts = self.manifest.splits[name]
         tokens, offsets = (self._verified(f"{name}.{side}.{part}.npy") for part in ("tokens", "offsets"))
@@ -66,7 +71,7 @@ class Dataset:
         raise self._damage(f"the SHA-256 of {path} differs from the one in its manifest")
 
     def _damage(self, finding: str) -> DataError:
-        return DataError(f"Dataset {self.name!r} is damaged: {finding}. Prepare it again with nmt prepare --overwrite.")
+        return DataError(f"Dataset {self.name!r} is damaged: {finding}. Prepare it again with ", PREPARE_AGAIN, ".")
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Return the tokenizers of source and target.
@@ -95,7 +100,8 @@ class Dataset:
         if not self.manifest.settings.subword_sampling:
             raise DataError(
                 f"Dataset {self.name!r} was prepared without its training text, which subword sampling needs. Prepare "
-                "it again with --set data.subword_sampling=true"
+                "it again with ",
+                Settings({"data.subword_sampling": True}),
             )
         prepared = self.split("train")
         sides = zip(SIDES, (prepared.source, prepared.target), self.tokenizers(), strict=True)
@@ -148,38 +154,42 @@ def find_dataset(name: str | None) -> Dataset:
     return open_dataset(max(folders, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns).name)
 
 
-def dataset_of_run(run_name: str, manifest: Manifest, alternative: str = "") -> Dataset:
+def dataset_of_run(run_name: str, manifest: Manifest, alternative: Sequence[Part] = ()) -> Dataset:
     """Return the dataset that a run was trained on.
 
     Args:
         run_name: name of the run.
         manifest: the run's copy of the dataset's manifest.
-        alternative: sentence that ends an error message, on what the user can do without the dataset.
+        alternative: parts of the last sentence of an error message, on what the user can do without the dataset.
 
     Raises:
         NotFoundError: if the dataset is not in ``data/``.
         ConflictError: if ``data/`` holds another dataset of that name.
     """
     name = str(manifest.settings.dataset)
-    ending = f" {alternative}" if alternative else ""
+    ending = (" ", *alternative) if alternative else ()
     if manifest.is_imported:
         raise NotFoundError(
             f"Run {run_name!r} was imported and has no dataset. Give files, or start another run from it on a dataset "
-            f"of nmt prepare --tokenizer-of {run_name}"
+            "of ",
+            Command("prepare", Argument("tokenizer_of", run_name)),
         )
     try:
         dataset = open_dataset(name)
     except NotFoundError:
         raise NotFoundError(
             f"Dataset {name!r}, which run {run_name!r} was trained on, is not in {DATASETS}/. Restore it, or prepare "
-            f"it again with the same settings: nmt prepare {manifest.corpus.name} --name {name} --tokenizer-of "
-            f"{run_name}{'.' if ending else ''}{ending}"
+            "it again with the same settings: ",
+            Command(f"prepare {manifest.corpus.name}", Argument("name", name), Argument("tokenizer_of", run_name)),
+            "." if ending else "",
+            *ending,
         ) from None
     if dataset.manifest.fingerprint != manifest.fingerprint:
         raise ConflictError(
             f"{dataset.folder} is not the dataset that run {run_name!r} was trained on: it holds other sentences, "
             "tokens or another split, so its test sentences may have been trained on. Restore the dataset of the "
-            f"run.{ending}"
+            "run.",
+            *ending,
         )
     return dataset
 

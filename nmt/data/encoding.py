@@ -24,6 +24,7 @@ from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, numbered_lines
 from nmt.data.token_arrays import Sequences, offsets_of
 from nmt.errors import DataError, NmtError
+from nmt.message import Argument
 from nmt.tokenizers.base import UNK, Tokenizer, tag_id
 from nmt.tokenizers.registry import load_tokenizer
 
@@ -258,7 +259,9 @@ def sample_subwords(text: TextFile, tokenizer: Tokenizer, prepared: Sequences, s
         if start + len(texts) < min(start + CHUNK_PAIRS, len(prepared)):
             raise DataError(
                 f"{text} ends after {start + len(texts):,} lines. The split has {len(prepared):,} sentences, one per "
-                "line. Prepare the corpus again with --overwrite."
+                "line. Prepare the corpus again with ",
+                Argument("overwrite", True),
+                ".",
             )
         chunk_seed = int(np.random.SeedSequence([*seed, start]).generate_state(1)[0]) % (2**32 - 1)
         rows = []

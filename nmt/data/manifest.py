@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from nmt.config.data import ORIGINAL, DataConfig
 from nmt.config.record import Record
 from nmt.errors import DataError
+from nmt.message import Argument
 from nmt.storage.json_file import RESTORE, read_json
 
 SplitName = Literal["train", "validation", "test"]
@@ -169,8 +170,9 @@ def read_manifest(path: Path) -> Manifest:
     if type(number) is int and number not in range(1, MANIFEST_FORMAT + 1):
         raise DataError(
             f"Manifest {path} has format {number}. This version of nmt reads manifests of formats 1 to "
-            f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with "
-            "--overwrite."
+            f"{MANIFEST_FORMAT}. Use the version of nmt that prepared the dataset, or prepare the corpus again with ",
+            Argument("overwrite", True),
+            ".",
         )
     try:
         return Manifest.model_validate(values)
@@ -178,4 +180,4 @@ def read_manifest(path: Path) -> Manifest:
         problem = error.errors()[0]
         key = ".".join(map(str, problem["loc"]))[:200]
         reason = problem["msg"].removeprefix("Value error, ")[:200]
-        raise DataError(f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. {RESTORE}") from None
+        raise DataError(f"Manifest {path} is damaged: {key}{': ' if key else ''}{reason}. ", *RESTORE) from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from nmt.data.sources.formats import Pair
 from nmt.errors import NmtError
+from nmt.message import Settings
 
 _FLUSH_BYTES = 16 * 2**20  # bytes buffered between two writes
 _ENTRY = struct.Struct("=4Q")  # start, middle and end of a pair in the text, and its number in the corpus file
@@ -60,7 +61,8 @@ class PairStoreWriter:
         return NmtError(
             f"The disk of {self._folder.parents[1]} is too small: {reason} after {self._end:,} bytes of text. "
             "Preparing takes twice the size of the unpacked corpus. Nothing was kept. Free some space, or prepare the "
-            "first pairs alone with --set data.n_sentences=1000000"
+            "first pairs alone with ",
+            Settings({"data.n_sentences": 1_000_000}),
         )
 
     def __enter__(self) -> Self:

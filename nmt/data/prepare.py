@@ -41,6 +41,7 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits, shuffled
 from nmt.errors import ConflictError, printable
+from nmt.message import Argument
 from nmt.storage.atomic import atomic_folder, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
@@ -186,7 +187,9 @@ def _already_prepared(
     """Return the dataset in ``folder`` if it is the one to prepare, or None if it is to be written."""
     if folder.exists() and not (folder / "manifest.json").is_file():
         raise ConflictError(
-            f"{folder} exists and is not a dataset. nmt prepare writes a folder of its own. Give another --name."
+            f"{folder} exists and is not a dataset. nmt prepare writes a folder of its own. Give another ",
+            Argument("name"),
+            ".",
         )
     if not folder.exists() or overwrite:
         return None
@@ -195,7 +198,11 @@ def _already_prepared(
     if differences:
         raise ConflictError(
             f"{folder} was prepared from {existing.manifest.corpus.name} with differences: {'; '.join(differences)}. "
-            "A dataset is not overwritten unless you ask for it. Give another --name, or --overwrite."
+            "A dataset is not overwritten unless you ask for it. Give another ",
+            Argument("name"),
+            ", or ",
+            Argument("overwrite", True),
+            ".",
         )
     return existing
 

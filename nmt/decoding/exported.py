@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from nmt.config.record import Record
 from nmt.errors import DataError, NmtError, NotFoundError
+from nmt.message import Argument, Command
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256
@@ -88,8 +89,8 @@ def read_description(folder: Path) -> Description:
     path = folder / DESCRIPTION
     if not path.is_file():
         raise NotFoundError(
-            f"{folder} holds no exported model: {DESCRIPTION} is missing. Make one with: nmt export --run RUN --to "
-            f"ctranslate2 --output {folder}"
+            f"{folder} holds no exported model: {DESCRIPTION} is missing. Make one with: ",
+            Command("export", Argument("run", "RUN"), Argument("to", CTRANSLATE2), Argument("output", folder)),
         )
     values = read_json(path, "The description of an export")
     check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1], str(path))
@@ -130,8 +131,10 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
     if Path(export).name != export:
         if run is not None:
             raise NmtError(
-                f"--export {export} is a folder, which holds all of a model; received --run {run} too. Leave one of "
-                "them out."
+                Argument("export", export),
+                " is a folder, which holds all of a model; received ",
+                Argument("run", run),
+                " too. Leave one of them out.",
             )
         exported = open_export(Path(export))
         chosen = exported.run
@@ -140,14 +143,17 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
         if not (chosen.folder / EXPORTS / export / DESCRIPTION).is_file():
             raise NotFoundError(
                 f"Run {chosen.name!r} has no export {export!r}. Exports are in {chosen.folder / EXPORTS}. Make one "
-                f"with: nmt export --run {chosen.name} --to {CTRANSLATE2}"
+                "with: ",
+                Command("export", Argument("run", chosen.name), Argument("to", CTRANSLATE2)),
             )
         exported = open_export(chosen.folder / EXPORTS / export)
     description = exported.description
     if description.to != CTRANSLATE2:
         raise NmtError(
             f"{exported.folder} is an export to {description.to}, which nmt does not translate with. Export the run "
-            "with nmt export --to ctranslate2."
+            "with ",
+            Command("export", Argument("to", CTRANSLATE2)),
+            ".",
         )
     if (
         epoch is not None
@@ -155,8 +161,15 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
         and (chosen is exported.run or choose_epoch(chosen, epoch) != description.epoch)
     ):
         raise NmtError(
-            f"{exported.folder} has the weights of epoch {description.epoch}; received --epoch {epoch}. Leave it out, "
-            f"or export these weights: nmt export --run {description.run} --epoch {epoch} --to {CTRANSLATE2} "
-            "--overwrite"
+            f"{exported.folder} has the weights of epoch {description.epoch}; received ",
+            Argument("epoch", epoch),
+            ". Leave it out, or export these weights: ",
+            Command(
+                "export",
+                Argument("run", description.run),
+                Argument("epoch", epoch),
+                Argument("to", CTRANSLATE2),
+                Argument("overwrite", True),
+            ),
         )
     return chosen, exported

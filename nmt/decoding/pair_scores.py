@@ -10,6 +10,7 @@ from nmt.data.manifest import SIDES, read_manifest
 from nmt.data.sources.formats import Pair
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
+from nmt.message import Argument
 from nmt.runs.weights import find_members
 from nmt.tokenizers.base import EOS
 
@@ -37,7 +38,9 @@ def pair_scorer(config: DataConfig) -> Score:
             raise ConfigError(
                 f"data.score_runs names run {run.name!r}, which translates {' to '.join(reads.values())}, where one of "
                 f"{' to '.join(codes)} belongs. The first run has the direction of the pairs, a second the opposite "
-                "one. Name other runs, or correct --languages."
+                "one. Name other runs, or correct ",
+                Argument("languages"),
+                ".",
             )
         translators.append(Translator.open(run, epoch, others=others))
 

@@ -33,6 +33,7 @@ from nmt.decoding.translation import (
 from nmt.errors import DataError, NmtError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
+from nmt.message import Argument, Settings
 from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
@@ -208,7 +209,7 @@ class Translator(AbstractContextManager["Translator"]):
         ('ich bin durstig', True)
         """
         if n < 1:
-            raise NmtError(f"--n-best is {n}. It is a number of translations, 1 or more. Change the value.")
+            raise NmtError(Argument("n"), f" is {n}. It is a number of translations, 1 or more. Change the value.")
         return self.find(texts, SearchOptions(n_best=n, scored=True), prefix, names, skip_too_long)
 
     def find(
@@ -222,7 +223,10 @@ class Translator(AbstractContextManager["Translator"]):
         """Return at most ``options.n_best`` translations of each raw sentence with different texts, the best first."""
         if (n := options.n_best) > (beams := self.config.decoding.beam_size):
             raise NmtError(
-                f"--n-best {n} needs a beam of at least {n}; received a beam of {beams}. Give --beam {n} or more."
+                Argument("n", n),
+                f" needs a beam of at least {n}; received a beam of {beams}. Give ",
+                Settings({"decoding.beam_size": n}),
+                " or more.",
             )
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")

@@ -36,6 +36,7 @@ from nmt.evaluation.test_set import (
 )
 from nmt.extras import require
 from nmt.interface import public
+from nmt.message import Argument
 from nmt.runs.calibration import Calibration
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch, find_members
@@ -154,16 +155,24 @@ def evaluate(
                 f"System {name!r} was given {given.count(name)} times. Each system is compared once. Leave out its "
                 "repeats."
             )
-    if option := "" if systems else "--stress" if stress else "--glossary" if glossary else "":
+    needs_model = Argument("stress", True) if stress else Argument("glossary") if glossary else None
+    if needs_model and not systems:
         raise NmtError(
-            f"{option} cannot be computed: only translations were given ({', '.join(hypotheses)}). Sentences have "
-            f"to be translated for it. Give a run too, or leave {option} out."
+            needs_model,
+            f" cannot be computed: only translations were given ({', '.join(hypotheses)}). Sentences have "
+            "to be translated for it. Give a run too, or leave ",
+            needs_model,
+            " out.",
         )
     test_set = _find_test_set(systems, source, references)
     if by_length and test_set.sources is None:
         raise NmtError(
-            "--by-length cannot be computed: the source sentences are unknown. Sentences are grouped by the number of "
-            "words of their source. Add --source FILE, or leave --by-length out."
+            "Scores by length cannot be computed, since the source sentences are unknown. Sentences are grouped by the "
+            "number of words of their source. Add ",
+            Argument("source", "FILE"),
+            ", or leave ",
+            Argument("by_length", True),
+            " out.",
         )
     check_bootstrap_memory(resamples, len(test_set))
     translations: dict[str, list[str]] = {}
@@ -236,7 +245,10 @@ def _terms_kept(
 def _check_alone(systems: Sequence[RunSystem], hypotheses: Sequence[str]) -> None:
     if len(systems) != 1 or hypotheses or systems[0].exported or systems[0].others:
         received = ", ".join([*(system.name for system in systems), *hypotheses])
-        raise NmtError(f"--calibrate is of the translations of one run; received {received}. Name one --run alone.")
+        raise NmtError(
+            Argument("calibrate", True),
+            f" is for the translations of one run; received {received}. Name one run alone.",
+        )
 
 
 def _calibrate(system: RunSystem, test_set: EvaluationSet, progress: Progress) -> Calibration:
@@ -251,10 +263,15 @@ def _find_test_set(systems: list[RunSystem], source: str | None, references: Seq
     if references and (source or not systems):
         return read_test_files(source, references)
     if source or references or not systems:
-        received = "--source" if source else "--reference" if references else "--hypothesis"
+        received = "source" if source else "references" if references else "hypotheses"
+        missing = Argument("source", "FILE") if references else Argument("references", ["FILE"])
         raise NmtError(
-            f"Received {received} alone. A test set is a --source FILE with its --reference FILE, or the test split of "
-            f"a run's dataset. Add {'--source' if references else '--reference'} FILE."
+            "Received ",
+            Argument(received),
+            " alone. A test set is a file of sources with its file of references, or "
+            "the test split of a run's dataset. Add ",
+            missing,
+            ".",
         )
     return read_test_split({system.name: system.manifest for system in systems})
 

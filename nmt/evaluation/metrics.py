@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.errors import NmtError
+from nmt.message import Argument
 from nmt.storage.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -68,7 +69,11 @@ def check_metrics(metrics: Sequence[str], tokenization: str) -> list[str]:
                 raise NmtError(f"There is no {what} {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}.")
     if tokenization != DEFAULT_TOKENIZATION and "bleu" not in metrics:
         raise NmtError(
-            f"--tokenize {tokenization} has no effect on {', '.join(metrics)}: it is the tokenization of BLEU. Add "
-            "--metric bleu, or leave --tokenize out."
+            Argument("tokenization", tokenization),
+            f" has no effect on {', '.join(metrics)}: it is the tokenization of BLEU. Add ",
+            Argument("metrics", ["bleu"]),
+            ", or leave ",
+            Argument("tokenization"),
+            " out.",
         )
     return metrics

@@ -15,6 +15,7 @@ from sacrebleu.significance import PairedTest
 from nmt.config.record import Record
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, make_metric
+from nmt.message import Argument
 
 BYTES_PER_RESAMPLED_SENTENCE = 24 * 4 + 8  # of sacrebleu's arrays: float32 for each n-gram count of chrF++, an index
 MAX_BOOTSTRAP_BYTES = 4 * 2**30
@@ -55,9 +56,9 @@ def check_bootstrap_memory(resamples: int, sentences: int) -> None:
     if needed > MAX_BOOTSTRAP_BYTES:
         raise NmtError(
             f"{resamples:,} bootstrap resamples of {sentences:,} sentences would take {needed / 2**30:,.0f} GiB of "
-            f"memory. All resamples are in memory at once, in at most {MAX_BOOTSTRAP_BYTES / 2**30:.0f} GiB. Give "
-            f"--resamples {MAX_BOOTSTRAP_BYTES // (sentences * BYTES_PER_RESAMPLED_SENTENCE)} or fewer; 0 gives scores "
-            "alone."
+            f"memory. All resamples are in memory at once, in at most {MAX_BOOTSTRAP_BYTES / 2**30:.0f} GiB. Give ",
+            Argument("resamples", MAX_BOOTSTRAP_BYTES // (sentences * BYTES_PER_RESAMPLED_SENTENCE)),
+            " or fewer; 0 gives scores alone.",
         )
 
 

@@ -16,13 +16,14 @@ from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, DataError, NmtError
+from nmt.message import Argument
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.storage.atomic import sha256
 
 TEST_TEXTS = ("test.source.txt", "test.target.txt")
 CHUNK_SENTENCES = 100_000  # training sentences in memory at a time
-SCORE_FILES = "Or score on files: --source FILE --reference FILE."
+SCORE_FILES = ("Or score on files: ", Argument("source", "FILE"), " ", Argument("references", ["FILE"]), ".")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,11 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
             raise ConflictError(
                 f"The test split of {name!r} (dataset {compared.settings.dataset}) differs from that of {first!r} "
                 f"(dataset {manifest.settings.dataset}). Runs are compared on the same sentences. Give sentences for "
-                "both: --source FILE --reference FILE."
+                "both: ",
+                Argument("source", "FILE"),
+                " ",
+                Argument("references", ["FILE"]),
+                ".",
             )
     dataset = dataset_of_run(first, manifest, SCORE_FILES)
     files = [dataset.text("test", side) for side in ("source", "target")]
@@ -115,7 +120,9 @@ def read_test_split(manifests: dict[str, Manifest]) -> EvaluationSet:
         if not file.is_file() or sha256(file) != manifest.files[file.name]:
             raise DataError(
                 f"{file} is missing or has changed. A dataset's files must be as nmt prepare wrote them. Restore a "
-                "copy, or prepare the corpus again with --overwrite."
+                "copy, or prepare the corpus again with ",
+                Argument("overwrite", True),
+                ".",
             )
     source, target = (TextFile(file) for file in files)
     return EvaluationSet(read_lines(source), [read_lines(target)], source, [target], dataset.name)
@@ -138,7 +145,7 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
     A training split that cannot be read becomes a line in ``unchecked``.
     """
     if sources is None:
-        reason = "the source sentences are unknown. Give --source FILE."
+        reason = "the source sentences are unknown, since no file of sources was given."
         return TrainingOverlap(checked={}, unchecked=[reason], numbers=[])
     checked, unchecked = dict[str, int](), list[str]()
     if not runs:
@@ -152,7 +159,7 @@ def compare_with_training(sources: list[str] | None, runs: list[Run]) -> Trainin
                 if manifest.fingerprint in fingerprints:
                     continue
                 fingerprints.add(manifest.fingerprint)
-                found = find_overlap(sources, dataset_of_run(ancestor.name, manifest, SCORE_FILES))
+                found = find_overlap(sources, dataset_of_run(ancestor.name, manifest))
             except NmtError as error:
                 unchecked.append(str(error))
                 continue

@@ -14,6 +14,7 @@ from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import transformer_section
 from nmt.export.vocabulary import check_normalization, with_normalization
+from nmt.message import Argument, Settings
 from nmt.storage.json_file import write_json
 from nmt.version import version
 
@@ -37,8 +38,11 @@ class ArgosExporter(CTranslate2Exporter):
         if with_normalization(source) != with_normalization(target):
             raise NmtError(
                 f"Run {model.run.name!r} has a vocabulary for each side. {self.consumer} has one sentencepiece model "
-                "for both. Prepare the corpus with --set data.joint_vocabulary=true and train again, or export with "
-                "--to ctranslate2."
+                "for both. Prepare the corpus with ",
+                Settings({"data.joint_vocabulary": True}),
+                " and train again, or export with ",
+                Argument("to", "ctranslate2"),
+                ".",
             )
 
     def write(self, model: TrainedModel, folder: Path) -> None:

@@ -24,6 +24,7 @@ from nmt.export.verification import (
     translate_ourselves,
 )
 from nmt.extras import require
+from nmt.message import Argument
 from nmt.runs.directory import Run
 from nmt.runs.origin import read_origin
 from nmt.runs.weights import count_weights
@@ -76,7 +77,9 @@ def find_exporter(to: str, quantization: str | None = None, *, with_map: bool = 
             f"export to {to}. Known: {', '.join(kind.quantizations)}."
         )
     if with_map and to != CTRANSLATE2:
-        raise NmtError(f"--vocabulary-map is for ctranslate2; received it with --to {to}. Leave it out.")
+        raise NmtError(
+            Argument("vocabulary_map"), " is for ctranslate2; received it with ", Argument("to", to), ". Leave it out."
+        )
     return kind(quantization, with_map=with_map)
 
 
@@ -116,18 +119,27 @@ def export_run(
     if (tag := model.config.decoding.tag) is not None and exporter.name != "ctranslate2":
         raise NmtError(
             f"Run {run.name!r} has decoding.tag: {tag}, which an export to {exporter.name} does not put before a "
-            "sentence. Export with --to ctranslate2, or train with decoding.tag: null."
+            "sentence. Export with ",
+            Argument("to", "ctranslate2"),
+            ", or train with decoding.tag: null.",
         )
     numbers = f"-{exporter.quantization}" if len(exporter.quantizations) > 1 else ""
     folder = output or run.folder / EXPORTS / f"{exporter.name}{numbers}{'-map' * exporter.with_map}"
     if folder.exists() and not overwrite:
         raise ConflictError(
-            f"{folder} exists already. An export is not overwritten unless you ask for it. Give another --output, or "
-            "--overwrite."
+            f"{folder} exists already. An export is not overwritten unless you ask for it. Give another ",
+            Argument("output"),
+            ", or ",
+            Argument("overwrite", True),
+            ".",
         )
     if folder.exists() and not (folder / DESCRIPTION).is_file():
         raise ConflictError(
-            f"{folder} exists and is not an export. --overwrite replaces exports alone. Give another --output."
+            f"{folder} exists and is not an export. ",
+            Argument("overwrite", True),
+            " replaces exports alone. Give another ",
+            Argument("output"),
+            ".",
         )
     dataset = None
     if not model.manifest.is_imported:

@@ -31,6 +31,7 @@ from nmt.errors import NmtError
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import check_normalization, unique_pieces, write_sentencepiece
+from nmt.message import Argument
 from nmt.models.layers.positions import BASE
 from nmt.storage.arrays import Arrays
 from nmt.storage.json_file import write_json
@@ -77,14 +78,16 @@ class HuggingFaceExporter(Exporter):
         if config.heads * config.size_per_head != config.d_model:
             raise NmtError(
                 f"Run {model.run.name!r} has {config.heads} attention heads of size {config.size_per_head} and d_model "
-                f"{config.d_model:,}. In {self.consumer}, heads x head_size is d_model. Export it with --to "
-                "ctranslate2 or saved-model, or train without model.head_size."
+                f"{config.d_model:,}. In {self.consumer}, heads x head_size is d_model. Export it with ",
+                Argument("to", "ctranslate2"),
+                " or saved-model, or train without model.head_size.",
             )
         if config.positions == "rotary":
             raise NmtError(
                 f"Run {model.run.name!r} has model.positions: rotary. {self.consumer}'s Marian adds position vectors "
-                "to the words. Export it with --to ctranslate2 or saved-model, or train with model.positions: "
-                "sinusoidal."
+                "to the words. Export it with ",
+                Argument("to", "ctranslate2"),
+                " or saved-model, or train with model.positions: sinusoidal.",
             )
         for tokenizer in (model.source, model.target):
             check_normalization(tokenizer, self.consumer)

@@ -5,6 +5,7 @@ import numpy as np
 from nmt.config.transformer import TransformerConfig
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
+from nmt.message import Argument
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.models.weights import current_name
 from nmt.storage.arrays import Arrays
@@ -36,7 +37,9 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
     if not isinstance(section, TransformerConfig):
         raise NmtError(
             f"Run {model.run.name!r} has the architecture {section.architecture!r}. {consumer} runs Transformers. "
-            "Export it with --to saved-model, or train a model of architecture transformer."
+            "Export it with ",
+            Argument("to", "saved-model"),
+            ", or train a model of architecture transformer.",
         )
     changed = [
         key for key, field in type(section).model_fields.items()
@@ -45,8 +48,9 @@ def transformer_section(model: TrainedModel, consumer: str) -> TransformerConfig
     if changed:
         keys = " and ".join(f"model.{key}: {str(getattr(section, key)).lower()}" for key in changed)
         raise NmtError(
-            f"Run {model.run.name!r} has {keys}. {consumer} runs Transformers with the default. Export it with --to "
-            "saved-model."
+            f"Run {model.run.name!r} has {keys}. {consumer} runs Transformers with the default. Export it with ",
+            Argument("to", "saved-model"),
+            ".",
         )
     return section
 

@@ -12,6 +12,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NotFoundError
 from nmt.evaluation.scoring import Scores, score_systems
 from nmt.export.base import Exporter, TrainedModel
+from nmt.message import Argument, Part
 from nmt.runs.origin import read_origin
 
 MOST_SENTENCES, MOST_BEAM_SENTENCES = 2_000, 200
@@ -55,7 +56,9 @@ def sentences_of(dataset: Dataset | None, split: SplitName, model: TrainedModel,
         if not (expected := origin.expected if origin else []):
             raise NotFoundError(
                 f"Run {model.run.name!r} was imported without a comparison, on whose sentences an export is compared. "
-                "Import the model where transformers is installed, or with --expected FILE."
+                "Import the model where transformers is installed, or with ",
+                Argument("expected", "FILE"),
+                ".",
             )
         sources = [each.text for each in expected]
         references = [model.target.decode(each.greedy) for each in expected]
@@ -93,29 +96,41 @@ def compare(
     different = [number for number, (_, mine, found) in enumerate(rows, start=1) if mine != found]
     before, after = (scores.systems[name]["BLEU"].score for name in (OURS, consumer))
     agreement = score_systems({consumer: theirs}, [ours], ["chrf"])
-    chrf, lines = agreement.systems[consumer]["chrF2"].score, list[str]()
+    chrf = agreement.systems[consumer]["chrF2"].score
+    problem, remedy = "", list[Part]()
     if exporter.is_exact and len(different) > tolerance.different:
-        lines = [
+        problem = (
             f"The export is not equal to the run: {len(different):,} of {len(ours):,} validation sentences are "
-            "translated differently.",
-            f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; "
-            f"--allow-different {len(different)} accepts them.",
+            "translated differently."
+        )
+        remedy = [
+            f"In float32 at most {tolerance.different:,} may differ. Nothing was written. Read the differences; ",
+            Argument("allow_different", len(different)),
+            " accepts them.",
         ]
     elif not exporter.is_exact and before - after > tolerance.bleu:
-        lines = [
+        problem = (
             f"The export in {exporter.quantization} loses {before - after:.2f} BLEU on the validation split: "
-            f"{before:.2f} before, {after:.2f} after.",
-            f"At most {tolerance.bleu:g} are accepted. Nothing was written. Choose another --quantization, or accept "
-            f"the loss with --tolerance {before - after + 0.05:.1f}.",
+            f"{before:.2f} before, {after:.2f} after."
+        )
+        remedy = [
+            f"At most {tolerance.bleu:g} are accepted. Nothing was written. Choose another ",
+            Argument("quantization"),
+            ", or accept the loss with ",
+            Argument("tolerance", round(before - after + 0.05, 1)),
+            ".",
         ]
     elif different and not exporter.is_exact and chrf < tolerance.agreement:
-        lines = [
+        problem = (
             f"The export in {exporter.quantization} does not translate as the run does: with the run's translations of "
-            f"the validation split as references, its chrF is {chrf:.1f}.",
-            f"At least {tolerance.agreement:g} is required. Nothing was written. Choose another --quantization, or "
-            "train the run longer: small errors change much in a model that has hardly learned.",
+            f"the validation split as references, its chrF is {chrf:.1f}."
+        )
+        remedy = [
+            f"At least {tolerance.agreement:g} is required. Nothing was written. Choose another ",
+            Argument("quantization"),
+            ", or train the run longer: small errors change much in a model that has hardly learned.",
         ]
-    if lines:
+    if problem:
         width = max(len(consumer), len("source"))
         shown = [
             f"  sentence {number}\n" + "\n".join(
@@ -124,5 +139,5 @@ def compare(
             ) for number in different[:SHOWN]
         ]  # fmt: skip
         more = [f"  and {len(different) - SHOWN:,} more"] if len(different) > SHOWN else []
-        raise DataError("\n".join([lines[0], *shown, *more, lines[1]]))
+        raise DataError("\n".join([problem, *shown, *more, ""]), *remedy)
     return Comparison(len(ours), len(different), scores)

@@ -21,6 +21,7 @@ from nmt.data.batch_plan import length_batches
 from nmt.data.token_arrays import Split
 from nmt.errors import NmtError
 from nmt.export.base import TrainedModel
+from nmt.message import Argument, Settings
 from nmt.runs.weights import WeightsFile
 from nmt.tokenizers.base import FIRST_WORD, SPACE_MARK, SPECIAL_PIECES, Tokenizer
 from nmt.tokenizers.subword import SubwordTokenizer
@@ -83,8 +84,10 @@ def vocabulary_map(model: TrainedModel, train: Split, source: list[str], target:
     """
     if spaced := next((piece for piece in [*source, *target] if piece.split() != [piece]), None):
         raise NmtError(
-            f"--vocabulary-map cannot be written: the token {spaced!r} has white space, which separates tokens in the "
-            "file. Leave the option out."
+            f"The vocabulary map cannot be written: the token {spaced!r} has white space, which separates the tokens "
+            "in the file. Leave ",
+            Argument("vocabulary_map"),
+            " out.",
         )
     aligned, frequencies = _count(model, train)
     frequent = [id_ for id_, _ in frequencies.most_common(FREQUENT)]
@@ -130,13 +133,20 @@ def check_normalization(tokenizer: Tokenizer, consumer: str) -> SubwordTokenizer
     if not isinstance(tokenizer, SubwordTokenizer):
         raise NmtError(
             f"The model has {tokenizer.unit} as tokens. {consumer} makes tokens with sentencepiece. Prepare the corpus "
-            "with --set data.tokenizer=subword and train again, or export with --to saved-model."
+            "with ",
+            Settings({"data.tokenizer": "subword"}),
+            " and train again, or export with ",
+            Argument("to", "saved-model"),
+            ".",
         )
     if not has_sentencepiece(tokenizer):
         raise NmtError(
             f"The model normalizes text to ascii-words, which drops whole words with digits. {consumer} replaces "
-            "characters alone. Prepare the corpus with --set data.normalization=nfkc and train again, or export with "
-            "--to ctranslate2."
+            "characters alone. Prepare the corpus with ",
+            Settings({"data.normalization": "nfkc"}),
+            " and train again, or export with ",
+            Argument("to", "ctranslate2"),
+            ".",
         )
     return tokenizer
 

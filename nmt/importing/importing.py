@@ -15,6 +15,7 @@ from nmt.importing.marian_npz import read_npz
 from nmt.importing.original import our_weights
 from nmt.importing.proof import compare, expected_of, sentences_to_compare
 from nmt.importing.transformers_folder import read_folder
+from nmt.message import Argument
 from nmt.runs.directory import RUNS, Run
 from nmt.runs.origin import Origin, read_origin
 from nmt.runs.weights import WeightsFile, save_weights
@@ -86,7 +87,9 @@ def import_model(
             raise DataError(
                 f"The import is not equal to the original: {origin.comparison}. At most {most_different:,} may, and "
                 f"logits by {TOLERANCE:g}. Nothing was written. Translations that only rounding makes different are "
-                "accepted with --allow-different N."
+                "accepted with ",
+                Argument("allow_different", "N"),
+                ".",
             )
         write_json(writing.origin_path, origin.model_dump())
     return run, origin

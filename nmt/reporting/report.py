@@ -125,14 +125,14 @@ def draw_attention(
         samples = [record for record in run.metrics() if isinstance(record, SampleMetrics)][-1:]
         texts = [*sentences] or [sample.source for last in samples for sample in last.samples[:DEFAULT_SENTENCES]]
         if not texts:
-            notes.append(f"{run.name} has no sample sentences. --sentence TEXT names others.")
+            notes.append(f"{run.name} has no sample sentences.")
             continue
         try:
             maps += _maps(run, texts)
         except SentenceError:
             raise
         except NmtError as error:
-            notes.append(f"{run.name}: {error.message}")
+            notes.append(f"{run.name}: {error}")
             warn(f"No attention of {notes[-1]}")
     order = [*dict.fromkeys(found.sentence for found in maps)]
     return sorted(maps, key=lambda found: order.index(found.sentence)), notes

@@ -7,13 +7,14 @@ from pydantic import ValidationError
 
 from nmt.config.record import Record
 from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.message import Argument, Command
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.storage.json_file import check_format, read_json
 
 CHECK_BELOW = 0.5
 """Confidence below which a translation is to be checked, unless another is given."""
-FIT = "Fit it with nmt evaluate --calibrate, and then export again what is exported."
+FIT = ("Fit it with ", Command("evaluate", Argument("calibrate", True)), ", and then export again what is exported.")
 
 
 class Reliability(Record):
@@ -81,13 +82,13 @@ def read_calibration(run: Run, epoch: WeightsId | None = None) -> Calibration:
     """
     path = run.confidence_path
     if not path.is_file():
-        raise NotFoundError(f"Confidence needs {path}, which does not exist. {FIT}")
+        raise NotFoundError(f"Confidence needs {path}, which does not exist. ", *FIT)
     values = read_json(path, "A calibration")
     check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1], str(path))
     try:
         found = Calibration.model_validate(values)
     except ValidationError as error:
-        raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {FIT}") from None
+        raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. ", *FIT) from None
     if epoch not in (None, found.epoch):
-        raise ConflictError(f"{path} is of epoch {found.epoch}; received epoch {epoch}. {FIT}")
+        raise ConflictError(f"{path} is of epoch {found.epoch}; received epoch {epoch}. ", *FIT)
     return found

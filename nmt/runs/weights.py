@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmt.errors import ConflictError, DataError, NmtError, NotFoundError
+from nmt.message import Argument, Command
 from nmt.models.weights import current_name, set_weights
 from nmt.runs.directory import Run, find_run
 from nmt.runs.metrics import WeightsId, in_ranges
@@ -168,7 +169,9 @@ def _with_weights(first: int, last: int, named: str, available: list[int], owner
         )
     raise NmtError(
         f"{start} does not have the weights of {named}. An average needs the weights of each of its "
-        f"epochs. Choose from {in_ranges(available)} with --epochs."
+        f"epochs. Choose from {in_ranges(available)} with ",
+        Argument("epochs"),
+        ".",
     )
 
 
@@ -210,7 +213,8 @@ def check_alike(run: Run, other: Run) -> None:
         what = "tokenizers" if tokens[0] != tokens[1] else "model.source_bos, or another longest sentence"
         raise ConflictError(
             f"Runs {run.name!r} and {other.name!r} have different {what}. Runs that translate together read and write "
-            f"the same tokens. Leave one out, or train it on a dataset of nmt prepare --tokenizer-of {run.name}"
+            "the same tokens. Leave one out, or train it on a dataset of ",
+            Command("prepare", Argument("tokenizer_of", run.name)),
         )
 
 
@@ -241,14 +245,16 @@ def choose_epoch(run: Run, choice: str | None) -> WeightsId:
         choice = str(best)
     if not epochs:
         raise NotFoundError(
-            f"Run {run.name!r} has not finished an epoch yet. Continue with: nmt train --run {run.name}"
+            f"Run {run.name!r} has not finished an epoch yet. Continue with: ",
+            Command("train", Argument("run", run.name)),
         )
     known = ", ".join(map(str, kept))
     if choice == "average":
         raise NotFoundError(
             f"Run {run.name!r} has no averaged weights. Training ends with an average if training.average_last is 2 or "
-            "more and the run has four epochs for each averaged epoch. Make one with nmt average, leave --epoch out, "
-            f"or give one of {known}."
+            "more and the run has four epochs for each averaged epoch. Make one with nmt average, leave ",
+            Argument("epoch"),
+            f" out, or give one of {known}.",
         )
     raise NotFoundError(
         f"Run {run.name!r} has no weights of epoch {choice!r}{did_you_mean(choice, ['best', 'last', 'average'])}. "

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.data.sources.text_file import find_text_file, read_lines
 from nmt.errors import DataError, NmtError
+from nmt.message import Argument
 from nmt.serving.metrics import Metrics
 from nmt.serving.protocol import RequestError, refusal
 
@@ -48,7 +49,9 @@ def read_api_keys(path: Path) -> frozenset[bytes]:
     lines = map(str.strip, read_lines(find_text_file(str(path), [])))
     keys = [line for line in lines if line and not line.startswith("#")]
     if not keys:
-        raise DataError(f"{path} has no API key. It holds one key a line. Add a key, or leave out --api-keys.")
+        raise DataError(
+            f"{path} has no API key. It holds one key a line. Add a key, or leave out ", Argument("api_keys"), "."
+        )
     if spaced := [number for number, key in enumerate(keys, start=1) if len(key.split()) > 1]:
         raise DataError(f"{path} has white space in key {spaced[0]}. It holds one key a line. Correct the line.")
     return frozenset(map(digest, keys))
@@ -63,8 +66,9 @@ def check_origin(origin: str) -> str:
     text = origin.lower().removesuffix("/")
     if text != "*" and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+", text):
         raise NmtError(
-            f"--allow-origin {origin!r} is no origin. An origin is scheme://host or scheme://host:port, or * for all. "
-            "Give for example --allow-origin https://example.org"
+            Argument("allow_origin"),
+            f" is {origin!r}. An origin is scheme://host or scheme://host:port, or * for all. Give for example ",
+            Argument("allow_origin", "https://example.org"),
         )
     return text
 

@@ -9,6 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from nmt.errors import ConflictError, NmtError
+from nmt.message import Argument
 
 MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
@@ -29,7 +30,8 @@ def bind(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise NmtError(
-            f"--host {host!r} is no address of this machine. Give 127.0.0.1, or 0.0.0.0 for all addresses."
+            Argument("host"),
+            f" is {host!r}, which is no address of this machine. Give 127.0.0.1, or 0.0.0.0 for all addresses.",
         ) from None
     family, _, _, _, place = found[0]
     both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # "::" takes clients of IPv4 too
@@ -39,11 +41,16 @@ def bind(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise ConflictError(
                 f"Port {port} of {host} is in use. A service listens at a port of its own. End the program that uses "
-                "it, or give another --port; 0 takes any that is free."
+                "it, or give another ",
+                Argument("port"),
+                "; 0 takes any that is free.",
             ) from None
         raise NmtError(
-            f"The service cannot listen at port {port} of {host}: {os.strerror(error.errno or 0)}. Give another --host "
-            "or --port."
+            f"The service cannot listen at port {port} of {host}: {os.strerror(error.errno or 0)}. Give another ",
+            Argument("host"),
+            " or ",
+            Argument("port"),
+            ".",
         ) from None
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import DataError, NotFoundError
+from nmt.message import Argument
 from nmt.storage.atomic import write_text
 
-RESTORE = "Restore a copy, or prepare the corpus again with --overwrite."
+RESTORE = ("Restore a copy, or prepare the corpus again with ", Argument("overwrite", True), ".")
 MAX_JSON = 64 * 2**20  # bytes; enough for a tokenizer of four million words
 
 
@@ -32,12 +33,12 @@ def read_json(path: Path, what: str) -> Any:
         with path.open("rb") as file:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
-            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. {RESTORE}")
+            raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. ", *RESTORE)
         return json.loads(content.decode("utf-8"))
     except FileNotFoundError:
-        raise NotFoundError(f"{what} is missing: {path} does not exist. {RESTORE}") from None
+        raise NotFoundError(f"{what} is missing: {path} does not exist. ", *RESTORE) from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is damaged: {error}. {what} is JSON. {RESTORE}") from error
+        raise DataError(f"{path} is damaged: {error}. {what} is JSON. ", *RESTORE) from error
 
 
 def check_format(number: object, readable: Collection[object], file: str) -> None:

@@ -57,7 +57,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     try:
         stored = _FILE.validate_python(values)
     except ValidationError as error:
-        raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. {RESTORE}") from None
+        raise DataError(f"Tokenizer {path} is damaged: {error.errors()[0]['msg'][:200]}. ", *RESTORE) from None
     loaded = _load_subwords(path, stored) if isinstance(stored, _SubwordFile) else _load_words(path, stored)
     loaded.tags = stored.tags
     return loaded

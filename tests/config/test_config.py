@@ -324,7 +324,7 @@ NOT_YAML = ("[", "2024-13-01", "[" * 1000, "9" * 5000, "0b_")
 def test_a_wrong_override_is_named_in_place_of_the_line(override: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load("training:\n  epochs: 3\n", override)
-    assert str(caught.value).startswith((f"--set {override}{message}", f"--set {override!r} {message}"))
+    assert caught.value.on_command_line().startswith((f"--set {override}{message}", f"--set {override!r} {message}"))
 
 
 @pytest.mark.parametrize("name", ["join", "upper", "quotes"])

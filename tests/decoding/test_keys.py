@@ -17,7 +17,7 @@ from conftest import MakeRun, run_nmt
 import nmt.api
 import nmt.evaluation.evaluate
 import nmt.serving.models
-from nmt.config.decoding import KEYS, SAMPLING, option_of
+from nmt.config.decoding import KEYS, SAMPLING
 from nmt.config.loading import change_decoding
 from nmt.config.schema import DecodingConfig
 from nmt.decoding import ctranslate2_engine, tensorflow_engine
@@ -29,6 +29,7 @@ from nmt.errors import ConfigError, NmtError
 from nmt.export.base import TrainedModel
 from nmt.export.export import EXPORTERS, settings_of
 from nmt.export.saved_model import TranslationModule
+from nmt.message import option_of
 from nmt.models.build import build_model
 from nmt.runtime import tf
 from nmt.tokenizers.base import EOS
@@ -123,7 +124,7 @@ def test_an_engine_carries_a_key_or_refuses_it_in_words(
     before, after = (to_tensorflow(model, searched, decoding, sampled=sampled) for decoding in (START, other))
     assert after != before
     if KEYS[key].not_exported:
-        with pytest.raises(ConfigError, match=f"{option_of(key)} .* is for TensorFlow"):
+        with pytest.raises(ConfigError, match=f"{key}.* is for TensorFlow"):
             change_decoding(START, changed(key), exported=True)
         return
     before, after = (

@@ -55,7 +55,7 @@ def average(
         try:
             dataset = dataset_of_run(chosen.name, read_manifest(chosen.dataset_path))
         except (NotFoundError, ConflictError) as error:
-            typer.echo(f"Not validated: {error}", err=True)
+            typer.echo(f"Not validated: {error.on_command_line()}", err=True)
             dataset = None
 
         from nmt.evaluation.validation_decoder import ValidationDecoder

@@ -11,9 +11,10 @@ import typer
 
 from nmt.cli.bars import Bar
 from nmt.cli.options import EpochOption, JsonOption, check_decoding, decoding_options
-from nmt.config.decoding import BEAM, GREEDY, option_of
+from nmt.config.decoding import BEAM, GREEDY
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
+from nmt.message import option_of
 
 
 def _listed(names: Iterable[str], joint: str) -> str:

@@ -113,7 +113,7 @@ def _train(trainer: "Trainer", say: Say, *, dry_run: bool) -> None:
                 typer.echo(endings.stopped(trainer), err=True)
             raise typer.Exit(SIGNAL + (shutdown.requested or signal.SIGINT)) from None
         except HostLostError as error:
-            raise NmtError(f"{error}. {endings.after_loss(trainer)}") from None
+            raise NmtError(*error.parts, f". {endings.after_loss(trainer)}") from None
     say(endings.finished(trainer))
 
 

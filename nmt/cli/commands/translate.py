@@ -105,7 +105,9 @@ def translate(
         try:
             found = translator.find(texts, options._replace(first=count), prefix, names, skip_too_long)
         except TooLongError as error:
-            raise DataError(f"{error} With --skip-too-long its translation is empty, and the others follow.") from None
+            raise DataError(
+                *error.parts, " With --skip-too-long its translation is empty, and the others follow."
+            ) from None
         numbered = [(number, each) for number, translations in enumerate(found) for each in translations]
         rows = [[as_cell(each.text)] for _, each in numbered]
         if n_best is not None:
