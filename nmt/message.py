@@ -18,6 +18,9 @@ OPTIONS = {
 }  # fmt: skip
 """Options of arguments and of keys of section ``decoding`` that have another name on the command line."""
 
+OWN_OPTION = frozenset({"beam_size", "temperature", "ordinary_text", "batch_size"})
+"""Keys of section ``decoding`` that have an option of their own; ``--set`` sets the others."""
+
 
 def option_of(name: str) -> str:
     """Return the command-line option of an argument or of a key of section ``decoding``."""
@@ -84,7 +87,7 @@ class Settings:
     @staticmethod
     def _option(key: str, value: Any) -> str:
         section, _, name = key.partition(".")
-        if section == "decoding" and name != "tag":
+        if section == "decoding" and name in OWN_OPTION:
             return f"{option_of(name)} {_word(value)}"
         return f"--set {_word(f'{key}={_yaml(value)}')}"
 

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROOT, nmt, small_pairs, write_tsv
+from conftest import nmt, small_pairs, write_tsv
 
 import nmt as package
 from nmt.decoding.translation import Translation
 from nmt.message import Argument, Command, Message, Settings
 
 # --- words ------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("part", "typed", "passed"),
@@ -61,7 +62,7 @@ def test_calls_are_refused_in_their_own_words(trained_project: Path, monkeypatch
         (package.train, {"config": "base.yaml", "set": {"model.d_ff": 32}}, r"if it is meant, give allow_changes=True"),
         (package.train, {"config": "base.yaml", "listeners": [None]}, r"^listeners has an object that is no"),
         (package.load, {"run": "base", "export": "./model"}, r'^export="./model" is a folder.*received run="base" too'),
-        (package.load, {"run": "base", "decoding": {"top_p": 2}}, r'^decoding\["top_p"\] is 2'),
+        (package.load, {"run": "base", "decoding": {"top_p": 2}}, r'^decoding=\{"top_p": 2\}: decoding\.top_p must be'),
         (package.evaluate, {"hypotheses": ["h"], "stress": True}, r"^stress=True cannot be.* or leave stress=True out"),
         (package.evaluate, {"source": "a.en"}, r'^Received source alone.*Add references=\["FILE"\]\.'),
         (package.evaluate, {"metrics": ["chrf"], "tokenization": "char"}, r'^tokenization="char" has no effect on'),

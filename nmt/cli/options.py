@@ -1,14 +1,13 @@
 """Options that several commands share: declarations and checks of contradictions."""
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from nmt.config.decoding import BEAM, KEYS, SAMPLING, TYPES
-from nmt.errors import NmtError
-from nmt.message import option_of
+from nmt.config.decoding import BEAM, KEYS, SAMPLING
+from nmt.errors import ConfigError, NmtError
+from nmt.message import OWN_OPTION, option_of
 
 SEARCH = "Search; default: section decoding of the run's configuration"
 _CONFIG = typer.Option("--config", "-c", metavar="FILE", help="YAML file: a path, or its name in configs/ or in nmt.")
@@ -26,65 +25,96 @@ EpochOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 
 
-def decoding_options(*searches: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator for a command with ``**decoding``: it gets an option for each key of section decoding.
+def _decoding(key: str) -> Any:
+    return typer.Option(option_of(key), help=KEYS[key].help, rich_help_panel=SEARCH)
 
-    An option that is left out is None, and the key keeps the value of the run. A key that the command declares itself
-    is passed over.
+
+BeamOption = Annotated[int | None, _decoding("beam_size")]
+TemperatureOption = Annotated[float | None, _decoding("temperature")]
+OrdinaryTextOption = Annotated[str | None, _decoding("ordinary_text")]
+BatchSizeOption = Annotated[int | None, _decoding("batch_size")]
+DecodingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", rich_help_panel=SEARCH,
+        help="Another key of section decoding, such as decoding.length_penalty=1. Repeatable.",
+    ),
+]  # fmt: skip
+
+
+def decoding_of(overrides: list[str] | None, **options: Any) -> dict[str, Any]:
+    """Return the keys of section decoding that a command line sets, with their values.
 
     Args:
-        searches: kinds of search of the command, as in ``nmt.config.decoding``.
+        overrides: values of ``--set``.
+        options: keys with the values of their own options, None for an option that was left out.
+
+    Raises:
+        ConfigError: for a key that section decoding does not have.
+        NmtError: for a key that is set twice.
     """
+    from nmt.config.loading import read_overrides
+    from nmt.storage.names import did_you_mean
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command)
-        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        names = [
-            name for name, key in KEYS.items()
-            if (not key.searches or {*key.searches} & {*searches}) and name not in signature.parameters
-        ]  # fmt: skip
-        options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name))
-                   for name in names]  # fmt: skip
-        command.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-        return command
-
-    return decorate
-
-
-def _option(name: str) -> Any:
-    key, kind = KEYS[name], TYPES[name].__origin__
-    option = typer.Option(option_of(name), help=key.help, rich_help_panel=SEARCH)
-    return Annotated[(kind if kind in (int, float) else str) | None, option]
+    decoding = {key: value for key, value in options.items() if value is not None}
+    for path, value in read_overrides(overrides or []).items():
+        section, _, key = path.partition(".")
+        if section != "decoding":
+            raise ConfigError(
+                f"--set {path} is not about search. A trained run translates with its own model, and this command "
+                "changes keys of section decoding alone. Leave it out."
+            )
+        if key not in KEYS and key != "tag":
+            raise ConfigError(f"--set {path}: section decoding has no key {key!r}{did_you_mean(key, KEYS)}.")
+        if key in decoding:
+            raise NmtError(f"{option_of(key)} and --set {path} set the same key. Leave one of them out.")
+        decoding[key] = value
+    return decoding
 
 
-def check_decoding(decoding: dict[str, Any], *, sample: bool = False, score: bool = False, **others: Any) -> None:
-    """Refuse options of a command that contradict each other, naming two of them.
+def check_decoding(
+    decoding: Mapping[str, Any], *, sample: bool | None = None, score: bool = False, **others: Any
+) -> None:
+    """Refuse options of a command that contradict each other.
 
     Args:
-        decoding: keys of section decoding with the values of their options, None for an option left out.
-        sample: whether words are drawn.
+        decoding: keys of section decoding that the command line sets.
+        sample: whether words are drawn; None for a command that never draws them.
         score: whether given translations are scored.
         others: further options that need a search.
     """
-    given = {name: KEYS[name].searches for name, value in decoding.items() if value is not None}  # 0 is a value
-    searched = [name for name, value in others.items() if value not in (None, False, "")]
-    of_beam, of_sampling = ([name for name in given if given[name] == (search,)] for search in (BEAM, SAMPLING))
-    if score and (conflicts := ["sample"] * sample + searched + [name for name in given if given[name]]):
-        raise NmtError(
-            f"--score reads translations and searches for none; received {option_of(conflicts[0])} too. Leave one of "
-            "them out."
-        )
-    if sample and (conflicts := [name for name in ("n_best", "glossary") if name in searched] + of_beam):
-        raise NmtError(
-            f"Words are drawn or searched for; received --sample and {option_of(conflicts[0])}. Leave one of them out."
-        )
-    if "glossary" in searched and "prefix" in searched:
+    searches = {key: KEYS[key].searches if key in KEYS else () for key in decoding}
+    of_beam = [key for key in decoding if searches[key] == (BEAM,)]
+    of_sampling = [key for key in decoding if searches[key] == (SAMPLING,)]
+    of_search = [key for key in decoding if searches[key]]
+    searched = [option_of(name) for name, value in others.items() if value not in (None, False, "")]
+    if score:
+        conflicts = ["--sample"] * bool(sample) + searched + [_setting(key) for key in of_search]
+        if conflicts:
+            raise NmtError(
+                f"--score reads translations and searches for none; received {conflicts[0]} too. Leave one of them out."
+            )
+    if sample:
+        conflicts = [option for option in ("--n-best", "--glossary") if option in searched]
+        conflicts += [_setting(key) for key in of_beam]
+        if conflicts:
+            raise NmtError(
+                f"Words are drawn or searched for; received --sample and {conflicts[0]}. Leave one of them out."
+            )
+    if "--glossary" in searched and "--prefix" in searched:
         raise NmtError("--glossary begins translations itself; received --prefix too. Leave one of them out.")
     if of_sampling and not sample:
-        option = option_of(of_sampling[0])
-        raise NmtError(f"{option} is for sampling; received it without --sample. Add --sample, or leave it out.")
-    if decoding["beam_size"] == 1 and (conflicts := [name for name in of_beam if name != "beam_size"]):
-        option = option_of(conflicts[0])
+        setting = _setting(of_sampling[0])
+        if sample is None:
+            raise NmtError(f"{setting} is for sampling, and this command searches. Leave it out.")
+        raise NmtError(f"{setting} is for sampling; received it without --sample. Add --sample, or leave it out.")
+    if decoding.get("beam_size") == 1 and len(of_beam) > 1:
+        setting = next(_setting(key) for key in of_beam if key != "beam_size")
         raise NmtError(
-            f"{option} needs beam search; received it with --beam 1. Give a wider beam, or leave {option} out."
+            f"{setting} needs beam search; received it with --beam 1. Give a wider beam, or leave {setting} out."
         )
+
+
+def _setting(key: str) -> str:
+    """Return the option that sets a key of section decoding, without a value."""
+    return option_of(key) if key in OWN_OPTION else f"--set decoding.{key}"

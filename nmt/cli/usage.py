@@ -3,6 +3,7 @@
 import inspect
 import re
 import signal
+import sys
 from typing import Any, TextIO
 
 import typer
@@ -18,6 +19,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]  # which typer does not export
 MEANT = {
     "--name": "--run", "--model": "--run", "--checkpoint": "--epoch", "--weights": "--epoch", "--beam-size": "--beam",
     "--file": "--input", "--out": "--output", "--figure": "--by-length", "--backend": "--export",
+    "--alignment": "--json", "--confidence": "--json",
     "--workers": "--set training.micro_batches=K, which up to K hosts share",
     "alignment": "nmt plot attention --head mean",
     "decode": "nmt translate", "score": "nmt evaluate", "list": "nmt runs", "download": "nmt fetch",
@@ -71,14 +73,29 @@ def usage_message(error: Any) -> str:
 
 
 def _nearest_option(word: str, known: set[str], similar: list[str]) -> str:
-    """Return ". Did you mean ...?": the option that sets a key of the configuration, else similar options."""
+    """Return ". Did you mean ...?": the setting of a key of the configuration, else similar options."""
     if "--set" in known:
         from nmt.config.loading import known_keys
         from nmt.config.schema import Config
 
+        # Commands that translate set keys of section decoding alone.
+        sections = ["decoding"] if "--beam" in known else list(Config.model_fields)
         key = word.removeprefix("--").replace("-", "_")
-        similar = [f"--set {name}.{key}=..." for name in Config.model_fields if key in known_keys(name)] or similar
+        value = _value_after(word)
+        settings = [f"--set {section}.{key}={value}" for section in sections if key in known_keys(section)]
+        similar = settings or similar
     return f". Did you mean {' or '.join(sorted(similar))}?" if similar else ""
+
+
+def _value_after(option: str) -> str:
+    """Return the value that was typed after an option, or three dots."""
+    for place, word in enumerate(sys.argv):
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+        if word == option and place + 1 < len(sys.argv):
+            following = sys.argv[place + 1]
+            return "..." if following.startswith("-") else following
+    return "..."
 
 
 class _Page:

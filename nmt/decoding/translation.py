@@ -111,16 +111,6 @@ class Translation(NamedTuple):
     words: tuple[tuple[str, float], ...] = ()
     """Words as the model wrote them, each with the probability that it stands in a reference translation."""
 
-    def judgement(self, least: float) -> list[str]:
-        """Return its confidence, "check" if that is below ``least``, else "ok", and its words with their probabilities.
-
-        All three are empty for an empty translation.
-        """
-        if self.confidence is None:
-            return [""] * 3
-        words = " ".join(f"{word}/{probability:.2f}" for word, probability in self.words)
-        return [f"{self.confidence:.4f}", "check" if self.confidence < least else "ok", words]
-
     @property
     def is_skipped(self) -> bool:
         """Whether the sentence is longer than the model reads, and was skipped."""

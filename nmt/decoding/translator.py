@@ -30,7 +30,7 @@ from nmt.decoding.translation import (
     name_of,
     translations_of,
 )
-from nmt.errors import DataError, NmtError, TooLongError
+from nmt.errors import ConflictError, DataError, NmtError, NotFoundError, TooLongError
 from nmt.extras import require
 from nmt.interface import public
 from nmt.message import Argument, Settings
@@ -244,6 +244,14 @@ class Translator(AbstractContextManager["Translator"]):
     def calibration(self) -> Calibration:
         """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
         return read_calibration(self._run or Run(Path()), self.epoch)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether confidence has been fitted for these weights."""
+        try:
+            return bool(self.calibration)
+        except (NotFoundError, ConflictError):
+            return False
 
     def _search_again(
         self, settings: DecodingConfig, texts: Sequence[str], options: SearchOptions,

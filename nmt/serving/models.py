@@ -1,6 +1,5 @@
 """Models of the service: opened once, warmed up, found by language pair."""
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from nmt.decoding.exported import RUN_FILES
 from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import ConflictError, DataError, NotFoundError
+from nmt.errors import DataError
 from nmt.runs.directory import Run, find_run
 from nmt.tokenizers.base import BOS, EOS, PAD, SPACE_MARK, Tokenizer
 
@@ -61,10 +60,8 @@ class ServedModel:
         self._has_attention = True
         self.glossaries = {name: read_glossary(file, translator.target) for name, file in glossaries.items()}
         """Glossaries by name."""
-        self.is_calibrated = False
+        self.is_calibrated = best.is_calibrated
         """Whether the run has been calibrated."""
-        with contextlib.suppress(NotFoundError, ConflictError):
-            self.is_calibrated = bool(best.calibration)
 
     def warm_up(self) -> None:
         """Compile all searches, and find out whether the model has attention."""

@@ -141,21 +141,30 @@ def test_translate_takes_sentences_a_file_or_standard_input(trained_project: Pat
     assert nmt("translate", cwd=trained_project, stdin="\r\n".join(sentences)).stdout == by_argument
 
 
-def test_n_best_and_alignments_are_columns(trained_project: Path) -> None:
+def test_n_best_are_columns_and_json_has_all(trained_project: Path) -> None:
     beam = ("translate", "--beam", "3", "im one two three", "im thirsty")
-    out = nmt(*beam, "--n-best", "2", "--alignment", cwd=trained_project).stdout
+    out = nmt(*beam, "--n-best", "2", cwd=trained_project).stdout
     rows = [line.split("\t") for line in out.splitlines()]
     assert [number for number, *_ in rows] == ["1", "1", "2", "2"]
     assert 0 >= float(rows[0][1]) >= float(rows[1][1])
-    for _, _, text, alignment in rows:
-        assert [pair.split("-")[1] for pair in alignment.split()] == [str(j) for j in range(len(text.split()))]
+    objects = [
+        json.loads(line) for line in nmt(*beam, "--n-best", "2", "--json", cwd=trained_project).stdout.splitlines()
+    ]
+    assert [item["source"] for item in objects] == ["im one two three", "im thirsty"]
+    translations = [translation for item in objects for translation in item["translations"]]
+    assert [(translation["text"], f"{translation['score']:.4f}") for translation in translations] == [
+        (text, score) for _, score, text in rows
+    ]
+    for translation in translations:
+        assert translation["finished"] and "confidence" not in translation  # the run is not calibrated
+        assert [j for _, j in translation["alignment"]] == list(range(len(translation["text"].split())))
     assert nmt(*beam, cwd=trained_project).stdout.splitlines() == [rows[0][2], rows[2][2]]
 
 
 def test_lines_that_are_too_long_are_skipped_if_asked(make_run: MakeRun) -> None:
     run = make_run("word", positions="learned", max_positions=6)
     lines = "im one\n" + "im one two three four\n" * 7 + "one\n"
-    done = run_nmt("translate", "--run", run.name, "--skip-too-long", "--alignment", stdin=lines.encode())
+    done = run_nmt("translate", "--run", run.name, "--skip-too-long", stdin=lines.encode())
     texts = [line.split("\t")[0] for line in done.out.splitlines()]
     assert [bool(text) for text in texts] == [True, *[False] * 7, True]
     names = "; ".join(f"standard input, line {number}" for number in range(2, 7))

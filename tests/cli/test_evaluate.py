@@ -58,7 +58,8 @@ def test_epochs_and_files_are_compared_on_sentences_some_of_which_were_trained_o
         (project / name).write_bytes(gzip.compress("".join(f"{line}\n" for line in content).encode()))
     arguments = [
         "--run", "base:1", "--run", "base", "--hypothesis", "h.gz", "--source", "s.gz", "--reference", "r1.gz",
-        "--reference", "r2.gz", "--epoch", "last", "--beam", "2", "--batch-size", "3", "--precision", "bfloat16",
+        "--reference", "r2.gz", "--epoch", "last", "--beam", "2", "--batch-size", "3",
+        "--set", "decoding.precision=bfloat16",
         "--resamples", "20", "--metric", "chrf++", "--metric", "BLEU", "--tokenize", "char",
     ]  # fmt: skip
     done = nmt("evaluate", *arguments, "--json", cwd=project)

@@ -82,8 +82,8 @@ $ mkdir mine
 $ nmt export --to ctranslate2 --output mine --overwrite  => mine exists and is not an export. --overwrite replaces
 $ nmt translate --export ctranslate2-int8 'im thirsty'  => Run 'base' has no export 'ctranslate2-int8'
 $ nmt export --to ctranslate2
-$ nmt translate --export ctranslate2-float32 --precision bfloat16 'im thirsty'
-=> --precision bfloat16 is for TensorFlow
+$ nmt translate --export ctranslate2-float32 --set decoding.precision=bfloat16 'im thirsty'
+=> --set decoding.precision=bfloat16 is for TensorFlow
 $ nmt translate --run base --export ./model 'im thirsty'  => --export ./model is a folder, which holds all of a model
 $ nmt translate --export ./model 'im thirsty'  => model holds no exported model
 $ nmt export --to ctranslate2 --epoch 1
@@ -92,7 +92,8 @@ $ nmt export --to ctranslate2 --output model
 $ python -c "import pathlib; file = pathlib.Path('model/model.bin'); file.write_bytes(bytes(file.stat().st_size))"
 $ nmt translate --export ./model 'im thirsty'  => model/model.bin has changed
 $ nmt export --to ctranslate2
-$ nmt evaluate --export ctranslate2-float32 --precision float32  => --precision float32 is for TensorFlow
+$ nmt evaluate --export ctranslate2-float32 --set decoding.precision=float32
+=> --set decoding.precision=float32 is for TensorFlow
 
 # --- nmt serve -------------------------------------------------------------------------------------------------------
 $ nmt serve base base --port 0  => Two models translate en to de
@@ -329,7 +330,7 @@ $ nmt train --config base.yaml --run new  => Memory ran out before training
 & nmt.decoding.tensorflow_engine.TensorFlowEngine.search_batch = lambda *_, **__: (_ for _ in ()).throw(exhausted())
 $ nmt translate 'im thirsty'  => Memory ran out: the longest sentence, 'im thirsty', has 2 tokens
 & nmt.decoding.tensorflow_engine.TensorFlowEngine.cross_attention = lambda *_: (_ for _ in ()).throw(exhausted())
-$ nmt translate --alignment 'im thirsty'  => Memory ran out. It must hold the model and a batch
+$ nmt translate --json 'im thirsty'  => Memory ran out. It must hold the model and a batch
 & nmt.training.estimate.free_bytes = lambda folder: 1_000
 $ nmt train --config base.yaml --run new  => Not enough disk space
 & lock checkpoints/base/lock process 4711 on atlas, since 2026-03-01T09:30:00+01:00
@@ -483,7 +484,7 @@ $ echo 'im one' > mono.en && mkdir data/.bt.synthesis && echo '{"format": 2}' > 
 $ nmt synthesize mono.en --name bt --export none  => data/.bt.synthesis/state.json has format 2
 
 # --- nmt translate ---------------------------------------------------------------------------------------------------
-$ nmt translate --tag bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none
+$ nmt translate --set decoding.tag=bt 'im thirsty'  => There is no tag 'bt': the vocabulary has none
 $ cp -r checkpoints/base checkpoints/other && echo ' ' >> checkpoints/other/tokenizer.source.json
 $ nmt translate --run base --run other 'im thirsty'  => Runs 'base' and 'other' have different tokenizers
 $ nmt translate --run base --run base:1 --export fast 'im thirsty'  => --export fast translates alone; received 2 runs
@@ -506,11 +507,18 @@ $ nmt translate --input latin.srt --output out.srt  => latin.srt, line 1 is not 
 $ printf PK > forged.docx
 $ nmt translate --input forged.docx --output out.docx  => forged.docx is no document of Word
 $ nmt translate --n-best 2 'im thirsty'  => --n-best 2 needs a beam of at least 2
-$ nmt translate --precision int8 'im thirsty'  => --precision is 'int8', but must be 'auto', 'float32'
-$ nmt translate --sample --top-p 1.5 'im thirsty'  => --top-p is 1.5, but must be less than or equal to 1
-$ nmt translate --top-p 0.5 'im thirsty'  => --top-p is for sampling
+$ nmt translate --set decoding.precision=int8 'im thirsty'  => decoding.precision must be 'auto', 'float32'
+$ nmt translate --precision int8 'im thirsty'  => Did you mean --set decoding.precision=int8?
+$ nmt translate --set model.heads=2 'im thirsty'  => --set model.heads is not about search
+$ nmt translate --set decoding.beam=2 'im thirsty'  => section decoding has no key 'beam' (did you mean 'beam_size'?)
+$ nmt translate --beam 2 --set decoding.beam_size=2 'im thirsty'  => set the same key
+$ nmt translate --alignment 'im thirsty'  => Did you mean --json?
+$ nmt evaluate --set decoding.top_k=2  => is for sampling, and this command searches
+$ nmt translate --sample --set decoding.top_p=1.5 'im thirsty'  => decoding.top_p must be less than or equal to 1
+$ nmt translate --set decoding.top_p=0.5 'im thirsty'  => --set decoding.top_p is for sampling
 $ nmt translate --sample --beam 2 'im thirsty'  => Words are drawn or searched for
-$ nmt translate --beam 1 --length-penalty 1 'im thirsty'  => --length-penalty needs beam search
+$ nmt translate --beam 1 --set decoding.length_penalty=1 'im thirsty'
+=> --set decoding.length_penalty needs beam search
 $ nmt translate --score --beam 2 'im thirsty'  => --score reads translations and searches for none
 $ printf 'im thirsty\tich bin durstig\nim thirsty\n' > pairs.txt
 $ nmt translate --score --input pairs.txt  => paste SOURCES TRANSLATIONS
@@ -522,7 +530,6 @@ $ printf 'thirsty durstig\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has no term with a translation
 $ printf 'thirsty\tmüde\n' > terms.tsv
 $ nmt translate --glossary terms.tsv 'im thirsty'  => terms.tsv, line 1 has the word
-$ nmt translate --confidence 'im thirsty'  => Fit it with nmt evaluate --calibrate
 $ nmt translate --prefix 'ich xyz' 'im thirsty'  => Prefix 'ich xyz' has the word 'xyz', which the model never saw
 $ nmt train --config base.yaml --run learned --set model.positions=learned --set model.max_positions=8
 $ nmt translate --run learned 'im one two three four five six seven'  => Too long: 'im one two three four five six

@@ -42,16 +42,17 @@ def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
 
 @pytest.mark.slow
 def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = nmt("translate", "--confidence", "im one", cwd=project, code=2).stderr
-    assert "nmt evaluate --calibrate" in refused
+    [plain] = json.loads(nmt("translate", "--json", "im one", cwd=project).stdout)["translations"]
+    assert "confidence" not in plain
     report = nmt("evaluate", "--calibrate", "--json", "--resamples", "0", cwd=project).stdout
     stored = json.loads((project / "checkpoints" / "base" / "confidence.json").read_text())
     assert json.loads(report)["confidence"] == stored and stored["format"] == 1
-    out = nmt("translate", "--confidence", "im one two", "", cwd=project).stdout.splitlines()
-    text, confidence, mark, words = out[0].split("\t")
-    assert 0 < float(confidence) < 1 and mark == ("check" if float(confidence) < CHECK_BELOW else "ok")
-    assert [word.rpartition("/")[0] for word in words.split()] == text.split()
-    assert out[1] == "\t\t\t"
+    lines = nmt("translate", "--json", "im one two", "", cwd=project).stdout.splitlines()
+    [translation], [empty] = (json.loads(line)["translations"] for line in lines)
+    assert 0 < translation["confidence"] < 1
+    assert translation["check"] == (translation["confidence"] < CHECK_BELOW)
+    assert [word for word, _ in translation["words"]] == translation["text"].split()
+    assert "confidence" not in empty
     nmt("report", "--no-scores", "--no-attention", cwd=project)
     assert "Confidence of words of base" in (project / "checkpoints" / "base" / "report.html").read_text()
 
@@ -61,7 +62,7 @@ def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: py
         translator.find(["im one two"], SearchOptions(confident=True)),
         translator.find(["im one two"]),
     )
-    assert best.confidence == pytest.approx(float(confidence), abs=1e-4) and plain == best._replace(
+    assert best.confidence == pytest.approx(translation["confidence"], abs=1e-4) and plain == best._replace(
         confidence=None, words=()
     )
     (project / "terms.tsv").write_text("one\tzwei\n")

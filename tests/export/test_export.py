@@ -54,7 +54,7 @@ def test_an_export_translates_as_the_run_without_tensorflow(exported_project: Pa
 
 
 def test_scores_n_best_and_evaluation_take_the_export(exported_project: Path) -> None:
-    options = ["--beam", "3", "--n-best", "2", "--alignment"]
+    options = ["--beam", "3", "--n-best", "2", "--json"]
     ours, theirs = (
         nmt("translate", *export, *options, "im one two three", cwd=exported_project).stdout.splitlines()
         for export in ([], ["--export", "ctranslate2-float32"])

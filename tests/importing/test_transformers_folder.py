@@ -86,7 +86,7 @@ def test_an_import_is_translated_with_fine_tuned_and_exported(folder: Path) -> N
     nmt("export", "--run", "own", "--to", "ctranslate2", "--output", "ct2", cwd=folder)
     assert "Imported from model" in Path("ct2/README.md").read_text()
     assert Path("ct2/run/import.json").is_file()
-    nmt("translate", "--run", "own", "--tag", "deu", "im two", cwd=folder)
+    nmt("translate", "--run", "own", "--set", "decoding.tag=deu", "im two", cwd=folder)
     refused = nmt("train", "--run", "opus", "--dataset", "own", "--allow-changes", cwd=folder, code=2)
     assert "was imported and has no state" in refused.stderr
 

@@ -3,6 +3,7 @@
 Nothing of the package is changed for it but two tables, which is all that an architecture in the package would add to.
 """
 
+import json
 import re
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -166,7 +167,8 @@ def test_it_trains_resumes_and_is_translated_with_scored_and_described(toy: Path
 
 def test_what_it_cannot_do_is_refused_in_words(toy: Path) -> None:
     run = nmt.train("toy.yaml", run="toy", set={"training.epochs": 1})
-    assert "has no attention" in run_nmt("translate", "--run", "toy", "--alignment", SENTENCE).err
+    details = json.loads(run_nmt("translate", "--run", "toy", "--json", SENTENCE).out)
+    assert details["translations"][0]["alignment"] is None, "the model has no attention"
     with pytest.raises(NotFoundError, match="no position embedding"):
         draw_positions(empty_figure(), run)
     with pytest.raises(ConfigError, match="known in model: architecture, width"):

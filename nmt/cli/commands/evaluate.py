@@ -5,16 +5,23 @@ import gzip
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nmt.cli.bars import Bar
-from nmt.cli.options import EpochOption, JsonOption, check_decoding, decoding_options
-from nmt.config.decoding import BEAM, GREEDY
+from nmt.cli.options import (
+    BatchSizeOption,
+    BeamOption,
+    DecodingOption,
+    EpochOption,
+    JsonOption,
+    OrdinaryTextOption,
+    check_decoding,
+    decoding_of,
+)
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import DEFAULT_TOKENIZATION, METRICS, TOKENIZATIONS, USUAL_METRICS
-from nmt.message import option_of
 
 
 def _listed(names: Iterable[str], joint: str) -> str:
@@ -22,7 +29,6 @@ def _listed(names: Iterable[str], joint: str) -> str:
     return f"{', '.join(first)} {joint} {last}"
 
 
-@decoding_options(GREEDY, BEAM)
 def evaluate(
     run: Annotated[
         list[str] | None,
@@ -67,7 +73,10 @@ def evaluate(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page of HTML with scores and all translations.")] = None,
     as_json: JsonOption = False,
-    **decoding: Any,
+    beam: BeamOption = None,
+    ordinary_text: OrdinaryTextOption = None,
+    batch_size: BatchSizeOption = None,
+    set_: DecodingOption = None,
 ) -> None:
     """Score translations of a test set. Others are compared with the first by a paired bootstrap.
 
@@ -80,6 +89,7 @@ def evaluate(
     from nmt.storage.atomic import write_bytes, write_text
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
+    decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text, batch_size=batch_size)
     check_decoding(decoding)
     translated = [*runs, *exports]
     if output is not None and (hypotheses or len(translated) > 1):
@@ -87,11 +97,11 @@ def evaluate(
             f"--output was given with {', '.join([*translated, *hypotheses])}; it takes the translations of one run "
             "alone. Leave --output out."
         )
-    idle = [option_of(key) for key, value in {"epoch": epoch, **decoding}.items() if value is not None]
-    if idle and hypotheses and not translated:
+    if hypotheses and not translated and (epoch is not None or decoding):
+        idle = "--epoch" if epoch is not None else f"decoding.{next(iter(decoding))}"
         raise NmtError(
-            f"{idle[0]} has no effect: only translations to score were given, so nothing is translated. Add --run, or "
-            f"leave {idle[0]} out."
+            f"{idle} has no effect: only translations to score were given, so nothing is translated. Add --run, or "
+            f"leave {idle} out."
         )
     if report is not None:  # the only use of the library for templates
         from nmt.reporting.page import check_page, evaluation_page

@@ -1,16 +1,21 @@
 """``nmt serve``: a translation service."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from nmt.cli.options import EpochOption, check_decoding, decoding_options
-from nmt.config.decoding import BEAM, GREEDY
+from nmt.cli.options import (
+    BeamOption,
+    DecodingOption,
+    EpochOption,
+    OrdinaryTextOption,
+    check_decoding,
+    decoding_of,
+)
 from nmt.errors import NmtError
 
 
-@decoding_options(GREEDY, BEAM)
 def serve(
     models: Annotated[
         list[str] | None,
@@ -49,7 +54,9 @@ def serve(
         typer.Option(min=0.1, max=86_400, help="Seconds after which a request gets status 504."),
     ] = 60,
     batch_size: Annotated[int, typer.Option(min=1, max=4096, help="Most sentences translated at a time.")] = 32,
-    **decoding: Any,
+    beam: BeamOption = None,
+    ordinary_text: OrdinaryTextOption = None,
+    set_: DecodingOption = None,
 ) -> None:
     """Serve translations over HTTP, with the LibreTranslate protocol and a web page.
     Without --host, only this machine reaches it. Ctrl-C ends it when open requests are answered.
@@ -60,6 +67,7 @@ def serve(
     """
     from nmt.extras import require
 
+    decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text)
     check_decoding(decoding)
     glossaries = dict(each.partition("=")[::2] for each in glossary or [])
     if bad := [name for name, file in glossaries.items() if not (name and file)]:

@@ -2,17 +2,25 @@
 
 import contextlib
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nmt.cli.bars import Bar
-from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
-from nmt.config.decoding import BEAM, GREEDY, SAMPLING
-from nmt.errors import printable
+from nmt.cli.options import (
+    BatchSizeOption,
+    BeamOption,
+    DecodingOption,
+    EpochOption,
+    OrdinaryTextOption,
+    RunOption,
+    TemperatureOption,
+    check_decoding,
+    decoding_of,
+)
+from nmt.errors import on_command_line, printable
 
 
-@decoding_options(GREEDY, BEAM, SAMPLING)
 def synthesize(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Text, one sentence a line; plain, gzipped or in a zip archive.")
@@ -31,7 +39,11 @@ def synthesize(
         float | None, typer.Option(help="Drop pairs with a lower mean log-probability of tokens.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace pairs, finished or not.")] = False,
-    **decoding: Any,
+    beam: BeamOption = None,
+    temperature: TemperatureOption = None,
+    ordinary_text: OrdinaryTextOption = None,
+    batch_size: BatchSizeOption = None,
+    set_: DecodingOption = None,
 ) -> None:
     """Translate text of one language into pairs to train on, greedily by default.
 
@@ -42,13 +54,16 @@ def synthesize(
     """
     from nmt.synthesis import synthesize as make
 
+    decoding = decoding_of(
+        set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
+    )
     check_decoding(decoding, sample=sample)
     started = time.perf_counter()
     with contextlib.closing(Bar("lines")) as bar:
         made = make(
             file, name, run=run, epoch=epoch, forward=forward, sample=sample, decoding=decoding, export=export,
             min_score=min_score, overwrite=overwrite, progress=bar.show,
-            note=lambda text: typer.echo(f"nmt: {text}", err=True),
+            note=lambda text: typer.echo(f"nmt: {on_command_line([text])}", err=True),
         )  # fmt: skip
     seconds = time.perf_counter() - started
     for reason, count in made.dropped.counts.items():

@@ -1,5 +1,7 @@
 """``nmt translate``: translations, alignments and scores, one line each."""
 
+import itertools
+import json
 import os
 import select
 import sys
@@ -10,12 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nmt.cli.options import EpochOption, check_decoding, decoding_options
-from nmt.config.decoding import BEAM, GREEDY, SAMPLING
+from nmt.cli.options import (
+    BatchSizeOption,
+    BeamOption,
+    DecodingOption,
+    EpochOption,
+    OrdinaryTextOption,
+    TemperatureOption,
+    check_decoding,
+    decoding_of,
+)
 from nmt.errors import DataError, NmtError, TooLongError
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import SearchOptions, Translation
+    from nmt.decoding.translator import Translator
     from nmt.documents.formats import Document
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
@@ -24,7 +35,6 @@ SHOWN = 5
 """Number of skipped lines that are named."""
 
 
-@decoding_options(GREEDY, BEAM, SAMPLING)
 def translate(
     sentences: Annotated[
         list[str] | None,
@@ -44,9 +54,6 @@ def translate(
     n_best: Annotated[
         int | None, typer.Option(min=1, help="Print N different translations of each: number, score, text.")
     ] = None,
-    alignment: Annotated[
-        bool, typer.Option("--alignment", help="Add pairs i-j: target word j attends most to source word i.")
-    ] = False,
     score: Annotated[
         bool, typer.Option("--score", help="Read lines of source TAB translation; print log-probabilities.")
     ] = False,
@@ -55,13 +62,17 @@ def translate(
     glossary: Annotated[
         str | None, typer.Option(metavar="FILE", help="Keep terms: lines of source TAB translation (TAB other forms).")
     ] = None,
-    confidence: Annotated[
-        bool, typer.Option("--confidence", help="Add the probability that it is good, ok or check, and its words'.")
-    ] = False,
     skip_too_long: Annotated[
         bool, typer.Option("--skip-too-long", help="Give a line longer than the model reads an empty translation.")
     ] = False,
-    **decoding: Any,
+    beam: BeamOption = None,
+    temperature: TemperatureOption = None,
+    ordinary_text: OrdinaryTextOption = None,
+    batch_size: BatchSizeOption = None,
+    set_: DecodingOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print an object a line: translations, scores, alignments, confidence.")
+    ] = False,
 ) -> None:
     """Translate sentences, one translation a line. Default: lines of standard input, as they arrive.
 
@@ -72,16 +83,18 @@ def translate(
     from nmt.decoding.text.glossary import read_glossary
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.formats import suffix_of
-    from nmt.runs.calibration import CHECK_BELOW
     from nmt.storage.text import as_cell
 
+    decoding = decoding_of(
+        set_, beam_size=beam, temperature=temperature, ordinary_text=ordinary_text, batch_size=batch_size
+    )
     check_decoding(
-        decoding, sample=sample, score=score, n_best=n_best, prefix=prefix, alignment=alignment,
-        skip_too_long=skip_too_long, glossary=glossary, confidence=confidence,
+        decoding, sample=sample, score=score, n_best=n_best, prefix=prefix,
+        skip_too_long=skip_too_long, glossary=glossary, json=as_json,
     )  # fmt: skip
     if output is not None or (input_ is not None and suffix_of(input_.name)):
-        lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--alignment": alignment, "--score": score,
-                      "--sample": sample, "--prefix": prefix, "--confidence": confidence}  # fmt: skip
+        lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--json": as_json, "--score": score,
+                      "--sample": sample, "--prefix": prefix}  # fmt: skip
         document = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
             terms = read_glossary(glossary, translator.target) if glossary else None
@@ -91,9 +104,9 @@ def translate(
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
     terms = read_glossary(glossary, translator.target) if glossary else None
-    if confidence:
-        _ = translator.calibration  # its message comes before the first sentence
-    options = SearchOptions(sample, n_best or 1, scored=n_best is not None, glossary=terms, confident=confidence)
+    is_scored = as_json or n_best is not None
+    is_confident = as_json and translator.is_calibrated
+    options = SearchOptions(sample, n_best or 1, scored=is_scored, glossary=terms, confident=is_confident)
     count, skipped = 0, list[str]()
     for texts, names in parts:
         if score:
@@ -108,19 +121,15 @@ def translate(
             raise DataError(
                 *error.parts, " With --skip-too-long its translation is empty, and the others follow."
             ) from None
-        numbered = [(number, each) for number, translations in enumerate(found) for each in translations]
-        rows = [[as_cell(each.text)] for _, each in numbered]
-        if n_best is not None:
-            rows = [[f"{count + number + 1}", f"{each.score:.4f}", as_cell(each.text)] for number, each in numbered]
-        if alignment:
-            aligned = [texts[number] if each.ids else "" for number, each in numbered]
-            attention = translator.attention(aligned, [each for _, each in numbered])
-            for row, weights in zip(rows, attention, strict=True):
-                row.append(" ".join(f"{i}-{j}" for i, j in weights.alignment()))
-        if confidence:
-            rows = [[*row, *each.judgement(CHECK_BELOW)] for row, (_, each) in zip(rows, numbered, strict=True)]
-        for row in rows:
-            typer.echo("\t".join(row))
+        if as_json:
+            alignments = _alignments(translator, texts, found)
+            for source, translations, aligned in zip(texts, found, alignments, strict=True):
+                typer.echo(_json_line(source, translations, aligned))
+        else:
+            for number, translations in enumerate(found, start=count + 1):
+                for translation in translations:
+                    place = "" if n_best is None else f"{number}\t{translation.score:.4f}\t"
+                    typer.echo(place + as_cell(translation.text))
         skipped += warn([translations[0] for translations in found], names)
         count += len(texts)
     if skipped:
@@ -130,6 +139,46 @@ def translate(
             f"empty: {'; '.join(skipped[:SHOWN])}{more}",
             err=True,
         )
+
+
+Pairs = list[tuple[int, int]]
+"""Alignment of a translation: pairs (i, j) of source token i and target token j, from 0."""
+
+
+def _alignments(
+    translator: "Translator", texts: list[str], found: "list[list[Translation]]"
+) -> "list[list[Pairs | None]]":
+    """Return the alignment of each translation of each text; None for a model without attention."""
+    flat = [
+        (text, translation) for text, translations in zip(texts, found, strict=True) for translation in translations
+    ]
+    sources = [text if translation.ids else "" for text, translation in flat]
+    aligned: Iterator[Pairs | None]
+    try:
+        attention = translator.attention(sources, [translation for _, translation in flat])
+        aligned = iter([weights.alignment() for weights in attention])
+    except DataError:  # the model has no attention
+        aligned = itertools.repeat(None)
+    return [[next(aligned) for _ in translations] for translations in found]
+
+
+def _json_line(source: str, translations: "list[Translation]", alignments: "list[Pairs | None]") -> str:
+    """Return a sentence with its translations as a line of JSON."""
+    from nmt.runs.calibration import CHECK_BELOW
+
+    shown = []
+    for translation, alignment in zip(translations, alignments, strict=True):
+        details: dict[str, Any] = {
+            "text": translation.text, "score": translation.score, "finished": translation.finished,
+            "alignment": alignment,
+        }  # fmt: skip
+        if translation.confidence is not None:
+            details["confidence"] = translation.confidence
+            details["check"] = translation.confidence < CHECK_BELOW
+            details["words"] = translation.words
+        shown.append(details)
+    line = {"source": source, "unknown": translations[0].unknown, "translations": shown}
+    return json.dumps(line, ensure_ascii=False)
 
 
 def _open_document(path: Path | None, output: Path | None, others: list[str]) -> "Document":
