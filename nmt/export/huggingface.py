@@ -28,10 +28,12 @@ from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
+from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import check_normalization, unique_pieces, write_sentencepiece
 from nmt.models.layers.positions import BASE
+from nmt.runs.directory import Run
 from nmt.storage.arrays import Arrays
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK, Tokenizer
@@ -119,7 +121,8 @@ class HuggingFaceExporter(Exporter):
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations by ``generate`` of transformers."""
-        return translations_of(*load(folder), model, texts, self.positions(model))
+        arguments = str(folder), str(model.run.folder), str(model.epoch), texts, self.positions(model)
+        return process.call(self, translations_by_transformers, *arguments)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers, and where its translations may differ."""
@@ -147,7 +150,10 @@ class HuggingFaceExporter(Exporter):
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """Return tokenizer and model of an export, as transformers loads them: float32, without dropout."""
+    """Return tokenizer and model of an export, as transformers loads them: float32, without dropout.
+
+    Only a process without TensorFlow may call it.
+    """
     import torch  # noqa: PLC0415 - an optional extra
     import transformers  # noqa: PLC0415 - an optional extra
 
@@ -158,6 +164,12 @@ def load(folder: Path) -> tuple[Any, Any]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
     model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options, dtype=torch.float32)
     return tokenizer, model.eval()
+
+
+def translations_by_transformers(folder: str, run: str, epoch: str, texts: list[str], positions: int) -> list[str]:
+    """Return greedy translations by the export of a run in a folder, of at most ``positions`` tokens each."""
+    tokenizer, consumer = load(Path(folder))
+    return translations_of(tokenizer, consumer, TrainedModel.of(Run(Path(run)), epoch), texts, positions)
 
 
 def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:

@@ -76,7 +76,7 @@ def import_model(
         found, logits, by = known.expected if known else [], None, str(expected)
         if not known and is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):
             texts = sentences_to_compare(source, sentences)
-            (found, logits), by = expected_of(folder, original, engine, source, texts), "transformers"
+            (found, logits), by = expected_of(folder, original, engine, source, texts, temporary), "transformers"
         origin = Origin(
             source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder), files=files,
             compared_with=by if found else None, different=compare(engine, source, found) if found else {},

@@ -1,5 +1,6 @@
 """Reader of transformers' folders of Marian models, such as those of OPUS-MT. No code of a folder is run."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ from safetensors.numpy import load_file
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
 from nmt.errors import DataError
-from nmt.export.huggingface import EPSILON
+from nmt.export import process
+from nmt.export.huggingface import EPSILON, HuggingFaceExporter
 from nmt.extras import require
+from nmt.importing.answers import convert_pickle
 from nmt.importing.original import Original, chosen, section, sides_of
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.storage.arrays import Arrays
@@ -86,13 +89,12 @@ def _arrays(folder: Path) -> tuple[Arrays, Path]:
         if not path.is_file():
             raise DataError(f"{folder} has no weights: neither model.safetensors nor {path.name}. Restore a copy.")
         require("huggingface", "torch")
+        with tempfile.TemporaryDirectory() as scratch:
+            converted = Path(scratch) / "model.safetensors"
+            process.call(HuggingFaceExporter, convert_pickle, str(path), str(converted))
+            return load_file(converted), path
     try:
-        if path.suffix == ".safetensors":
-            return load_file(path), path
-        import torch  # noqa: PLC0415 - an optional extra
-
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-        return {str(name): tensor.float().numpy() for name, tensor in tensors.items()}, path
+        return load_file(path), path
     except Exception as error:  # a forged file fails in many ways
         reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
         raise DataError(f"{path} cannot be read, or holds more than weights: {reason}. Restore a copy.") from None
