@@ -21,7 +21,7 @@ from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
-from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, read_description
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
@@ -123,10 +123,8 @@ def synthesize(
 def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> str:
     """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
     weights = choose_epoch(run, epoch)
-    saved = run.weights_path(weights).stat().st_mtime_ns
-    for folder in find_exports(run, CTRANSLATE2):
-        found, is_current = read_description(folder), (folder / DESCRIPTION).stat().st_mtime_ns > saved
-        if is_current and (found.quantization, found.epoch) == (FASTEST, weights):
+    for folder, description in find_exports(run, CTRANSLATE2).items():
+        if description.quantization == FASTEST and is_of_weights(description, run, weights):
             return folder.name
     from nmt.export.export import export_run, find_exporter  # noqa: PLC0415 - loads TensorFlow
 

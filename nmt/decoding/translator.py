@@ -37,6 +37,7 @@ from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
+from nmt.storage.arrays import read_checksum
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.marks import MARK
 from nmt.tokenizers.registry import load_tokenizer
@@ -54,15 +55,17 @@ class Translator(AbstractContextManager["Translator"]):
 
     def __init__(
         self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId,
-        language: str = "source", run: Run | None = None,
+        language: str = "source", run: Run | None = None, weights: str | None = None,
     ) -> None:  # fmt: skip
-        """Take the parts, the code of the source language, and the run; ``open`` reads them from disk."""
+        """Take the parts, the code of the source language, the run, and its weights; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
         self._careful: dict[DecodingConfig, Engine] = {}
         self.source, self.target, self.config = source, target, config
         self._language, self._run = language, run
         self.epoch = epoch
         """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
+        self.weights = weights
+        """SHA-256 of the weights; None for an ensemble and where it is unknown."""
         tag = config.decoding.tag
         self._tag = [] if tag is None else [tag_id(source, tag)]
 
@@ -100,7 +103,7 @@ class Translator(AbstractContextManager["Translator"]):
 
             export = trained.description
             exported = CTranslate2Engine(trained.folder, config, export.positions)
-            return cls(exported, source, target, config, export.epoch, language, run)
+            return cls(exported, source, target, config, export.epoch, language, run, export.weights)
 
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
@@ -108,9 +111,10 @@ class Translator(AbstractContextManager["Translator"]):
         for other, own in others:
             check_alike(run, other)
             parts.append((other.config().model, WeightsFile(other, choose_epoch(other, own))))
+        checksum = None if others else read_checksum(weights.path)
         engine = load_together(config, parts, source.size, target.size)
         names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
-        return cls(engine, source, target, config, names, language, run)
+        return cls(engine, source, target, config, names, language, run, checksum)
 
     @property
     def engine(self) -> Engine:
@@ -132,7 +136,8 @@ class Translator(AbstractContextManager["Translator"]):
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
         engine = self.engine.reconfigured(decoding)
-        return Translator(engine, self.source, self.target, config, self.epoch, self._language, self._run)
+        parts = self.source, self.target, config, self.epoch, self._language, self._run, self.weights
+        return Translator(engine, *parts)
 
     @public
     def translate(
@@ -239,7 +244,7 @@ class Translator(AbstractContextManager["Translator"]):
     @functools.cached_property
     def calibration(self) -> Calibration:
         """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
-        return read_calibration(self._run or Run(Path()), self.epoch)
+        return read_calibration(self._run or Run(Path()), self.epoch, self.weights)
 
     def _search_again(
         self, settings: DecodingConfig, texts: Sequence[str], options: SearchOptions,

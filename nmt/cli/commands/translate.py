@@ -72,7 +72,7 @@ def translate(
     from nmt.decoding.text.glossary import read_glossary
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.formats import suffix_of
-    from nmt.runs.calibration import CHECK_BELOW
+    from nmt.runs.calibration import CHECK_BELOW, OF_UNKNOWN_WEIGHTS
     from nmt.storage.text import as_cell
 
     check_decoding(
@@ -91,8 +91,8 @@ def translate(
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
     terms = read_glossary(glossary, translator.target) if glossary else None
-    if confidence:
-        _ = translator.calibration  # its message comes before the first sentence
+    if confidence and translator.calibration.weights is None:  # its message comes before the first sentence
+        typer.echo(f"Note: {OF_UNKNOWN_WEIGHTS}", err=True)
     options = SearchOptions(sample, n_best or 1, scored=n_best is not None, glossary=terms, confident=confidence)
     count, skipped = 0, list[str]()
     for texts, names in parts:
