@@ -62,10 +62,8 @@ class Translator(AbstractContextManager["Translator"]):
         self._careful: dict[DecodingConfig, Engine] = {}
         self.source, self.target, self.config = source, target, config
         self._language, self._run = language, run
-        self.epoch = epoch
-        """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
-        self.weights = weights
-        """SHA-256 of the weights; None for an ensemble and where it is unknown."""
+        self.epoch, self.weights = epoch, weights
+        """Weights in use: an epoch number, "average", or such as "step-1500"; and their SHA-256, None if unknown."""
         tag = config.decoding.tag
         self._tag = [] if tag is None else [tag_id(source, tag)]
 
@@ -135,9 +133,8 @@ class Translator(AbstractContextManager["Translator"]):
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
-        engine = self.engine.reconfigured(decoding)
         parts = self.source, self.target, config, self.epoch, self._language, self._run, self.weights
-        return Translator(engine, *parts)
+        return Translator(self.engine.reconfigured(decoding), *parts)
 
     @public
     def translate(

@@ -158,12 +158,18 @@ def load(folder: Path) -> tuple[Any, Any]:
     import transformers  # noqa: PLC0415 - an optional extra
 
     transformers.utils.logging.disable_progress_bar()
+    options = {"local_files_only": True, "trust_remote_code": False, "dtype": torch.float32}
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+    return load_tokenizer(folder), model.eval()
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of an export. Only a process without TensorFlow may call it."""
+    import transformers  # noqa: PLC0415 - an optional extra
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*sacremoses")  # which no export needs
-        options = {"local_files_only": True, "trust_remote_code": False}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options, dtype=torch.float32)
-    return tokenizer, model.eval()
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
 def translations_by_transformers(folder: str, run: str, epoch: str, texts: list[str], positions: int) -> list[str]:
