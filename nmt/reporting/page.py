@@ -6,7 +6,7 @@ A page is light or dark as the reader's system is, fits a telephone, and has no 
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from nmt.reporting.charts import curve_figures, length_figures, reliability_figu
 from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
+from nmt.storage.outputs import OutputFile
 from nmt.version import version
 
 GENERATOR = "nmt report"
@@ -28,14 +29,21 @@ GENERATOR = "nmt report"
 ABSENT = "\N{EN DASH}"
 
 
-def check_page(path: Path) -> None:
-    """Refuse a file whose name is not that of a page.
+def output_page(path: Path, inputs: Iterable[Path] = ()) -> OutputFile:
+    """Return the file of a page that a user has named. It may replace an earlier page.
 
     Raises:
         NmtError: for another suffix than .html.
+        ConflictError: if the file is one of the inputs, or exists and is no page of nmt.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise NmtError(f"The report cannot be written to {str(path)!r}: it is a page of HTML. Give a name in .html")
+    return OutputFile(path, inputs=inputs, kind="report", is_earlier=_is_page)
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return f'<meta name="generator" content="{GENERATOR}'.encode() in file.read(4096)
 
 
 class AttentionMap(NamedTuple):
