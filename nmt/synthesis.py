@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from nmt.config.decoding import BEAM
+from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.sources.formats import Pair
@@ -191,6 +192,7 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
+    before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
     told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
             for key in changed]  # fmt: skip

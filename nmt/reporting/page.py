@@ -27,6 +27,8 @@ from nmt.version import version
 GENERATOR = "nmt report"
 """Value of the meta element by which a page is known as a report."""
 ABSENT = "\N{EN DASH}"
+PARTS_OF_A_RUN = {"train": "training", "validation": "validation"}
+"""What a metric of an epoch is measured in, by the beginning of its field."""
 
 
 def output_page(path: Path, inputs: Iterable[Path] = ()) -> OutputFile:
@@ -125,8 +127,11 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
     """Return the metrics of the epochs of runs, a column for each metric."""
     found = measures(EpochMetrics)
     fields = sorted(found, key=lambda field: field.startswith("validation_"))
-    heads = [field.partition("_")[0].replace("train", "training") for field in fields]
-    heads = [f"{group} {found[field].label}" for group, field in zip(heads, fields, strict=True)]
+    heads = []
+    for field in fields:
+        prefix, _, _ = field.partition("_")
+        part = f"{PARTS_OF_A_RUN[prefix]} " if prefix in PARTS_OF_A_RUN else ""
+        heads.append(f"{part}{found[field].label}")
     rows = []
     for facts in runs:
         for epoch in facts.epochs:
