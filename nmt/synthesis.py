@@ -166,13 +166,20 @@ def _write(
         if done := sum(part.exists() for part in parts):
             note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
         items, running = numbered_lines(task.file), deque[Future[int]]()
-        with ThreadPoolExecutor(2, "synthesize") as pool:  # one block is cut into tokens while another is translated
+        # One block is cut into tokens while another is translated.
+        pool = ThreadPoolExecutor(2, "synthesize")
+        try:
             for number, part in enumerate(parts):
                 block = list(itertools.islice(items, BLOCK))
                 if not part.exists():
                     running.append(pool.submit(make, number, block))
                 while running and (len(running) == 2 or part == parts[-1]):
                     progress("translating", running.popleft().result(), lines)
+        except Exception:
+            pool.shutdown(cancel_futures=True)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no block
         dropped = Findings()
         with (
             output.writing() as temporary, temporary.open("wb") as file,
