@@ -11,7 +11,9 @@ def main() -> NoReturn:
     try:
         from nmt.cli.app import main as run  # noqa: PLC0415 - it takes a moment
     except KeyboardInterrupt:
-        sys.stderr.write("nmt: nmt was interrupted before it began. Nothing was changed. Give the same command again.\n")
+        sys.stderr.write(
+            "nmt: nmt was interrupted before it began. Nothing was changed. Give the same command again.\n"
+        )
         sys.exit(INTERRUPTED)
     run()
 

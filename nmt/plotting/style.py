@@ -28,8 +28,8 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from nmt.errors import NmtError, printable
-from nmt.storage.outputs import OutputFile
 from nmt.storage.json_file import read_json
+from nmt.storage.outputs import OutputFile
 
 if TYPE_CHECKING:
     from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports

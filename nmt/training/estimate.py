@@ -9,7 +9,7 @@ from nmt import runtime
 from nmt.cluster.summation import slots
 from nmt.config.architecture import BatchShape
 from nmt.data.token_arrays import Split
-from nmt.errors import NmtError
+from nmt.errors import NmtError, counted
 from nmt.models.weights import weights_of
 from nmt.storage.disk import free_bytes
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
@@ -54,8 +54,8 @@ class Estimate(NamedTuple):
         """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
         return (
-            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'}{', the next' if self.vary else ''} of "
-            f"{self.steps:,} steps, {duration(self.epoch_seconds)}{'' if self.vary else ' each'}, "
+            f"Ahead: {counted(self.epochs, 'epoch')}{', the next' if self.vary else ''} of "
+            f"{counted(self.steps, 'step')}, {duration(self.epoch_seconds)}{'' if self.vary else ' each'}, "
             f"{duration(self.seconds)} in all; memory {memory}; on disk at most {size(self.disk)}, of "
             f"{size(self.free)} free"
         )
