@@ -11,9 +11,8 @@ def main() -> NoReturn:
     try:
         from nmt.cli.app import main as run  # noqa: PLC0415 - it takes a moment
     except KeyboardInterrupt:
-        sys.stderr.write(
-            "nmt: nmt was interrupted before it began. Nothing was changed. Give the same command again.\n"
-        )
+        words = "nmt was interrupted before it began. Nothing was changed. Give the same command again."
+        sys.stderr.write(f"nmt: {words}\n")
         sys.exit(INTERRUPTED)
     run()
 

@@ -33,7 +33,7 @@ from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
 from nmt.storage.atomic import sha256, write_bytes
 from nmt.storage.file_lock import locked
-from nmt.storage.json_file import check_format, read_json, write_json
+from nmt.storage.json_file import check_format, parse_json, read_json, write_json
 from nmt.storage.names import check_name
 from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
@@ -187,7 +187,7 @@ def _write(
         ):  # fmt: skip
             for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
                 if row.startswith(b'{"dropped"'):
-                    dropped.add(*json.loads(row).values())
+                    dropped.add(*parse_json(row).values())
                 else:
                     packed.write(row)
         shutil.rmtree(folder)

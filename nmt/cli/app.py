@@ -124,7 +124,7 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _run() -> tuple[int, str]:
+def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
     """Run the command, and return the exit code and the message of an error, or none."""
     try:
         code = app(prog_name="nmt", standalone_mode=False) or 0

@@ -65,7 +65,8 @@ def nothing_to_do(trainer: "Trainer") -> str:
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
-    done = f"Run {run.name} is finished: {counted(epochs, 'epoch')}, best {weights_in_words(run.best() or '-')}. Nothing to do."
+    best = weights_in_words(run.best() or "-")
+    done = f"Run {run.name} is finished: {counted(epochs, 'epoch')}, best {best}. Nothing to do."
     early = stopped_early(trainer.validations, settings)
     if ends_with_run(settings) and not early:
         return (

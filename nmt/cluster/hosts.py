@@ -82,8 +82,8 @@ def _of_tf_config() -> Hosts | None:
     ]  # fmt: skip
     if problems:
         raise ConfigError(
-            f"TF_CONFIG {problems[0][:200]}. Hosts are of type worker, but one may be of type chief; they count from 0, "
-            f"and each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
+            f"TF_CONFIG {problems[0][:200]}. Hosts are of type worker, but one may be of type chief; they count from "
+            f"0, and each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
         )
     return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
 
@@ -98,7 +98,7 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
     """
     if not isinstance(config, dict):
         raise ValueError(f"it is {_shown(config)} instead of an object")
-    cluster, task = config.get("cluster", {}), config.get("task")
+    cluster, task = config["cluster"] if "cluster" in config else {}, config.get("task")
     if not isinstance(cluster, dict):
         raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
     jobs: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
         return jobs, next(iter(jobs), "worker"), 0
     if not isinstance(task, dict):
         raise ValueError(f"task is {_shown(task)} instead of an object, so that this process has no index")
-    kind, index = task.get("type", "worker"), task.get("index")
+    kind, index = task["type"] if "type" in task else "worker", task.get("index")
     if not isinstance(kind, str):
         raise ValueError(f"task.type is {_shown(kind)} instead of a text")
     if isinstance(index, str) and index.isascii() and index.isdecimal() and len(index) < 10:

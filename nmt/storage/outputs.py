@@ -17,8 +17,8 @@ class OutputFile:
     """A file that a user has named, to be written when the work is done."""
 
     def __init__(
-        self, path: Path, *, inputs: Iterable[Path] = (), kind: str = "", is_earlier: Callable[[Path], bool] | None = None,
-        overwrite: bool = False,
+        self, path: Path, *, inputs: Iterable[Path] = (), kind: str = "",
+        is_earlier: Callable[[Path], bool] | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
         """Refuse a path that cannot be an output.
 

@@ -173,9 +173,8 @@ def test_strangers_are_not_listened_to() -> None:
         host.result(10)
 
 
-SCALARS = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["worker", "chief", "a:1", "b:1", "0"])
-)
+WORDS = st.sampled_from(["worker", "chief", "a:1", "b:1", "0"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORDS
 KEYS = st.sampled_from(["cluster", "task", "worker", "chief", "type", "index", "ps"])
 ANY_JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
                         max_leaves=12)  # fmt: skip

@@ -32,7 +32,7 @@ def path(folder: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool) -> Path
 def test_a_new_file_is_written(path: Path) -> None:
     OutputFile(path).write(b"new")
     assert path.read_bytes() == b"new" and path.stat().st_nlink == 1
-    assert os.listdir() == ["out.html"]
+    assert list(Path().iterdir()) == [Path("out.html")]
 
 
 @LINKS
@@ -47,7 +47,7 @@ def test_what_exists_is_refused_before_the_work(path: Path, kind: str) -> None:
     else:
         path.symlink_to("elsewhere")
     before = path.lstat()
-    with pytest.raises(ConflictError, match="exists already. It is never overwritten"):
+    with pytest.raises(ConflictError, match=r"exists already\. It is never overwritten"):
         OutputFile(path)
     assert path.lstat() == before
 
@@ -65,7 +65,7 @@ def test_what_another_process_writes_meanwhile_stays(path: Path, moment: str, ki
         if moment == "while it is written":
             other()
     assert path.is_symlink() if kind == "link to nothing" else path.read_bytes() == b"theirs"
-    assert os.listdir() == ["out.html"]
+    assert list(Path().iterdir()) == [Path("out.html")]
 
 
 @LINKS
@@ -102,7 +102,7 @@ def test_a_figure_replaces_a_figure_alone(folder: Path, suffix: str) -> None:
     for _ in range(2):
         style.save(style.empty_figure(), style.output_figure(path))
     path.write_bytes(b"my own picture")
-    with pytest.raises(ConflictError, match="exists and is no figure of nmt. A figure replaces an earlier figure"):
+    with pytest.raises(ConflictError, match=r"exists and is no figure of nmt\. A figure replaces an earlier figure"):
         style.output_figure(path)
     assert path.read_bytes() == b"my own picture"
 

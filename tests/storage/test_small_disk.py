@@ -1,6 +1,5 @@
 """A disk that is really full: a file system of a few hundred KB in memory. One message, and nothing is lost."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -72,18 +71,18 @@ def test_commands_on_a_full_disk_say_so_and_keep_what_was_there(left: int, disk:
     filler = fill(left)
     before = files()
     for command in (
-        "average --last 2", "train --run base --set training.epochs=4", "plot losses", "report --no-scores --no-attention",
+        "average --last 2", "train --run base --set training.epochs=4", "plot losses",
+        "report --no-scores --no-attention",
         "prepare english-german-both.pkl --name other", "evaluate --run base --output out.de",
     ):  # fmt: skip
         ended = run_nmt(*command.split())
         if ended.code:
             assert ended.code == 2, ended.err
             assert "space" in ended.err and "Traceback" not in ended.err
-    assert not [path for path in Path().rglob(".writing-*")]
+    assert not list(Path().rglob(".writing-*"))
     assert left or {name: content for name, content in files().items() if name in before} == before
     filler.unlink()
     run = Run(Path("checkpoints/base"))
     assert nmt.load("base").translate(["im one two three"])
     assert run_nmt("train", "--run", "base", "--set", "training.epochs=4").code == 0
     assert len(run.epochs()) == 4
-    assert os.listdir()
