@@ -98,7 +98,7 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
     """
     if not isinstance(config, dict):
         raise ValueError(f"it is {_shown(config)} instead of an object")
-    cluster, task = config["cluster"] if "cluster" in config else {}, config.get("task")
+    cluster, task = ({"cluster": {}} | config)["cluster"], config.get("task")
     if not isinstance(cluster, dict):
         raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
     jobs: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
         return jobs, next(iter(jobs), "worker"), 0
     if not isinstance(task, dict):
         raise ValueError(f"task is {_shown(task)} instead of an object, so that this process has no index")
-    kind, index = task["type"] if "type" in task else "worker", task.get("index")
+    kind, index = ({"type": "worker"} | task)["type"], task.get("index")
     if not isinstance(kind, str):
         raise ValueError(f"task.type is {_shown(kind)} instead of a text")
     if isinstance(index, str) and index.isascii() and index.isdecimal() and len(index) < 10:
