@@ -52,9 +52,9 @@ class EvaluationSet:
         """
         if len(lines) != len(self):
             raise DataError(
-                f"{self.reference_files[0]} has {len(self):,} and {file} has {counted(len(lines), 'line')}. The files "
-                "of a test set have a line for each sentence. Give files that belong together; an empty line stands for a "
-                "missing sentence."
+                f"{self.reference_files[0]} has {len(self):,} and {file} has {counted(len(lines), 'line')}. The "
+                "files of a test set have a line for each sentence. Give files that belong together; an empty line "
+                "stands for a missing sentence."
             )
 
 
