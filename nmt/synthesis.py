@@ -7,6 +7,7 @@ once all blocks are there, do not depend on when a command was killed.
 import gzip
 import itertools
 import json
+import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from nmt.config.decoding import BEAM
+from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.sources.formats import Pair
@@ -29,10 +31,11 @@ from nmt.evaluation.evaluate import find_system
 from nmt.interface import public
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
-from nmt.storage.atomic import atomic_file, sha256, write_bytes
+from nmt.storage.atomic import sha256, write_bytes
 from nmt.storage.file_lock import locked
-from nmt.storage.json_file import check_format, read_json, write_json
+from nmt.storage.json_file import check_format, parse_json, read_json, write_json
 from nmt.storage.names import check_name
+from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
 
 FORMAT = 1
@@ -101,9 +104,10 @@ def synthesize(
     ('data/bt.jsonl.gz', 2)
     """
     path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
-    if path.exists() and not overwrite:
+    if os.path.lexists(path) and not overwrite:
         raise ConflictError(f"{path} exists already. Give another --name, or --overwrite, which replaces it.")
     text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
+    output = OutputFile(path, inputs=[text.path], overwrite=overwrite)
     export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
     settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
     system = find_system(run, weights, settings, None if export == "none" else export)
@@ -117,7 +121,7 @@ def synthesize(
             "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
             "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
         }  # fmt: skip
-        return _write(task, path, made_with, progress, note, overwrite=overwrite)
+        return _write(task, output, made_with, progress, note, overwrite=overwrite)
 
 
 def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> str:
@@ -139,10 +143,11 @@ def _fast_export(run: Run, epoch: str | None, note: Callable[[str], None]) -> st
 
 
 def _write(
-    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
+    task: _Task, output: OutputFile, made_with: dict[str, Any], progress: Progress, note: Callable[[str], None], *,
     overwrite: bool,
 ) -> Synthesis:  # fmt: skip
     """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
+    path = output.path
     lines = sum(1 for _ in numbered_lines(task.file))
     folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
     folder.mkdir(parents=True, exist_ok=True)
@@ -154,25 +159,33 @@ def _write(
         return block[-1][0]
 
     with locked(folder / "lock", f"{path}"):
+        output.check_unchanged()
         _begin(folder, made_with, path, overwrite=overwrite)
         if done := sum(part.exists() for part in parts):
             note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
         items, running = numbered_lines(task.file), deque[Future[int]]()
-        with ThreadPoolExecutor(2, "synthesize") as pool:  # one block is cut into tokens while another is translated
+        # One block is cut into tokens while another is translated.
+        pool = ThreadPoolExecutor(2, "synthesize")
+        try:
             for number, part in enumerate(parts):
                 block = list(itertools.islice(items, BLOCK))
                 if not part.exists():
                     running.append(pool.submit(make, number, block))
                 while running and (len(running) == 2 or part == parts[-1]):
                     progress("translating", running.popleft().result(), lines)
+        except Exception:
+            pool.shutdown(cancel_futures=True)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no block
         dropped = Findings()
         with (
-            atomic_file(path) as temporary, temporary.open("wb") as file,
+            output.writing() as temporary, temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):  # fmt: skip
             for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
                 if row.startswith(b'{"dropped"'):
-                    dropped.add(*json.loads(row).values())
+                    dropped.add(*parse_json(row).values())
                 else:
                     packed.write(row)
         shutil.rmtree(folder)
@@ -184,6 +197,7 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
+    before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
     told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
             for key in changed]  # fmt: skip

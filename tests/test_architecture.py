@@ -18,7 +18,7 @@ PARTS: dict[str, str] = {
     "interface": "errors config",
     "gpu": "",
     "runtime": "config gpu",
-    "cluster": "errors runtime",
+    "cluster": "errors storage runtime",
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors storage config models",

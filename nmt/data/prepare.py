@@ -41,9 +41,10 @@ from nmt.data.pair_store import PairStore
 from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits, shuffled
 from nmt.errors import ConflictError, printable
-from nmt.storage.atomic import atomic_folder, sha256
+from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
+from nmt.storage.outputs import refuse_inputs
 from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
@@ -92,12 +93,14 @@ def prepare(
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
     report, several = report or (lambda step, done, total: None), bool(sources.further)
     folder = DATASETS / check_name(name, "dataset")
+    remove_abandoned(DATASETS)
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
     if tokenizer_source:
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
+    refuse_inputs(folder, [file.path for given in sources.roles.values() for file in given])
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )

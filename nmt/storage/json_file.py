@@ -19,6 +19,25 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of JSON text.
+
+    Raises:
+        ValueError: if the text is not JSON, is nested too deeply, or has a number that JSON does not know, as NaN.
+    """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no number of JSON")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _is_deep(value):
+        raise ValueError(f"its values are nested over {MAX_DEPTH} deep")
+    return value
+
+
 def read_json(path: Path, what: str) -> Any:
     """Return the JSON value of a file.
 
@@ -35,13 +54,10 @@ def read_json(path: Path, what: str) -> Any:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
             raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. {RESTORE}")
-        value = json.loads(content.decode("utf-8"))
-        if _is_deep(value):
-            raise ValueError(f"its values are nested over {MAX_DEPTH} deep")
-        return value
+        return parse_json(content.decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError(f"{what} is missing: {path} does not exist. {RESTORE}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is damaged: {error}. {what} is JSON. {RESTORE}") from error
 
 

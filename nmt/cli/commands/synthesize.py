@@ -9,7 +9,7 @@ import typer
 from nmt.cli.bars import Bar
 from nmt.cli.options import EpochOption, RunOption, check_decoding, decoding_options
 from nmt.config.decoding import BEAM, GREEDY, SAMPLING
-from nmt.errors import printable
+from nmt.errors import counted, printable
 
 
 @decoding_options(GREEDY, BEAM, SAMPLING)
@@ -56,4 +56,4 @@ def synthesize(
         for place in made.dropped.places[reason]:
             typer.echo(f"    {printable(place)}")
     pairs = made.lines - made.dropped.counts.total()
-    typer.echo(f"{pairs:,} pairs of {made.lines:,} lines written to {made.path} in {seconds:.1f} s")
+    typer.echo(f"{counted(pairs, 'pair')} of {counted(made.lines, 'line')} written to {made.path} in {seconds:.1f} s")

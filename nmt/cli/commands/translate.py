@@ -17,6 +17,7 @@ from nmt.errors import DataError, NmtError, TooLongError
 if TYPE_CHECKING:
     from nmt.decoding.translation import SearchOptions, Translation
     from nmt.documents.formats import Document
+    from nmt.storage.outputs import OutputFile
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
 """Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
@@ -82,11 +83,11 @@ def translate(
     if output is not None or (input_ is not None and suffix_of(input_.name)):
         lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--alignment": alignment, "--score": score,
                       "--sample": sample, "--prefix": prefix, "--confidence": confidence}  # fmt: skip
-        document = _open_document(input_, output, [name for name, value in lines_only.items() if value])
+        document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
             terms = read_glossary(glossary, translator.target) if glossary else None
             options = SearchOptions(glossary=terms)
-            _write_document(document, str(input_), Path(str(output)), translator, options, skip_too_long)
+            _write_document(document, str(input_), written, translator, options, skip_too_long)
         return
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
@@ -130,11 +131,13 @@ def translate(
         )
 
 
-def _open_document(path: Path | None, output: Path | None, others: list[str]) -> "Document":
-    """Return the document of --input, and refuse what does not go with it."""
+def _open_document(
+    path: Path | None, output: Path | None, others: list[str]
+) -> "tuple[Document, OutputFile]":  # fmt: skip
+    """Return the document of --input and the file of --output, and refuse what does not go with them."""
     from nmt.documents.formats import FORMATS, read_document, suffix_of
-    from nmt.storage.atomic import refuse_existing
     from nmt.storage.names import find_file
+    from nmt.storage.outputs import OutputFile
 
     suffix, names = suffix_of(path.name) if path else "", ", ".join(FORMATS)
     if path is None or not suffix:
@@ -145,17 +148,17 @@ def _open_document(path: Path | None, output: Path | None, others: list[str]) ->
         raise NmtError(f"{others[0]} is for lines; received the document {path}. Leave {others[0]} out.")
     if output.suffix.lower() != suffix:
         raise NmtError(f"--output is {output}; the document {path} stays what it is. Give a name with {suffix}.")
-    refuse_existing(output)
-    return read_document(str(path), find_file(str(path), [], "document").read_bytes())
+    written = OutputFile(output, inputs=[path])
+    return read_document(str(path), find_file(str(path), [], "document").read_bytes()), written
 
 
 def _write_document(
-    document: "Document", name: str, output: Path, translator: Any, options: "SearchOptions", skip_too_long: bool
-) -> None:
+    document: "Document", name: str, output: "OutputFile", translator: Any, options: "SearchOptions",
+    skip_too_long: bool,
+) -> None:  # fmt: skip
     """Translate a document; a sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
     from nmt.documents.formats import translate_texts
-    from nmt.storage.atomic import write_bytes
 
     def translate(lines: list[str]) -> list[str]:
         names = [f"{name}, text {line[:60]!r}" for line in lines]
@@ -166,7 +169,7 @@ def _write_document(
     bar = Bar("lines")
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
     bar.close()
-    write_bytes(output, document.render(texts))
+    output.write(document.render(texts))
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:
