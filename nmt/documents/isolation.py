@@ -14,9 +14,7 @@ from nmt.documents.formats import read_document
 from nmt.errors import DataError, NmtError
 
 MOST_SECONDS, MOST_MEMORY = 10, 2**30
-"""Time of the processor, and bytes of the address space."""
-MOST_WAIT = 20.0
-"""Seconds until a process is killed that waits for the processor."""
+"""Time until a process is killed, and bytes of its address space."""
 _REFUSED = 2
 """Exit code for a document that is refused; the message is the output."""
 
@@ -49,7 +47,7 @@ def _run(request: dict[str, object], name: str, content: bytes) -> bytes:
     given = json.dumps(request).encode() + b"\n" + content
     too_much = f"{name} takes more than {MOST_SECONDS} s or {MOST_MEMORY // 2**20:,} MiB to read. Split it."
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=MOST_WAIT, check=False)
+        done = subprocess.run(command, input=given, capture_output=True, timeout=MOST_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise DataError(too_much) from None
     if done.returncode == _REFUSED:
@@ -66,6 +64,7 @@ def _limit() -> None:
     import resource  # noqa: PLC0415 - absent under Windows
 
     os.nice(10)  # translations come first
+    # Also where nobody waits any more.
     limits = {resource.RLIMIT_CPU: MOST_SECONDS, resource.RLIMIT_AS: MOST_MEMORY, resource.RLIMIT_CORE: 0}
     for kind, most in limits.items():
         _, highest = resource.getrlimit(kind)

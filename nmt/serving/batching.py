@@ -93,7 +93,7 @@ class Batcher:
         self._requests = deque(filter(None, self._requests))
         if self._requests and not self._batches:
             self._begin(list(self._requests))
-        short = [request for request in self._requests if request[0].is_short]
+        short = [request for request in self._requests if request and request[0].is_short]
         if short and len(self._batches) == 1 and not self._batches[0][0].is_short:
             self._begin(short)
 

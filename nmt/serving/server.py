@@ -1,5 +1,6 @@
 """The service as a process: its socket, its signals, its end."""
 
+import asyncio
 import errno
 import ipaddress
 import os
@@ -9,12 +10,27 @@ from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import ConflictError, NmtError
 
 LOOPBACK = ("127.0.0.1", "::1")
+MOST_READ = 4096
+"""Bytes of a connection that are read at a time."""
 MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
+
+
+class SmallReads(H11Protocol):
+    """HTTP whose bytes are read in small parts, so that other connections have their turn in between.
+
+    A body in chunks of a byte has 40,000 of them in the 256 KiB that asyncio reads at a time.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin a connection."""
+        transport.max_size = MOST_READ  # type: ignore[attr-defined]
+        super().connection_made(transport)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -81,7 +97,7 @@ def run(application: ASGIApp, bound: socket.socket, proxies: Sequence[str] = LOO
         proxies: addresses and networks of proxies whose X-Forwarded-Proto and X-Forwarded-For are believed.
     """
     config = uvicorn.Config(
-        application, http="h11", ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
+        application, http=SmallReads, ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
         access_log=False, forwarded_allow_ips=[*proxies], server_header=False, limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=5, timeout_graceful_shutdown=25,  # Kubernetes kills after 30 s
         h11_max_incomplete_event_size=16 * 1024,
