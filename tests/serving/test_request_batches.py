@@ -78,7 +78,7 @@ def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
 
         async def ask_for(text: str) -> None:
             await batcher.find(segments([text]), BEST)
-            ended.append(text.split()[0])
+            ended.append(text.split(maxsplit=1)[0])
 
         long = asyncio.create_task(ask_for("slow " * (SHORT_TOKENS + 1)))
         await asyncio.sleep(0.05)  # it is in work
