@@ -104,6 +104,7 @@ $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0
 $ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
 $ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
+$ nmt serve --trust-proxy proxy  => --trust-proxy 'proxy' is no address
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
