@@ -82,7 +82,9 @@ def patterns_of(value: object, depth: int = 3) -> Iterator[re.Pattern[Any]]:
 
 def calls_of(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Yield the function of ``re`` and its pattern, of each call within a function."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    ]
     for call in {node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)}:
         match call.func:
             case ast.Attribute(value=ast.Name(id="re"), attr=name) if name in METHODS | {"compile"} and call.args:
@@ -303,7 +305,7 @@ def in_word(text: str) -> bytes:
     if not _WORD_FILE.getvalue():
         docx.Document().save(_WORD_FILE)
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or "\ue000" <= each)
+    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
     body = kept if "<w:p>" in kept else f"<w:p>{kept if '<w:r>' in kept else f'<w:r><w:t>{kept}</w:t></w:r>'}</w:p>"
     whole = f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
     with contextlib.suppress(etree.XMLSyntaxError):

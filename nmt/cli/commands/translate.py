@@ -94,7 +94,8 @@ def translate(
     if confidence:
         _ = translator.calibration  # its message comes before the first sentence
     options = SearchOptions(sample, n_best or 1, scored=n_best is not None, glossary=terms, confident=confidence)
-    count, skipped = 0, list[str]()
+    count, skipped, shortened = 0, list[str](), list[str]()
+    is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
     for texts, names in parts:
         if score:
             pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
@@ -120,6 +121,9 @@ def translate(
         for row in rows:
             typer.echo("\t".join(row))
         skipped += warn([translations[0] for translations in found], names)
+        if is_whole:
+            lines = zip(texts, names, found, strict=True)
+            shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
         count += len(texts)
     if skipped:
         more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
@@ -128,6 +132,21 @@ def translate(
             f"empty: {'; '.join(skipped[:SHOWN])}{more}",
             err=True,
         )
+    if shortened:
+        more = f" and {len(shortened) - SHOWN} more" if len(shortened) > SHOWN else ""
+        typer.echo(
+            f"nmt: the translations of {len(shortened)} of {count} lines have fewer sentences than the lines, which this "
+            f"run reads unsplit: {'; '.join(shortened[:SHOWN])}{more}. With --ordinary-text sentences each sentence is "
+            "translated",
+            err=True,
+        )
+
+
+def _has_fewer(text: str, translation: str) -> bool:
+    """Return whether a line of several sentences has a translation of fewer."""
+    from nmt.tokenizers.sentences import sentences_of
+
+    return len(sentences_of(translation.strip(), "en")) < len(sentences_of(text.strip(), "en"))
 
 
 def _open_document(path: Path | None, output: Path | None, others: list[str]) -> "Document":

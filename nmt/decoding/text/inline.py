@@ -23,8 +23,8 @@ MOST_NESTED = 100
 # In a quoted value of an attribute < and > stand for themselves. Without the other quote, a tag ends at the first >.
 _NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
 _MARKUP = re.compile(
-    rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}(?<!/)>"
-    rf"|[{PIECE_MARKS}]|<{_NAME}{_REST}/>|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
+    rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
+    rf"|[{PIECE_MARKS}]|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
     r"|%(?:%|(?:\(\w++\)|\d++\$)?[-+#0]*+\d*+(?:\.\d++)?[sdifuxXeEgGc@])"
 )
 _SURE, _GLUE = 1e6, "\0"
@@ -64,6 +64,8 @@ def find_markup(sentence: str) -> tuple[list[Tag], list[tuple[int, int]]]:
     numbers: dict[int, int] = {}
     is_nested, alone = True, 0
     for index, match in enumerate(found):
+        if match["begin"] and match[0].endswith("/>"):
+            continue
         if match["open"] or match["begin"]:
             if len(opened) < MOST_NESTED:
                 opened.append((index, ord(match["open"]) - OPEN if match["open"] else match["begin"]))
