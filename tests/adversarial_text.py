@@ -1,4 +1,4 @@
-"""Texts that make a pattern or a parser slow, if anything does: derived from a pattern's own parse tree, or of fragments.
+"""Texts that make a pattern or a parser slow, if anything does: by a pattern's own parse tree, or of fragments.
 
 A pattern takes quadratic time where a part of it repeats, and what follows the repeat fails: it tries all ends of the
 repeat from all of its beginnings. So each repeat is given what stands before it, its own text for a whole document, and
@@ -43,7 +43,7 @@ class PatternTexts:
         self._classes: dict[str, str] = {}
         self._groups: dict[int, str] = {}
         self._shared = CHARACTERS + MARKS
-        counts = {character: 0 for character in CHARACTERS + MARKS}
+        counts = dict.fromkeys(CHARACTERS + MARKS, 0)
         for node in _walk(self._tree):
             for character in self._characters(node) if node[0] in OF_A_CHARACTER else "":
                 counts[character] = counts.get(character, 0) + 1

@@ -1,6 +1,6 @@
 """Finds the patterns and the text functions of the package, and says which are slow on adversarial texts.
 
-``python tests/linear_time.py patterns|functions|translation|documents`` prints a line of JSON for each subject: its name, the number
+``python tests/linear_time.py KIND`` (see ``SUBJECTS``) prints a line of JSON for each subject: its name, the number
 of its texts, and the beginning of the first that took more than ``MOST_SECONDS`` of processor time; null if none did.
 Each subject runs in a process of its own, which the system ends when that time is over: the interpreter itself cannot
 interrupt a pattern.
@@ -176,7 +176,8 @@ def pattern_subjects() -> Iterator[Subject]:
 # --- functions of text
 
 FRAGMENTS = [
-    "a", " ", "A", "0", "1..1", "a.", ". ", ",", "?", '"', "„“", "\n", "\r\n", "\t", "\xa0", "日", "。", "م", "ه\u064f",
+    "a", " ", "A", "0", "1..1", "a.", ". ", ",", "?", '"', "„“", "\n", "\r\n", "\t", "\xa0", "日", "。", "م",
+    "\u0647\u064f",
     "ह", "İ", "\u0301", "😀", "\u200d", "<b>", "</b>", '<a b="', "<br/>", "<", ">", "{a}", "{", "}", "%s", "%", "%0",
     "&amp;", "&", "#", "@", "a@b.c", "www.a.b/", "http://", "-", "'", "it's ", "(", ")", "[", "\\", "\0", *MARKS,
 ]  # fmt: skip
@@ -191,8 +192,9 @@ def functions_of_text() -> Iterator[Subject]:
         for name, function in vars(module).items():
             if not inspect.isfunction(function) or function.__module__ != module.__name__:
                 continue
-            required = [each for each in inspect.signature(function).parameters.values()
-                        if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]  # fmt: skip
+            positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = inspect.signature(function).parameters.values()
+            required = [each for each in parameters if each.default is each.empty and each.kind in positional]
             if required and all(each.annotation in (str, "str") for each in required):
                 others = [GIVEN.get(each.name) for each in required[1:]]
                 yield Subject(f"{module.__name__}.{name}", _with(function, others), [], FRAGMENTS)
@@ -255,8 +257,10 @@ def parts_of_translation() -> Iterator[Subject]:
     yield Subject("Glossary.terms_of", Glossary([long]).terms_of, [], FRAGMENTS)
     yield Subject("Glossary.missing", lambda text: forms.missing(text, text), [], FRAGMENTS)
     for name, change in {**CHANGES, **VARIANTS}.items():
-        pair = lambda text: Pair(text, text)  # noqa: E731
-        function = lambda text, change=change: change(pair(text), pair(text), Random(0))  # noqa: E731
+
+        def function(text: str, change: Any = change) -> object:
+            return change(Pair(text, text), Pair(text, text), Random(0))
+
         yield Subject(f"variant {name}", function, [], FRAGMENTS)
 
 

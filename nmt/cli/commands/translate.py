@@ -25,7 +25,7 @@ SHOWN = 5
 
 
 @decoding_options(GREEDY, BEAM, SAMPLING)
-def translate(
+def translate(  # noqa: PLR0912, PLR0915
     sentences: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
@@ -121,25 +121,20 @@ def translate(
         for row in rows:
             typer.echo("\t".join(row))
         skipped += warn([translations[0] for translations in found], names)
-        if is_whole:
-            lines = zip(texts, names, found, strict=True)
-            shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
+        lines = zip(texts, names, found, strict=True) if is_whole else ()
+        shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
         count += len(texts)
     if skipped:
-        more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
-        typer.echo(
-            f"nmt: {len(skipped)} of {count} sentences are longer than the model reads, and their translations are "
-            f"empty: {'; '.join(skipped[:SHOWN])}{more}",
-            err=True,
-        )
+        _report(skipped, count, "sentences are longer than the model reads, and their translations are empty")
     if shortened:
-        more = f" and {len(shortened) - SHOWN} more" if len(shortened) > SHOWN else ""
-        typer.echo(
-            f"nmt: the translations of {len(shortened)} of {count} lines have fewer sentences than the lines, which this "
-            f"run reads unsplit: {'; '.join(shortened[:SHOWN])}{more}. With --ordinary-text sentences each sentence is "
-            "translated",
-            err=True,
-        )
+        _report(shortened, count, "lines have translations of fewer sentences, as this run reads lines unsplit; "
+                "--ordinary-text sentences translates each sentence")  # fmt: skip
+
+
+def _report(names: list[str], count: int, problem: str) -> None:
+    """Say on standard error what happened to some of the lines, and name the first."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    typer.echo(f"nmt: {len(names)} of {count} {problem}: {'; '.join(names[:SHOWN])}{more}", err=True)
 
 
 def _has_fewer(text: str, translation: str) -> bool:

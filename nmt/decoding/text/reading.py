@@ -134,7 +134,9 @@ class Reader:
             ]  # fmt: skip
         return found
 
-    def _without(self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]) -> Text:
+    def _without(  # noqa: PLR0912
+        self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]
+    ) -> Text:
         """Return a sentence without its tags and some of its places."""
         places, tags = _apart(sentence, places, tags)
         plain = _blank(sentence, tags)
