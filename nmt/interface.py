@@ -33,10 +33,10 @@ ARGUMENTS = {
 """What stands for an option without and with a value, if it is not an argument of the same name."""
 
 _PROSE = "(?:is|has|must|cannot|chooses|measures|requires|replaces|needs|too|out|alone|or|and|with|to|for|from)"
-_VALUE = rf"(?!--|{_PROSE}\b)('[^']*'|\S*[^\s,;:.)])"  # a mark at its end belongs to the sentence
+_VALUE = rf"(?!--|nmt |{_PROSE}\b)('[^']*'|\S*[^\s,;:.)])"  # a mark at its end belongs to the sentence
 _OPTION = rf"--([a-z][a-z-]*)(?:[ =]{_VALUE})?"
 _QUOTED = r"""(?<!\w)(?:'[^'\n]*'|"[^"\n]*")(?!\w)"""  # a line of a file, a name
-_COMMAND = rf"\bnmt [a-z]+(?: {_VALUE})*(?: {_OPTION})+"
+_COMMAND = rf"\bnmt [a-z]++(?: {_VALUE})*+(?: {_OPTION})++"
 _PHRASE = re.compile(rf"(?P<kept>{_QUOTED}|{_COMMAND})|(?<![\w-]){_OPTION}(?: {_OPTION})*")
 
 
@@ -119,5 +119,5 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
             shown = repr(value)
     except Exception:  # whatever the repr of a foreign class may raise
         shown = f"of {type(value)}"
-    wanted = re.sub(r"[\w.]+\.", "", inspect.formatannotation(hint))
+    wanted = re.sub(r"(?<![\w.])[\w.]+\.", "", inspect.formatannotation(hint))
     raise NmtError(f"{name}{place} is {shown[:80]}, but must be {wanted}. Change the argument.")

@@ -228,7 +228,8 @@ class Translator(AbstractContextManager["Translator"]):
             )
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        if (self.config.decoding.ordinary_text == "none" or prefix) and not any(map(MARK.search, texts)):
+        # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
+        if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)
         return self._ordinary.find(texts, options, names, skip_too_long)
 

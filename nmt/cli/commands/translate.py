@@ -26,7 +26,7 @@ SHOWN = 5
 
 
 @decoding_options(GREEDY, BEAM, SAMPLING)
-def translate(
+def translate(  # noqa: PLR0912, PLR0915
     sentences: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
@@ -95,7 +95,8 @@ def translate(
     if confidence and translator.calibration.weights is None:  # its message comes before the first sentence
         typer.echo(f"Note: {OF_UNKNOWN_WEIGHTS}", err=True)
     options = SearchOptions(sample, n_best or 1, scored=n_best is not None, glossary=terms, confident=confidence)
-    count, skipped = 0, list[str]()
+    count, skipped, shortened = 0, list[str](), list[str]()
+    is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
     for texts, names in parts:
         if score:
             pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
@@ -121,14 +122,27 @@ def translate(
         for row in rows:
             typer.echo("\t".join(row))
         skipped += warn([translations[0] for translations in found], names)
+        lines = zip(texts, names, found, strict=True) if is_whole else ()
+        shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
         count += len(texts)
     if skipped:
-        more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
-        typer.echo(
-            f"nmt: {len(skipped)} of {count} sentences are longer than the model reads, and their translations are "
-            f"empty: {'; '.join(skipped[:SHOWN])}{more}",
-            err=True,
-        )
+        _report(skipped, count, "sentences are longer than the model reads, and their translations are empty")
+    if shortened:
+        _report(shortened, count, "lines have translations of fewer sentences, as this run reads lines unsplit; "
+                "--ordinary-text sentences translates each sentence")  # fmt: skip
+
+
+def _report(names: list[str], count: int, problem: str) -> None:
+    """Say on standard error what happened to some of the lines, and name the first."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    typer.echo(f"nmt: {len(names)} of {count} {problem}: {'; '.join(names[:SHOWN])}{more}", err=True)
+
+
+def _has_fewer(text: str, translation: str) -> bool:
+    """Return whether a line of several sentences has a translation of fewer."""
+    from nmt.tokenizers.sentences import sentences_of
+
+    return len(sentences_of(translation.strip(), "en")) < len(sentences_of(text.strip(), "en"))
 
 
 def _open_document(

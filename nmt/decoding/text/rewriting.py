@@ -159,7 +159,10 @@ def rewritten(reading: Reading, read: Text, translation: str, alignment: Alignme
             words[place] = words[place].replace(UNKNOWN, source[alignment.source_of(place)].strip(CLOSING))
         for place in itertools.chain(*map(alignment.targets_of, read.capitals)):
             words[place] = words[place].upper()
-        after = [max(alignment.targets_of(cut.words - 1)) + 1 if cut.words else 0 for cut in read.cuts]
+        ends = {
+            count: max(alignment.targets_of(count - 1)) + 1 if count else 0 for count in {c.words for c in read.cuts}
+        }
+        after = [ends[cut.words] for cut in read.cuts]
         weights = alignment.weights
     else:
         after = [round(cut.words * len(words) / max(1, len(source))) for cut in read.cuts]
