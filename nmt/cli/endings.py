@@ -64,6 +64,8 @@ def nothing_to_do(trainer: "Trainer") -> str:
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
+    if failure := _failure(trainer):
+        return f"{failure} Run {run.name} is finished: {epochs} epochs. Nothing to do."
     done = f"Run {run.name} is finished: {epochs} epochs, best {weights_in_words(run.best() or '-')}. Nothing to do."
     early = stopped_early(trainer.validations, settings)
     if ends_with_run(settings) and not early:
@@ -73,6 +75,13 @@ def nothing_to_do(trainer: "Trainer") -> str:
         )
     more = f"training.patience={2 * (settings.patience or 1)}" if early else f"training.epochs={2 * epochs}"
     return f"{done} To train on: --set {more}; to start afresh: --run ANOTHER-NAME"
+
+
+def _failure(trainer: "Trainer") -> str | None:
+    from nmt.training.divergence import without_success
+
+    vocabulary = trainer.dataset.manifest.vocabulary["target"]
+    return without_success(trainer.validations, vocabulary, trainer.config.training)
 
 
 def stopped(trainer: "Trainer") -> str:
@@ -100,6 +109,8 @@ def finished(trainer: "Trainer") -> str:
     count = trainer.update.nonfinite.read().skipped
     skipped = f" {count} steps were skipped, whose loss or gradients were not finite." if count else ""
     average = run.average()
+    if failure := _failure(trainer):
+        return f"{failure}{skipped} Weights, metrics and configuration are in {run.folder}"
     early = (
         f"Stopped early, {settings.patience} validations after the best"
         if stopped_early(trainer.validations, settings)
