@@ -98,7 +98,8 @@ def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
     """
     if not isinstance(config, dict):
         raise ValueError(f"it is {_shown(config)} instead of an object")
-    cluster, task = ({"cluster": {}} | config)["cluster"], config.get("task")
+    cluster = config["cluster"] if "cluster" in config else {}
+    task = config.get("task")
     if not isinstance(cluster, dict):
         raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
     jobs: dict[str, list[str]] = {}

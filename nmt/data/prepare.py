@@ -38,8 +38,10 @@ from nmt.data.manifest import (
     SplitName,
 )
 from nmt.data.pair_store import PairStore
+from nmt.data.repeats import share_of_repeats
 from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits, shuffled
+from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, printable
 from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
 from nmt.storage.json_file import write_json
@@ -144,7 +146,7 @@ def prepare(
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
         manifest = Manifest(
-            format=MANIFEST_FORMAT if several else 4,
+            format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             corpus=files[0],
             more_files=files[1:],
@@ -154,6 +156,7 @@ def prepare(
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             corpora=corpora,
+            repeating_targets=round(share_of_repeats(_training_targets(temporary)), 4),
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,
@@ -268,6 +271,12 @@ def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config
             characters += len(pair[column])
         if config.tokenizer == "subword" and characters > FIT_CHARACTERS:
             return
+
+
+def _training_targets(folder: Path) -> Sequences:
+    files = [folder / f"train.target.{part}.npy" for part in ("tokens", "offsets")]
+    tokens, offsets = (np.load(file, mmap_mode="r") for file in files)
+    return Sequences(tokens, offsets)
 
 
 def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:

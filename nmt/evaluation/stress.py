@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from nmt.data.repeats import repeats
 from nmt.data.sources.formats import Pair
 from nmt.data.variants import VARIANTS, Variant
-from nmt.decoding.text.rewriting import repeats
 from nmt.decoding.translation import Translation
 from nmt.evaluation.metrics import make_metric
 from nmt.evaluation.result import StressRow, pick_examples

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.manifest import SIDES, SPLITS, Manifest, SourceFile, SplitCounts
+from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Manifest, SourceFile, SplitCounts
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.errors import DataError, NotFoundError
 from nmt.importing.marian_npz import read_npz
@@ -66,7 +66,8 @@ def import_model(
         none = {"source": 0, "target": 0}
         counts = SplitCounts(pairs=0, tokens=none, longest=none, unknown=none, sources_in_training=0)
         manifest = Manifest(
-            format=4, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), settings=data,
+            format=MANIFEST_FORMAT, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            settings=data,
             corpus=SourceFile(name=file.name, bytes=file.stat().st_size, sha256=files[file.name]), read=0, dropped={},
             vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
             unit=source.unit, files={path.name: sha256(path) for path in writing.tokenizer_files},

@@ -355,7 +355,7 @@ $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i 's/"format": 4/"format": 6/' data/english-german-both/manifest.json
+$ sed -i 's/"format": 6/"format": 7/' data/english-german-both/manifest.json
 $ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 6
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train

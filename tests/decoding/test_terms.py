@@ -72,7 +72,10 @@ def test_translations_keep_terms_and_others_stay(translator: Translator, glossar
         assert all(not glossary.missing(text, each.text) for each in after if each.text)
         assert len({each.text for each in after}) == len(after)
         if not glossary.missing(text, before[0].text) and beam == 1:
-            assert before == after
+            unscored = [[each._replace(score=None) for each in several] for several in (before, after)]
+            assert unscored[0] == unscored[1]
+            # The score of a repaired translation is a sum in another order.
+            np.testing.assert_allclose([each.score for each in before], [each.score for each in after], rtol=1e-6)
         lacking += bool(glossary.missing(text, before[0].text))
     assert lacking > len(SENTENCES) / 2  # the model's own words are others
 
