@@ -1,6 +1,21 @@
-"""The command line as ``python -m nmt``."""
+"""The command line as ``nmt`` and as ``python -m nmt``."""
 
-from nmt.cli.app import main
+import sys
+from typing import NoReturn
+
+INTERRUPTED = 130  # as nmt.cli.usage has it, which is not loaded yet
+
+
+def main() -> NoReturn:
+    """Run the command line. Ctrl-C while it is being loaded ends in one message, too."""
+    try:
+        from nmt.cli.app import main as run  # noqa: PLC0415 - it takes a moment
+    except KeyboardInterrupt:
+        words = "nmt was interrupted before it began. Nothing was changed. Give the same command again."
+        sys.stderr.write(f"nmt: {words}\n")
+        sys.exit(INTERRUPTED)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -18,6 +18,11 @@ def on_command_line(parts: Iterable[object]) -> str:
     return "".join(part.on_command_line() if hasattr(part, "on_command_line") else str(part) for part in parts)
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 epoch" or "1,500 epochs"; the plural of the noun ends in s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def unusable(error: OSError) -> str:
     """Return in words that the system refuses a file."""
     return f"{error.filename} cannot be used: {error.strerror}. Check the name, the permissions and the disk."

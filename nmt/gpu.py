@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 PROBE = "import tensorflow; tensorflow.config.list_physical_devices('GPU')"
+OF_GPUS = ("GPU", "CUDA", "cuInit", "dlopen")
+"""Words of TensorFlow's messages about GPUs."""
 
 
 def driver(root: Path = Path("/")) -> str | None:
@@ -22,8 +24,9 @@ def driver(root: Path = Path("/")) -> str | None:
         return None
     with contextlib.suppress(OSError):
         text = (root / "proc/driver/nvidia/version").read_text(encoding="utf-8", errors="replace")
-        found = re.search(r"Kernel Module.*?(\d+\.[\d.]+)", text)
-        return found[1] if found else ""
+        line = text.partition("Kernel Module")[2].partition("\n")[0]
+        found = re.search(r"(?<!\d)\d++\.[\d.]+", line)
+        return found[0] if found else ""
     return "" if (root / "dev/nvidia0").exists() or (root / "dev/dxg").exists() else None  # dxg: that of Windows
 
 
@@ -42,8 +45,9 @@ def reason_unseen() -> str:
         [sys.executable, "-c", PROBE], capture_output=True, text=True, errors="replace", check=False,
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    lines = re.findall(r"^[IWE]\d+ .*?\] (.*(?:GPU|CUDA|cuInit|dlopen).*)", done.stderr, re.MULTILINE)
-    return lines[-1].strip() if lines else "it gives no reason"
+    messages = [line.partition("] ")[2] for line in done.stderr.split("\n") if re.match(r"[IWE]\d+ ", line)]
+    of_gpus = [message.strip() for message in messages if any(name in message for name in OF_GPUS)]
+    return of_gpus[-1] if of_gpus else "it gives no reason"
 
 
 def free_memory() -> int | None:

@@ -58,5 +58,5 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
             shown = repr(value)
     except Exception:  # whatever the repr of a foreign class may raise
         shown = f"of {type(value)}"
-    wanted = re.sub(r"[\w.]+\.", "", inspect.formatannotation(hint))
+    wanted = re.sub(r"(?<![\w.])[\w.]+\.", "", inspect.formatannotation(hint))
     raise NmtError(f"{name}{place} is {shown[:80]}, but must be {wanted}. Change the argument.")

@@ -7,6 +7,7 @@ once all blocks are there, do not depend on when a command was killed.
 import gzip
 import itertools
 import json
+import os
 import shutil
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from nmt.config.decoding import BEAM
+from nmt.config.schema import DecodingConfig
 from nmt.data.cleaning import Findings, Progress, place_of
 from nmt.data.dataset import DATASETS
 from nmt.data.sources.formats import Pair
 from nmt.data.sources.text_file import TextFile, Unreadable, find_text_file, numbered_lines
-from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, read_description
+from nmt.decoding.exported import CTRANSLATE2, DESCRIPTION, EXPORTS, find_exports, is_of_weights
 from nmt.decoding.translation import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import ConflictError, NmtError
@@ -30,10 +32,11 @@ from nmt.interface import public
 from nmt.message import Argument, Message, Report
 from nmt.runs.directory import Run, find_run
 from nmt.runs.weights import choose_epoch
-from nmt.storage.atomic import atomic_file, sha256, write_bytes
+from nmt.storage.atomic import sha256, write_bytes
 from nmt.storage.file_lock import locked
-from nmt.storage.json_file import check_format, read_json, write_json
+from nmt.storage.json_file import check_format, parse_json, read_json, write_json
 from nmt.storage.names import check_name
+from nmt.storage.outputs import OutputFile
 from nmt.storage.text import as_cell
 
 FORMAT = 1
@@ -102,7 +105,7 @@ def synthesize(
     ('data/bt.jsonl.gz', 2)
     """
     path = DATASETS / f"{check_name(name, 'file of pairs')}.jsonl.gz"
-    if path.exists() and not overwrite:
+    if os.path.lexists(path) and not overwrite:
         raise ConflictError(
             f"{path} exists already. Give another ",
             Argument("name"),
@@ -111,6 +114,7 @@ def synthesize(
             ", which replaces it.",
         )
     text, weights = find_text_file(str(file), [DATASETS]), None if epoch is None else str(epoch)
+    output = OutputFile(path, inputs=[text.path], overwrite=overwrite)
     export = export or ("none" if "+" in (run or "") else _fast_export(find_run(run), weights, note))
     settings = {"beam_size": 1, **{key: value for key, value in (decoding or {}).items() if value is not None}}
     system = find_system(run, weights, settings, None if export == "none" else export)
@@ -124,16 +128,14 @@ def synthesize(
             "input": f"{sha256(text.path)} {text.member or ''}", "run": system.name, "model": [*map(sha256, models)],
             "sample": sample, "forward": forward, "min_score": min_score, **system.decoding.model_dump(),
         }  # fmt: skip
-        return _write(task, path, made_with, progress, note, overwrite=overwrite)
+        return _write(task, output, made_with, progress, note, overwrite=overwrite)
 
 
 def _fast_export(run: Run, epoch: str | None, note: Report) -> str:
     """Return the name of an int8 export of a run's weights, made now if there is none; "none" if it cannot be made."""
     weights = choose_epoch(run, epoch)
-    saved = run.weights_path(weights).stat().st_mtime_ns
-    for folder in find_exports(run, CTRANSLATE2):
-        found, is_current = read_description(folder), (folder / DESCRIPTION).stat().st_mtime_ns > saved
-        if is_current and (found.quantization, found.epoch) == (FASTEST, weights):
+    for folder, description in find_exports(run, CTRANSLATE2).items():
+        if description.quantization == FASTEST and is_of_weights(description, run, weights):
             return folder.name
     from nmt.export.export import export_run, find_exporter  # noqa: PLC0415 - loads TensorFlow
 
@@ -148,10 +150,11 @@ def _fast_export(run: Run, epoch: str | None, note: Report) -> str:
 
 
 def _write(
-    task: _Task, path: Path, made_with: dict[str, Any], progress: Progress, note: Report, *,
+    task: _Task, output: OutputFile, made_with: dict[str, Any], progress: Progress, note: Report, *,
     overwrite: bool,
 ) -> Synthesis:  # fmt: skip
     """Write the file of pairs; blocks that were ``made_with`` anything else are not continued."""
+    path = output.path
     lines = sum(1 for _ in numbered_lines(task.file))
     folder = path.with_name(f".{path.name.removesuffix('.jsonl.gz')}.synthesis")
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,25 +166,33 @@ def _write(
         return block[-1][0]
 
     with locked(folder / "lock", f"{path}"):
+        output.check_unchanged()
         _begin(folder, made_with, path, overwrite=overwrite)
         if done := sum(part.exists() for part in parts):
             note(f"{min(done * BLOCK, lines):,} of {lines:,} lines were translated before")
         items, running = numbered_lines(task.file), deque[Future[int]]()
-        with ThreadPoolExecutor(2, "synthesize") as pool:  # one block is cut into tokens while another is translated
+        # One block is cut into tokens while another is translated.
+        pool = ThreadPoolExecutor(2, "synthesize")
+        try:
             for number, part in enumerate(parts):
                 block = list(itertools.islice(items, BLOCK))
                 if not part.exists():
                     running.append(pool.submit(make, number, block))
                 while running and (len(running) == 2 or part == parts[-1]):
                     progress("translating", running.popleft().result(), lines)
+        except Exception:
+            pool.shutdown(cancel_futures=True)
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C waits for no block
         dropped = Findings()
         with (
-            atomic_file(path) as temporary, temporary.open("wb") as file,
+            output.writing() as temporary, temporary.open("wb") as file,
             gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
         ):  # fmt: skip
             for row in (row for part in parts for row in part.read_bytes().splitlines(keepends=True)):
                 if row.startswith(b'{"dropped"'):
-                    dropped.add(*json.loads(row).values())
+                    dropped.add(*parse_json(row).values())
                 else:
                     packed.write(row)
         shutil.rmtree(folder)
@@ -193,6 +204,7 @@ def _begin(folder: Path, made_with: dict[str, Any], path: Path, *, overwrite: bo
     state = folder / "state.json"
     before = read_json(state, "The state of synthetic pairs") if state.exists() else {"format": FORMAT, **made_with}
     check_format(before.pop("format", None), [FORMAT], str(state))
+    before = DecodingConfig().model_dump() | before  # a key that was added since then had its default
     changed = [key for key, value in made_with.items() if before.get(key) != value]
     told = [key if key in ("input", "model") else f"{key} {before.get(key)} before, {made_with[key]} now"
             for key in changed]  # fmt: skip

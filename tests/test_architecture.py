@@ -19,7 +19,7 @@ PARTS: dict[str, str] = {
     "interface": "errors",
     "gpu": "",
     "runtime": "config gpu",
-    "cluster": "errors runtime",
+    "cluster": "errors storage runtime",
     "tokenizers": "errors storage config",
     "models": "errors storage config runtime tokenizers",
     "runs": "errors message storage config models",

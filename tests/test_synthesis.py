@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,9 @@ import nmt as package
 from nmt import synthesis
 from nmt.data.sources.text_file import TextFile
 from nmt.decoding.translation import Translation
+from nmt.runs.directory import Run
+from nmt.runs.weights import save_weights
+from nmt.storage.arrays import read_arrays
 from nmt.tokenizers.base import EOS
 
 LINES = [source for source, _ in small_pairs(40)]
@@ -146,12 +150,22 @@ def test_what_looks_wrong_is_dropped_and_counted(tmp_path: Path, monkeypatch: py
 @pytest.mark.slow
 def test_an_export_of_other_weights_is_not_used(here: Path) -> None:
     assert nmt("synthesize", "mono.en", "--name", "a", cwd=here).stderr == ""
-    weights = Path("checkpoints/base/weights/epoch-0002.safetensors")
-    weights.touch()
+    run = Run(Path("checkpoints/base"))
+    before = run.weights_path(2).stat()
+
+    def restore(factor: float) -> None:
+        """Replace the weights by others that are older than the export, as of a backup."""
+        arrays = read_arrays(run.weights_path(2))
+        save_weights(run, {name: factor * array for name, array in arrays.items()}, 2)
+        os.utime(run.weights_path(2), ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    os.utime(run.weights_path(2))  # a new time alone is no other weights
+    assert nmt("synthesize", "mono.en", "--name", "touched", cwd=here).stderr == ""
+    restore(1.01)
     done = nmt("synthesize", "mono.en", "--name", "b", cwd=here)
     assert "exporting run base to checkpoints/base/exports/ctranslate2-int8-2" in done.stderr
     assert "pairs of 40 lines written to data/b.jsonl.gz" in done.stdout
     shutil.rmtree("data/english-german-both")  # which an export is compared on
-    weights.touch()
+    restore(1.01)
     done = nmt("synthesize", "mono.en", "--name", "c", cwd=here)
     assert "TensorFlow translates, since the run is not exported" in done.stderr

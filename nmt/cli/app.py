@@ -4,7 +4,10 @@ Importing this module loads neither TensorFlow nor NumPy. Each command imports w
 """
 
 import contextlib
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -27,8 +30,11 @@ from nmt.cli.inspection.report import report
 from nmt.cli.inspection.runs import runs
 from nmt.cli.inspection.samples import samples
 from nmt.cli.inspection.tokens import tokens
+from nmt.cli.interruption import Interruption
+from nmt.cli.interruption import message as interruption_message
 from nmt.cli.plot.app import plot
-from nmt.cli.usage import BAD_INPUT, INTERRUPTED, HelpCommand, HelpGroup, Terminal, UsageError, usage_message
+from nmt.cli.streams import OutputError, RedirectedOutput, Terminal
+from nmt.cli.usage import BAD_INPUT, INTERRUPTED, SIGNAL, HelpCommand, HelpGroup, UsageError, usage_message
 from nmt.errors import NmtError, unusable
 
 # Help sections of the first page, with their commands in the order of use.
@@ -95,35 +101,52 @@ def options(
 
 
 def main() -> NoReturn:
-    """Run the command line. Bad input ends in one message and exit code 2.
+    """Run the command line. Bad input ends in one message and exit code 2, Ctrl-C in one message and exit code 130.
 
     A terminal shows what it would obey in a text; a file or a pipe gets the text as it is.
     """
-    out: Any = Terminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+    out: Any = Terminal(sys.stdout) if sys.stdout.isatty() else RedirectedOutput(sys.stdout)
     err: Any = Terminal(sys.stderr)
+    interruption = Interruption()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        _run()
+        try:
+            with interruption.watched():
+                code, message = _run()
+        except BaseException:
+            if not interruption.requested:
+                raise
+            code, message = INTERRUPTED, interruption_message(sys.argv[1:])
+        if message:
+            with contextlib.suppress(OSError):  # standard error takes nothing, either
+                typer.echo(f"nmt: {message}", err=True)
+    if interruption.requested and threading.active_count() > 1:
+        os._exit(code)  # Python would wait for threads that work on
+    sys.exit(code)
 
 
-def _run() -> NoReturn:
+def _run() -> tuple[int, str]:  # noqa: PLR0911 - one for each kind of error
+    """Run the command, and return the exit code and the message of an error, or none."""
     try:
-        sys.exit(app(prog_name="nmt", standalone_mode=False))
+        code = app(prog_name="nmt", standalone_mode=False) or 0
+        sys.stdout.flush()
+        return code, ""
     except UsageError as error:
-        if len(sys.argv) == 1:  # typer has printed the help page
-            sys.exit(BAD_INPUT)
-        message = usage_message(error)
+        is_help = len(sys.argv) == 1  # typer has printed the help page
+        return BAD_INPUT, "" if is_help else usage_message(error)
     except NmtError as error:
-        message = error.on_command_line()
+        return BAD_INPUT, error.on_command_line()
+    except OutputError as error:
+        if error.reader_has_gone:  # as head does, which has enough
+            return SIGNAL + signal.SIGPIPE, ""
+        return BAD_INPUT, (
+            f"Standard output cannot be written: {error}. What was written before stays, and so do complete files. "
+            "Free some space, or choose another file, then repeat the command."
+        )
     except OSError as error:
         if error.filename is None:
             raise
-        message = unusable(error)
+        return BAD_INPUT, unusable(error)
     except Exception as error:
         if type(error).__name__ != "ResourceExhaustedError":  # TensorFlow's, which is not loaded for this
             raise
-        message = OUT_OF_MEMORY
-    except KeyboardInterrupt:
-        typer.echo("nmt: interrupted.", err=True)
-        sys.exit(INTERRUPTED)
-    typer.echo(f"nmt: {message}", err=True)
-    sys.exit(BAD_INPUT)
+        return BAD_INPUT, OUT_OF_MEMORY

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nmt import gpu
+from nmt.errors import counted
 
 if TYPE_CHECKING:  # it loads TensorFlow
     from nmt.training.trainer import Trainer
@@ -64,7 +65,10 @@ def nothing_to_do(trainer: "Trainer") -> str:
     from nmt.training.stopping import stopped_early
 
     run, settings, epochs = trainer.run, trainer.config.training, trainer.progress.epoch
-    done = f"Run {run.name} is finished: {epochs} epochs, best {weights_in_words(run.best() or '-')}. Nothing to do."
+    if failure := _failure(trainer):
+        return f"{failure} Run {run.name} is finished: {counted(epochs, 'epoch')}. Nothing to do."
+    best = weights_in_words(run.best() or "-")
+    done = f"Run {run.name} is finished: {counted(epochs, 'epoch')}, best {best}. Nothing to do."
     early = stopped_early(trainer.validations, settings)
     if ends_with_run(settings) and not early:
         return (
@@ -73,6 +77,13 @@ def nothing_to_do(trainer: "Trainer") -> str:
         )
     more = f"training.patience={2 * (settings.patience or 1)}" if early else f"training.epochs={2 * epochs}"
     return f"{done} To train on: --set {more}; to start afresh: --run ANOTHER-NAME"
+
+
+def _failure(trainer: "Trainer") -> str | None:
+    from nmt.training.divergence import without_success
+
+    vocabulary = trainer.dataset.manifest.vocabulary["target"]
+    return without_success(trainer.validations, vocabulary, trainer.config.training)
 
 
 def stopped(trainer: "Trainer") -> str:
@@ -98,10 +109,13 @@ def finished(trainer: "Trainer") -> str:
 
     run, settings = trainer.run, trainer.config.training
     count = trainer.update.nonfinite.read().skipped
-    skipped = f" {count} steps were skipped, whose loss or gradients were not finite." if count else ""
+    were = "was" if count == 1 else "were"
+    skipped = f" {counted(count, 'step')} {were} skipped for a loss or gradients that were not finite." if count else ""
     average = run.average()
+    if failure := _failure(trainer):
+        return f"{failure}{skipped} Weights, metrics and configuration are in {run.folder}"
     early = (
-        f"Stopped early, {settings.patience} validations after the best"
+        f"Stopped early, {counted(settings.patience or 0, 'validation')} after the best"
         if stopped_early(trainer.validations, settings)
         else "Finished"
     )

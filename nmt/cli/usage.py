@@ -1,10 +1,9 @@
-"""Help pages, messages about wrong command lines, exit codes, escapes of control characters for the terminal."""
+"""Help pages, messages about wrong command lines, exit codes."""
 
 import inspect
-import re
 import signal
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -26,30 +25,6 @@ MEANT = {
     "tune": "the example with Optuna in configs/README.md",
 }  # fmt: skip
 """Options and commands of earlier versions and of other programs, with those that mean the same here."""
-
-# Control characters but line break and tab, marks that turn the direction of text, halves of surrogate pairs. A bar of
-# tqdm begins and ends with a carriage return.
-OBEYED = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|(?!\A)\r(?!\Z)")
-
-
-class Terminal:
-    """Standard output or standard error; what a terminal would obey is written as an escape, such as ``\\x1b``.
-
-    Texts, file names and words of a vocabulary are shown in many places, and may hold anything. What rich draws goes
-    past this stream.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        """Take the stream."""
-        self.rich_proxied_file = stream
-
-    def write(self, text: str) -> int:
-        """Write a text."""
-        return self.rich_proxied_file.write(OBEYED.sub(lambda found: ascii(found[0])[1:-1], text))
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the stream has."""
-        return getattr(self.rich_proxied_file, name)
 
 
 def usage_message(error: Any) -> str:

@@ -5,14 +5,16 @@ no port.
 """
 
 import contextlib
+import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.errors import ConfigError, NmtError
 from nmt.runtime import tf
+from nmt.storage.json_file import parse_json
 
 CHIEF = 0
 SLURM_PORTS = range(20_000, 40_000)
@@ -57,32 +59,71 @@ def find_hosts() -> Hosts | None:
         hosts = _of_slurm()
     else:
         return None
-    return hosts if len(hosts.addresses) > 1 else None
+    return hosts if hosts and len(hosts.addresses) > 1 else None
 
 
-def _of_tf_config() -> Hosts:
+def _of_tf_config() -> Hosts | None:
     try:
-        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-        jobs = {job: list(addresses) for job, addresses in resolver.cluster_spec().as_dict().items() if addresses}
-        kind, index = resolver.task_type or "worker", resolver.task_id or 0
-    except (ValueError, TypeError, AttributeError) as error:
+        config = parse_json(os.environ["TF_CONFIG"])
+        jobs, kind, index = _read_tf_config(config)
+    except ValueError as error:
         problem = str(error).strip().rstrip(".")
         raise ConfigError(f"TF_CONFIG is not a cluster: {problem}. It is JSON such as {EXAMPLE}.") from None
+    if sum(map(len, jobs.values())) == 0:
+        return None
     chiefs, workers = (jobs.get(job) or [] for job in ("chief", "worker"))
     addresses, count = [*chiefs, *workers], len(chiefs if kind == "chief" else workers)
     problems = [
         *(f"names a {job!r}" for job in [*jobs, kind] if job not in {"chief", "worker"}),
         *([f"gives this process index {index} of type {kind!r}, of which its cluster has {count}"]
-          if jobs and not 0 <= index < count else []),
+          if index >= count else []),
         *(f"has the address {address!r}" for address in addresses if not all(_split(address))),
         *(f"has the address {address!r} twice" for address in addresses if addresses.count(address) > 1),
     ]  # fmt: skip
     if problems:
         raise ConfigError(
-            f"TF_CONFIG {problems[0]}. Hosts are of type worker, but one may be of type chief; they count from 0, and "
-            f"each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
+            f"TF_CONFIG {problems[0][:200]}. Hosts are of type worker, but one may be of type chief; they count from "
+            f"0, and each has an address HOST:PORT of its own. Correct it, as in {EXAMPLE}."
         )
     return Hosts(addresses, index if kind == "chief" else len(chiefs) + index)
+
+
+def _read_tf_config(config: Any) -> tuple[dict[str, list[str]], str, int]:
+    """Return the addresses of each job of TF_CONFIG, the type of this process, and its index.
+
+    A process that is alone may leave out its task.
+
+    Raises:
+        ValueError: naming what is not as TensorFlow documents it.
+    """
+    if not isinstance(config, dict):
+        raise ValueError(f"it is {_shown(config)} instead of an object")
+    settings: dict[str, Any] = {"cluster": {}, **config}
+    cluster, task = settings["cluster"], settings.get("task")
+    if not isinstance(cluster, dict):
+        raise ValueError(f"cluster is {_shown(cluster)} instead of an object")
+    jobs: dict[str, list[str]] = {}
+    for job, addresses in cluster.items():
+        if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
+            raise ValueError(f"cluster.{job[:40]} is {_shown(addresses)} instead of a list of addresses")
+        if addresses:
+            jobs[job] = addresses
+    if task is None and sum(map(len, jobs.values())) < 2:
+        return jobs, next(iter(jobs), "worker"), 0
+    if not isinstance(task, dict):
+        raise ValueError(f"task is {_shown(task)} instead of an object, so that this process has no index")
+    kind, index = ({"type": "worker"} | task)["type"], task.get("index")
+    if not isinstance(kind, str):
+        raise ValueError(f"task.type is {_shown(kind)} instead of a text")
+    if isinstance(index, str) and index.isascii() and index.isdecimal() and len(index) < 10:
+        index = int(index)
+    if type(index) is not int or index < 0:
+        raise ValueError(f"task.index is {_shown(index)} instead of a whole number from 0")
+    return jobs, kind, index
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else json.dumps(value)[:60]
 
 
 def _of_slurm() -> Hosts:
@@ -99,7 +140,7 @@ def _of_slurm() -> Hosts:
         own = f"{os.environ.get('SLURMD_NODENAME') or socket.gethostname()}:{port + local}"
         if own not in addresses:
             raise ValueError(f"it names {', '.join(addresses)}, and this one is {own}")
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         problem = str(error).strip().rstrip(".?")
         raise ConfigError(
             f"The variables of SLURM name no hosts: {problem}. Start nmt with srun, which sets them, as many tasks on "

@@ -74,7 +74,8 @@ class DecodingKeys:
     in capitals or title case is read in the case that the model knows; quotes around a sentence, emoji, addresses and
     long numbers are carried over; an unknown word is replaced by its source word; a translation that repeats itself is
     searched for again. ``lines``: all but the first. ``none``: nothing. ``auto``: lines for a corpus with several
-    sentences in a line, else sentences."""
+    sentences in a line, else sentences. Repeats stay in a list of the N best, with a beam wider than 5, and where the
+    training targets repeat phrases too."""
     temperature: Annotated[float, Gt(0), Key(
         "Sampling: divide logits by X. Below 1: rare words are rarer.", (SAMPLING,),
         {"tensorflow": "temperature", "ctranslate2": "sampling_temperature"},

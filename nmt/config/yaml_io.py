@@ -5,6 +5,9 @@ from typing import Any
 
 import yaml
 
+MAX_DEPTH = 20
+"""Deepest nesting of values in the file of another program."""
+
 
 class Loader(yaml.SafeLoader):
     """Safe loader that reads 1e-9 as a number, like YAML 1.2 and unlike PyYAML, and refuses values that explode.
@@ -28,6 +31,29 @@ class Loader(yaml.SafeLoader):
             problem = f"the integer has more than {self.MAX_DIGITS} characters"
             raise yaml.MarkedYAMLError(None, None, problem, node.start_mark)
         return super().construct_scalar(node)
+
+
+def load_strings(text: str) -> Any:
+    """Return maps and lists of strings: no value has a type, so that "yes" and "1" stay text.
+
+    Uses libyaml where it is there: a vocabulary has 100,000 lines. It limits neither aliases nor depth, so the events
+    are counted first.
+
+    Raises:
+        yaml.YAMLError: for what is no YAML, for an alias, and for values nested more than ``MAX_DEPTH`` deep.
+    """
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError(f"the alias *{event.anchor} repeats a value. Aliases are not supported")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"values are nested over {MAX_DEPTH} deep")
+    return yaml.load(text, Loader=loader)
 
 
 class Dumper(yaml.SafeDumper):

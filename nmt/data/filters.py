@@ -66,13 +66,14 @@ def numbers(source: str, target: str) -> float:
 _MARK = re.compile(  # no commas, quotes, hyphens, nor marks within words
     r"[^\w\s,،，、'’\"‚‘„“”«»‹›「」『』《》¿¡\u00ad\-\u0300-\u036f\u0590-\u1cff\u200b-\u200f]|[؟۔।]"  # noqa: RUF001
 )
-_END = re.compile(r"(か[。.]|[?？؟;፧][^\w\s]*)$|[^\w\s]$")  # noqa: RUF001
+LAST = 20  # characters of a side that its end is looked for in
+_END = re.compile(rf"(か[。.]|[?？؟;፧][^\w\s]{{0,{LAST}}})$|[^\w\s]$")  # noqa: RUF001
 
 
 def punctuation(source: str, target: str) -> float:
     """Return how many more marks one side has. It counts as 3 if one side ends like a question, one like a sentence."""
     more = abs(len(_MARK.findall(source)) - len(_MARK.findall(target)))
-    ends = [_END.search(side[-20:].rstrip()) for side in (source, target)]
+    ends = [_END.search(side[-LAST:].rstrip()) for side in (source, target)]
     return more + OF_A_QUESTION * (len({end[1] is None for end in ends if end}) == len(ends))
 
 

@@ -56,6 +56,9 @@ _WORDS = frozenset({"am", "an", "as", "be", "he", "ho", "id", "is", "it", "la", 
 _REGIONAL = frozenset({"de-ch", "fr-be", "fr-ca", "fr-ch", "it-ch", "nl-be", "pt-br", "zh-tw"})
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_](arab|cyrl|hans|hant|latn))?(?:[-_]([a-z]{2}|419))?", re.IGNORECASE)
 
+MOST_PARTS = 3
+"""Parts of the longest code: language, script and region."""
+
 Codes = tuple[str | None, str | None]
 """Language codes of source and target; None where they are unknown."""
 
@@ -164,7 +167,7 @@ def _of_two_files(first: TextFile, second: TextFile) -> Codes:
 
 def _code_at_end(text: str) -> str | None:
     """Return the longest code that ends a text at a hyphen or underscore: of "train-pt-br" pt-BR."""
-    parts = re.split("[-_]", text)
+    parts = re.split("[-_]", text)[-MOST_PARTS:]
     return next(filter(None, (language_code("-".join(parts[start:])) for start in range(len(parts)))), None)
 
 

@@ -18,10 +18,10 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
-MANIFEST_FORMAT: Literal[5] = 5
-"""Number of the newest format. It is for several corpora; a single one is written in format 4. Format 3 has no language
-codes. Format 2 also knows one file of tokens a side. Format 1 also spells the key ``settings.normalization``
-``normalisation``."""
+MANIFEST_FORMAT: Literal[6] = 6
+"""Number of the newest format, in which manifests are written. Format 5 has no ``repeating_targets``, format 4 one
+corpus alone, format 3 no language codes. Format 2 also knows one file of tokens a side. Format 1 also spells the key
+``settings.normalization`` ``normalisation``."""
 
 
 def _check_sides(counts: dict[str, Any]) -> dict[str, Any]:
@@ -34,6 +34,8 @@ BySide = AfterValidator(_check_sides)
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Counts = Annotated[dict[str, Count], BySide, Field(min_length=1)]
 """Counts by side."""
+ORDINARY_REPEATS = 0.02
+"""Share of training targets that repeat a phrase three times in a row from which such repeats are ordinary."""
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -92,7 +94,7 @@ class DataReport(Record):
 class Manifest(Record):
     """Content of ``manifest.json``: everything ``prepare`` read, decided and wrote."""
 
-    format: Literal[1, 2, 3, 4, 5]
+    format: Literal[1, 2, 3, 4, 5, 6]
     prepared_at: str
     """Time of preparation, ISO 8601 in UTC."""
     corpus: SourceFile
@@ -110,6 +112,8 @@ class Manifest(Record):
     splits: dict[str, SplitCounts]
     corpora: dict[str, CorpusCounts] = Field(default_factory=dict)
     """Corpora of the training split by name, in their order; none: all of it is the corpus "original"."""
+    repeating_targets: float | None = Field(None, ge=0, le=1)
+    """Share of training targets that repeat a phrase three times in a row; None before format 6, and for imports."""
     report: DataReport = DataReport()
     tokenizer_of: str | None = None
     """Name of the run whose tokenizers were used; None if tokenizers were fitted on the training split."""
@@ -132,10 +136,13 @@ class Manifest(Record):
         return {name: corpus.pairs for name, corpus in self.corpora.items()} or {ORIGINAL: self.splits["train"].pairs}
 
     def written(self) -> dict[str, Any]:
-        """Return the content of the file, in the oldest format that holds it."""
-        if self.corpora:
-            return {**self.model_dump(), "format": MANIFEST_FORMAT}
-        return {**self.model_dump(exclude={"corpora": True, "settings": {"corpora"}}), "format": MANIFEST_FORMAT - 1}
+        """Return the content of the file, in the newest format."""
+        return {**self.model_dump(), "format": MANIFEST_FORMAT}
+
+    @property
+    def has_ordinary_repeats(self) -> bool:
+        """Whether targets repeat phrases as a matter of course, so that a translation that does is no failure."""
+        return self.repeating_targets is not None and self.repeating_targets >= ORDINARY_REPEATS
 
     @property
     def is_imported(self) -> bool:
@@ -159,7 +166,7 @@ class Manifest(Record):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file, of formats 1 to 5.
+    """Return the manifest in a file, of formats 1 to 6.
 
     Raises:
         NotFoundError: if there is no such file.

@@ -38,13 +38,16 @@ from nmt.data.manifest import (
     SplitName,
 )
 from nmt.data.pair_store import PairStore
+from nmt.data.repeats import share_of_repeats
 from nmt.data.sources.text_file import reading
 from nmt.data.splitting import assign_splits, shuffled
+from nmt.data.token_arrays import Sequences
 from nmt.errors import ConflictError, printable
 from nmt.message import Argument
-from nmt.storage.atomic import atomic_folder, sha256
+from nmt.storage.atomic import atomic_folder, remove_abandoned, sha256
 from nmt.storage.json_file import write_json
 from nmt.storage.names import check_name
+from nmt.storage.outputs import refuse_inputs
 from nmt.tokenizers.base import Tokenizer, tag_id
 from nmt.tokenizers.registry import fit_tokenizer, load_tokenizer
 
@@ -93,12 +96,14 @@ def prepare(
     sources = Sources.of(corpus) if isinstance(corpus, Path) else corpus
     report, several = report or (lambda step, done, total: None), bool(sources.further)
     folder = DATASETS / check_name(name, "dataset")
+    remove_abandoned(DATASETS)
     files = _source_files(sources)
     settings = config.model_copy(update={"dataset": name})
     if tokenizer_source:
         settings = settings.model_copy(update={key: getattr(tokenizer_source.settings, key) for key in TOKENIZER_KEYS})
     if existing := _already_prepared(folder, files, settings, tokenizer_source, overwrite=overwrite):
         return existing
+    refuse_inputs(folder, [file.path for given in sources.roles.values() for file in given])
     settings = resolve_languages(
         sources.corpus, resolve_auto(sources, settings), tokenizer_source.settings if tokenizer_source else None
     )
@@ -142,7 +147,7 @@ def prepare(
         kept = np.concatenate([split.kept for split in written.values()])
         ambiguous, most = count_translations(cleaned.sources[kept], cleaned.targets[kept])
         manifest = Manifest(
-            format=MANIFEST_FORMAT if several else 4,
+            format=MANIFEST_FORMAT,
             prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             corpus=files[0],
             more_files=files[1:],
@@ -152,6 +157,7 @@ def prepare(
             vocabulary={side: vocabulary[side] for side in SIDES},
             splits={name: _with_leaks(name, written, cleaned.sources) for name in written},
             corpora=corpora,
+            repeating_targets=round(share_of_repeats(_training_targets(temporary)), 4),
             report=DataReport(
                 noticed=dict(cleaned.noticed.counts),
                 places=cleaned.dropped.places | cleaned.noticed.places,
@@ -272,6 +278,12 @@ def _texts(store: PairStore, train: np.ndarray, columns: tuple[int, ...], config
             characters += len(pair[column])
         if config.tokenizer == "subword" and characters > FIT_CHARACTERS:
             return
+
+
+def _training_targets(folder: Path) -> Sequences:
+    files = [folder / f"train.target.{part}.npy" for part in ("tokens", "offsets")]
+    tokens, offsets = (np.load(file, mmap_mode="r") for file in files)
+    return Sequences(tokens, offsets)
 
 
 def _compare_languages(corpus: Corpus, train: np.ndarray, store: PairStore, locate: PairLocator) -> int:

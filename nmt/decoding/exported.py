@@ -11,7 +11,9 @@ from nmt.config.record import Record
 from nmt.errors import DataError, NmtError, NotFoundError
 from nmt.message import Argument, Command
 from nmt.runs.directory import Run, find_run
+from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
+from nmt.storage.arrays import read_checksum
 from nmt.storage.atomic import sha256
 from nmt.storage.json_file import check_format, read_json
 
@@ -29,7 +31,7 @@ RUN_FILES = "run"
 class Description(Record):
     """Content of ``export.json``."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 2
     """Format number."""
     to: str
     """Export format, as in ``nmt export --to``."""
@@ -37,6 +39,8 @@ class Description(Record):
     """Name of the run."""
     epoch: int | str
     """Weights: an epoch number, "average", or such as "step-1500"."""
+    weights: str | None = None
+    """SHA-256 of the run's weights; None in format 1."""
     quantization: str
     """Number format of the weights."""
     positions: int | None
@@ -93,25 +97,35 @@ def read_description(folder: Path) -> Description:
             Command("export", Argument("run", "RUN"), Argument("to", CTRANSLATE2), Argument("output", folder)),
         )
     values = read_json(path, "The description of an export")
-    check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1], str(path))
+    check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1, 2], str(path))
     try:
         return Description.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. {AGAIN}") from None
 
 
-def find_exports(run: Run, to: str) -> list[Path]:
-    """Return the folders of a run's exports of a format, the one written last first.
+def find_exports(run: Run, to: str) -> dict[Path, Description]:
+    """Return a run's exports of a format with their folders, the one written last first.
 
     An export whose description is damaged is left out, so that it does not keep others from use.
     """
     files = [path for path in (run.folder / EXPORTS).glob(f"*/{DESCRIPTION}") if not path.parent.name.startswith(".")]
-    found = []
+    exports: dict[Path, Description] = {}
     for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         with contextlib.suppress(DataError):
-            if read_description(path.parent).to == to:
-                found.append(path.parent)
-    return found
+            description = read_description(path.parent)
+            if description.to == to:
+                exports[path.parent] = description
+    return exports
+
+
+def is_of_weights(description: Description, run: Run, epoch: WeightsId) -> bool:
+    """Return whether an export was made of the weights that a run has for an epoch today.
+
+    Weights can be restored from a backup or trained again under the same name, so their SHA-256 are compared. An export
+    of format 1 has none, and is of unknown weights.
+    """
+    return description.epoch == epoch and description.weights == read_checksum(run.weights_path(epoch))
 
 
 def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run, ExportedModel]:
@@ -155,21 +169,35 @@ def choose_export(run: str | None, epoch: str | None, export: str) -> tuple[Run,
             Command("export", Argument("to", CTRANSLATE2)),
             ".",
         )
+    export_again = Command(
+        "export",
+        Argument("run", description.run),
+        Argument("epoch", epoch),
+        Argument("to", CTRANSLATE2),
+        Argument("overwrite", True),
+    )
     if (
         epoch is not None
         and str(description.epoch) != epoch
-        and (chosen is exported.run or choose_epoch(chosen, epoch) != description.epoch)
+        and (chosen == exported.run or choose_epoch(chosen, epoch) != description.epoch)
     ):
         raise NmtError(
             f"{exported.folder} has the weights of epoch {description.epoch}; received ",
             Argument("epoch", epoch),
             ". Leave it out, or export these weights: ",
-            Command(
-                "export",
-                Argument("run", description.run),
-                Argument("epoch", epoch),
-                Argument("to", CTRANSLATE2),
-                Argument("overwrite", True),
-            ),
+            export_again,
+        )
+    if (
+        epoch is not None
+        and chosen != exported.run
+        and description.weights
+        and not is_of_weights(description, chosen, description.epoch)
+    ):
+        raise NmtError(
+            f"{exported.folder} was made of other weights than run {chosen.name!r} has for epoch {description.epoch} "
+            "today: their SHA-256 differ. Leave ",
+            Argument("epoch"),
+            " out to translate with those of the export, or export the run again: ",
+            export_again,
         )
     return chosen, exported

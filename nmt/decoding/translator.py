@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import Manifest, read_manifest
 from nmt.decoding.exported import ExportedModel
 from nmt.decoding.lengths import check_length, max_lengths, memory_checked
-from nmt.decoding.text.ordinary import Found, OrdinaryText, careful
+from nmt.decoding.text.ordinary import CAREFUL_BEAM, Found, OrdinaryText, careful
 from nmt.decoding.text.reading import Reader
 from nmt.decoding.text.rewriting import Alignment, judged
 from nmt.decoding.text.terms import TOKENS, TermSearch, keep_terms, varied
@@ -38,6 +38,7 @@ from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import WeightsFile, check_alike, choose_epoch
+from nmt.storage.arrays import read_checksum
 from nmt.tokenizers.base import BOS, EOS, Tokenizer, tag_id
 from nmt.tokenizers.marks import MARK
 from nmt.tokenizers.registry import load_tokenizer
@@ -55,15 +56,16 @@ class Translator(AbstractContextManager["Translator"]):
 
     def __init__(
         self, engine: Engine, source: Tokenizer, target: Tokenizer, config: Config, epoch: WeightsId,
-        language: str = "source", run: Run | None = None,
+        manifest: Manifest | None = None, run: Run | None = None, weights: str | None = None,
     ) -> None:  # fmt: skip
-        """Take the parts, the code of the source language, and the run; ``open`` reads them from disk."""
+        """Take the parts, the manifest of the dataset, the run, and its weights; ``open`` reads them from disk."""
         self._engine: Engine | None = engine
         self._careful: dict[DecodingConfig, Engine] = {}
         self.source, self.target, self.config = source, target, config
-        self._language, self._run = language, run
-        self.epoch = epoch
-        """Weights in use: an epoch number, "average", or a name such as "step-1500"."""
+        self._manifest, self._run = manifest, run
+        self._may_repeat = manifest is not None and manifest.has_ordinary_repeats
+        self.epoch, self.weights = epoch, weights
+        """Weights in use: an epoch number, "average", or such as "step-1500"; and their SHA-256, None if unknown."""
         tag = config.decoding.tag
         self._tag = [] if tag is None else [tag_id(source, tag)]
 
@@ -95,13 +97,13 @@ class Translator(AbstractContextManager["Translator"]):
         if decoding is not None:
             config = config.model_copy(update={"decoding": decoding})
         source, target = (load_tokenizer(run.tokenizer_path(side)) for side in ("source", "target"))
-        language = read_manifest(run.dataset_path).languages["source"]
+        manifest = read_manifest(run.dataset_path)
         if isinstance(trained, ExportedModel):
             from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
 
             export = trained.description
             exported = CTranslate2Engine(trained.folder, config, export.positions)
-            return cls(exported, source, target, config, export.epoch, language, run)
+            return cls(exported, source, target, config, export.epoch, manifest, run, export.weights)
 
         from nmt.decoding.tensorflow_engine import load_together  # noqa: PLC0415 - TensorFlow starts late
 
@@ -109,9 +111,10 @@ class Translator(AbstractContextManager["Translator"]):
         for other, own in others:
             check_alike(run, other)
             parts.append((other.config().model, WeightsFile(other, choose_epoch(other, own))))
+        checksum = None if others else read_checksum(weights.path)
         engine = load_together(config, parts, source.size, target.size)
         names = "+".join(str(file.epoch) for _, file in parts) if others else weights.epoch
-        return cls(engine, source, target, config, names, language, run)
+        return cls(engine, source, target, config, names, manifest, run, checksum)
 
     @property
     def engine(self) -> Engine:
@@ -132,8 +135,8 @@ class Translator(AbstractContextManager["Translator"]):
     def reconfigured(self, decoding: DecodingConfig) -> "Translator":
         """Return a translator of the same weights with other settings of decoding, prepared for many calls."""
         config = self.config.model_copy(update={"decoding": decoding})
-        engine = self.engine.reconfigured(decoding)
-        return Translator(engine, self.source, self.target, config, self.epoch, self._language, self._run)
+        parts = self.source, self.target, config, self.epoch, self._manifest, self._run, self.weights
+        return Translator(self.engine.reconfigured(decoding), *parts)
 
     @public
     def translate(
@@ -230,20 +233,23 @@ class Translator(AbstractContextManager["Translator"]):
             )
         if names is not None and len(names) != len(texts):
             raise NmtError(f"Received {len(names)} names of {len(texts)} sentences. Give as many, or leave them out.")
-        if (self.config.decoding.ordinary_text == "none" or prefix) and not any(map(MARK.search, texts)):
+        # With a prefix the model reads a text as it stands, marks of tags too: what is cut out would come before it.
+        if prefix or (self.config.decoding.ordinary_text == "none" and not any(map(MARK.search, texts))):
             return self._search(texts, options, prefix, names, skip_too_long)
         return self._ordinary.find(texts, options, names, skip_too_long)
 
     @functools.cached_property
     def _ordinary(self) -> OrdinaryText:
-        reader = Reader(self.source, self._language, split=self.config.decoding.ordinary_text != "lines")
+        language = self._manifest.languages["source"] if self._manifest else "source"
+        reader = Reader(self.source, language, split=self.config.decoding.ordinary_text != "lines")
         searches = [functools.partial(self._search_again, settings) for settings in careful(self.config.decoding)]
-        return OrdinaryText(reader, self._search, searches, self._align)
+        may_repeat = self._may_repeat or self.config.decoding.beam_size > CAREFUL_BEAM
+        return OrdinaryText(reader, self._search, searches, self._align, may_repeat)
 
     @functools.cached_property
     def calibration(self) -> Calibration:
         """What the confidence in translations is computed by; raises as ``read_calibration`` does."""
-        return read_calibration(self._run or Run(Path()), self.epoch)
+        return read_calibration(self._run or Run(Path()), self.epoch, self.weights)
 
     @property
     def is_calibrated(self) -> bool:
@@ -320,7 +326,7 @@ class Translator(AbstractContextManager["Translator"]):
         bounds = [limit for limit in (self.config.model.limits.target, engine.positions) if limit is not None]
         most, decoding = min(bounds, default=MOST_TOKENS), self.config.decoding
         alpha = decoding.length_penalty if decoding.beam_size > 1 else 0.0
-        return TermSearch(self.target, most, alpha, search, vary, self._align, self.token_scores)
+        return TermSearch(self.target, most, alpha, search, vary, self._align, self.token_scores, self._may_repeat)
 
     def token_scores(self, texts: Sequence[str], translations: Sequence[list[int]]) -> list[np.ndarray]:
         """Return the log-probabilities of the ids of translations, or of their beginnings, of texts as they stand."""

@@ -11,11 +11,12 @@ Tags of blocks, such as ``<p>``, split text. The others stand in it, and enclose
 import itertools
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape, unescape
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from nmt.documents.blocks import Block, Item
+from nmt.documents.charsets import decode_exactly, page_codec
 from nmt.errors import DataError
 
 
@@ -43,22 +44,32 @@ MOST_OPEN = 200
 MOST_NESTED, MOST_PARTS = 50, 1_000
 """Tags around a word of a text, and parts of a text, beyond which tags split it."""
 
-_LABEL = "\ue0fe"  # of a private area of Unicode
+_FOREIGN = _names("svg math")
 _SPACE = " \t\n\r\f"
 _WHITE_SPACE = re.compile(f"[{_SPACE}]+")
 # Possessive, for linear time. After an equals sign there must be a value: a quote without an end is no name.
 _ATTRIBUTE = (
-    rf"""([^{_SPACE}/>][^{_SPACE}/>=]*+)"""
-    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+("[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>))|(?![{_SPACE}]*+=))"""
+    rf"""[^{_SPACE}/>][^{_SPACE}/>=]*+"""
+    rf"""(?:[{_SPACE}]*+=[{_SPACE}]*+(?:"[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+|(?=>))|(?![{_SPACE}]*+=))"""
 )
-_ATTRIBUTES = re.compile(_ATTRIBUTE)
-_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
-_BEGIN = re.compile(r"<[a-zA-Z/!?]")
+_ATTRIBUTES = re.compile(
+    rf"""([^{_SPACE}/>][^{_SPACE}/>=]*+)(?:[{_SPACE}]*+=[{_SPACE}]*+("[^"]*+"|'[^']*+'|[^{_SPACE}>"'][^{_SPACE}>]*+))?+"""
+)
+"""Names and values in a tag that has an end."""
 _MARKUP = re.compile(
-    r"<!--(?:-?>|.*?--!?>)|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>"
-    rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{_SPACE}/>]*+)(?P<attributes>(?:[{_SPACE}/]++|{_ATTRIBUTE})*+)>",
+    r"<!--(?:-?>|.*?(?:--!?>|\Z))|<(?:!(?!--)|\?|/(?![a-zA-Z]))[^>]*+>?|<\d[\d:.]*+>"
+    rf"|<(?P<end>/?)(?P<tag>[a-zA-Z][^{_SPACE}/>]*+)(?P<attributes>(?:[{_SPACE}/]++|{_ATTRIBUTE})*+)(?:>|(?P<rest>.*+))",
     re.DOTALL,
 )
+"""A tag, a comment, or a time of WebVTT. What has no end reaches to the end of the text."""
+_RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
+_LONG_REFERENCE = re.compile(r"&#0*+([0-9]{8})[0-9]*+|&#0+(?=[0-9])")
+
+
+def plain_text(html: str) -> str:
+    """Return text with characters in place of references such as &amp;."""
+    # No character has a number of eight digits, and Python refuses to read one of more than 4,300.
+    return unescape(_LONG_REFERENCE.sub(lambda match: "&#99999999" if match[1] else "&#", html))
 
 
 class _Element(NamedTuple):
@@ -67,9 +78,11 @@ class _Element(NamedTuple):
     name: str
     translated: bool
     preformatted: bool
+    foreign: bool
+    """Whether it is a drawing or a formula, or within one."""
 
 
-PAGE = _Element("", translated=True, preformatted=False)
+PAGE = _Element("", translated=True, preformatted=False, foreign=False)
 
 
 class Page:
@@ -81,23 +94,18 @@ class Page:
         Raises:
             DataError: if it is in another.
         """
-        declared = _CHARSET.search(content[:1024])
-        self._encoding = declared[1].decode().lower() if declared else "utf-8"
-        try:
-            html = content.decode(self._encoding)
-            is_whole = html.encode(self._encoding) == content
-        except (LookupError, ValueError):
-            is_whole = False
-        if not is_whole:
+        self._codec = page_codec(content, name)
+        html = decode_exactly(content, self._codec)
+        if html is None:
             raise DataError(
-                f"{name} is not in the encoding {self._encoding}. Write <meta charset> as it is, or as UTF-8."
+                f"{name} is not in the encoding {self._codec.name}. Write <meta charset> as it is, or as UTF-8."
             )
         self._markup = Markup(html, has_labels=True)
         self.texts = self._markup.texts
 
     def render(self, texts: list[str]) -> bytes:
         """Return the page with other texts in place of ``texts``."""
-        return self._markup.render(texts).encode(self._encoding, "xmlcharrefreplace")
+        return self._codec.encode(self._markup.render(texts), "xmlcharrefreplace")[0]
 
 
 class _Part(NamedTuple):
@@ -105,115 +113,150 @@ class _Part(NamedTuple):
 
     kind: str
     """As of ``Item``; "break" for what splits text."""
-    raws: list[str]
+    raws: list[int]
+    """Indices of how it was written."""
     text: str
     """Text, or name of a tag."""
-
-    @property
-    def raw(self) -> str:
-        return "".join(self.raws)
 
     @property
     def is_blank(self) -> bool:
         return self.kind == "piece" or (self.kind == "text" and not self.text.strip())
 
 
+class _Label(NamedTuple):
+    """Attribute that is translated: the place of its value, with quotes, in a tag."""
+
+    raw: int
+    start: int
+    end: int
+
+
 class Markup:
     """HTML, a page or a part of it."""
 
-    def __init__(self, html: str, *, is_cue: bool = False, has_entities: bool = True, has_labels: bool = False) -> None:
+    BEGIN: ClassVar = re.compile(r"<[a-zA-Z/!?]")
+    """The beginning of a tag or a comment."""
+    IS_CUE: ClassVar = False
+    """Whether it is the text of a subtitle, whose lines all belong together."""
+
+    def __init__(self, html: str, *, has_entities: bool = True, has_labels: bool = False) -> None:
         """Find the texts to translate. A tag without an end reaches to the end of the HTML, as in a browser.
 
         Args:
             html: the HTML.
-            is_cue: whether it is the text of a subtitle, whose lines all belong together.
             has_entities: whether &amp; stands for a character.
             has_labels: whether the attributes of ``LABELS`` are translated too.
         """
-        self._has_labels = has_labels and _LABEL not in html
-        self._labels: list[str] = []
-        """Their values, with quotes; ``_LABEL`` and its index stand for one in its tag."""
-        self._is_cue, self._has_entities = is_cue, has_entities
+        self._has_entities, self._has_labels = has_entities, has_labels
+        self._raws: list[str] = []
+        """Tags and texts in order, as they were written; together they are the HTML."""
+        self._labels: list[_Label] = []
         self._open: deque[_Element] = deque(maxlen=MOST_OPEN)
         self._parts: list[_Part] = []
-        self._pieces: list[str] = []
+        self._pieces: list[list[int]] = []
+        """What stands together, as indices of ``_raws``."""
         self._blocks: list[tuple[int, Block]] = []
         """Indices of the pieces that are translated, with what they hold."""
         place = 0
-        while begin := _BEGIN.search(html, place):
+        while begin := self.BEGIN.search(html, place):
             self._add_text(html[place : begin.start()])
-            found = _MARKUP.match(html, begin.start())
-            place = found.end() if found else len(html)
-            raw, name = html[begin.start() : place], (found["tag"] or "").lower() if found else ""
-            name = name.partition(".")[0] if self._is_cue else name  # <c.yellow>
-            is_block = name in BLOCKS or any(each.name in ("svg", "math") for each in self._open)
-            if name and found and found["end"]:
-                self._add("break" if is_block else "close", raw, name)
-                self._end(name)
-            elif name and found:
-                is_piece = name in VOID or found["attributes"].endswith("/")
-                was_translated = self._around.translated
-                self._begin(name, found["attributes"])
-                is_kept = was_translated and not self._around.translated
-                if self._has_labels and was_translated and not is_kept:
-                    start, end = (at - begin.start() for at in found.span("attributes"))
-                    raw = raw[:start] + _ATTRIBUTES.sub(self._label, raw[start:end]) + raw[end:]
-                self._add("break" if is_block else "piece" if is_piece or is_kept else "open", raw, name, is_kept)
-                is_raw = name in RAW and not any(each.name in ("svg", "math") for each in self._open)
-                place = self._add_raw(name, html, place) if is_raw else place
-            else:
+            markup = _MARKUP.match(html, begin.start())
+            place = markup.end() if markup else len(html)
+            raw = html[begin.start() : place]
+            if not markup or not markup["tag"] or markup["rest"] is not None:
                 self._add("piece", raw)
+                continue
+            name = markup["tag"].lower()
+            if self.IS_CUE:
+                name = name.partition(".")[0]  # <c.yellow>
+            if markup["end"]:
+                self._add("break" if self._is_block(name) else "close", raw, name)
+                self._end(name)
+                continue
+            self._add_element(name, raw, markup["attributes"], markup.start("attributes") - begin.start())
+            if name in RAW and not self._around.foreign:
+                place = self._add_raw(name, html, place)
         self._add_text(html[place:])
         self._flush()
-        self.texts = [block.text for _, block in self._blocks] + [unescape(each[1:-1]) for each in self._labels]
+        self.texts = [block.text for _, block in self._blocks]
         """The texts, with marks for tags; after them those of attributes."""
+        self.texts += [plain_text(self._raws[label.raw][label.start + 1 : label.end - 1]) for label in self._labels]
 
     def render(self, texts: list[str]) -> str:
         """Return the HTML with other texts in place of ``texts``, of equal number."""
-        pieces = self._pieces.copy()
+        raws, count = self._raws.copy(), len(self._blocks)
+        # From the last, so that the places of others in the same tag stay right.
+        for label, old, new in reversed([*zip(self._labels, self.texts[count:], texts[count:], strict=True)]):
+            if new != old:
+                raw = raws[label.raw]
+                quote = raw[label.start]
+                raws[label.raw] = f"{raw[: label.start]}{quote}{escape(new)}{quote}{raw[label.end :]}"
+        pieces = ["".join(raws[index] for index in piece) for piece in self._pieces]
         for (place, block), text in zip(self._blocks, texts, strict=False):
             if text != block.text:
-                items = block.read(text)
-                pieces[place] = "".join(
-                    escape(each.value, quote=False) if each.kind == "text" and self._has_entities else each.value
-                    for each in items
-                )
-        labels = [
-            old if unescape(old[1:-1]) == text else f"{old[0]}{escape(text)}{old[0]}"
-            for old, text in zip(self._labels, texts[len(self._blocks) :], strict=True)
-        ]
-        return re.sub(rf"{_LABEL}(\d+){_LABEL}", lambda found: labels[int(found[1])], "".join(pieces))
+                pieces[place] = self._write(block.read(text), raws)
+        return "".join(pieces)
 
-    def _label(self, attribute: re.Match[str]) -> str:
-        """Return an attribute; what a reader sees of it becomes a text."""
-        value = attribute[2] or ""
-        if attribute[1].lower() not in LABELS or value[:1] not in ("'", '"') or not value[1:-1].strip():
-            return attribute[0]
-        self._labels.append(value)
-        return f"{attribute[0].removesuffix(value)}{_LABEL}{len(self._labels) - 1}{_LABEL}"
+    def _write(self, items: Iterator[Item], raws: Sequence[str]) -> str:
+        """Return the HTML of a translated text."""
+        return "".join(self._written(item, raws) for item in items)
+
+    def _written(self, item: Item, raws: Sequence[str]) -> str:
+        if item.kind == "text":
+            return escape(item.value, quote=False) if self._has_entities else item.value
+        return "".join(raws[index] for index in item.value)
+
+    def _is_block(self, name: str) -> bool:
+        return name in BLOCKS or self._around.foreign
+
+    def _add_element(self, name: str, raw: str, attributes: str, start: int) -> None:
+        """Add the beginning of an element, whose attributes begin at a place of its tag."""
+        was_translated = self._around.translated
+        self._begin(name, attributes)
+        is_kept = was_translated and not self._around.translated
+        if self._is_block(name):
+            kind = "break"
+        else:
+            kind = "piece" if name in VOID or attributes.endswith("/") or is_kept else "open"
+        self._add(kind, raw, name, is_kept)
+        if self._has_labels and was_translated and not is_kept:
+            self._add_labels(attributes, start)
+
+    def _add_labels(self, attributes: str, start: int) -> None:
+        """Note the attributes of the last tag that a reader sees; of two equal names, the first counts."""
+        names = set[str]()
+        for attribute in _ATTRIBUTES.finditer(attributes):
+            name, value = attribute[1].lower(), attribute[2] or ""
+            if name not in LABELS or name in names:
+                continue
+            names.add(name)
+            if value[:1] in ("'", '"') and value[1:-1].strip():
+                self._labels.append(_Label(len(self._raws) - 1, start + attribute.start(2), start + attribute.end(2)))
 
     def _add(self, kind: str, raw: str, text: str = "", is_begun: bool = False) -> None:
         """Add a tag or a text. All of an inline element that is not translated is one piece."""
         if kind == "break" or len(self._parts) >= MOST_PARTS:
             self._flush()
-            if kind == "break":
-                self._pieces.append(raw)
-                return
+        self._raws.append(raw)
+        index = len(self._raws) - 1
+        if kind == "break":
+            self._pieces.append([index])
+            return
         if not is_begun and not self._around.translated:
             if self._parts and self._parts[-1].kind == "piece":
-                self._parts[-1].raws.append(raw)
+                self._parts[-1].raws.append(index)
                 return
             kind, text = "piece", ""
-        self._parts.append(_Part(kind, [raw], text))
+        self._parts.append(_Part(kind, [index], text))
 
     def _flush(self) -> None:
         """Make pieces and blocks of the parts of a text."""
         parts, self._parts = self._parts, []
         partners = _partners(parts)
         start = 0
-        for place in sorted([*_breaks(parts, partners, self._is_cue), len(parts)]):
+        for place in sorted([*_breaks(parts, partners, self.IS_CUE), len(parts)]):
             self._add_block(parts, start, place, partners)
-            self._pieces += [each.raw for each in parts[place : place + 1]]
+            self._pieces += [part.raws for part in parts[place : place + 1]]
             start = place + 1
 
     def _add_block(self, parts: list[_Part], start: int, end: int, partners: dict[int, int]) -> None:
@@ -229,15 +272,15 @@ class Markup:
                 low, high = low + 1, high - 1
             else:
                 break
-        self._pieces += [each.raw for each in parts[start:low]]
+        self._pieces += [part.raws for part in parts[start:low]]
         if low < high:
             block = Block(
-                Item(each.kind, each.text if each.kind == "text" else each.raw)  # type: ignore[arg-type]
-                for each in parts[low:high]
+                Item(part.kind, part.text if part.kind == "text" else part.raws)  # type: ignore[arg-type]
+                for part in parts[low:high]
             )
             self._blocks.append((len(self._pieces), block))
-            self._pieces.append("".join(each.raw for each in parts[low:high]))
-        self._pieces += [each.raw for each in parts[high:end]]
+            self._pieces.append([index for part in parts[low:high] for index in part.raws])
+        self._pieces += [part.raws for part in parts[high:end]]
 
     @property
     def _around(self) -> _Element:
@@ -247,12 +290,12 @@ class Markup:
     def _add_text(self, text: str) -> None:
         """Add the text between two tags."""
         if text:
-            plain = unescape(text) if self._has_entities else text
+            plain = plain_text(text) if self._has_entities else text
             self._add("text", text, plain if self._around.preformatted else _WHITE_SPACE.sub(" ", plain))
 
     def _add_raw(self, name: str, html: str, place: int) -> int:
         """Add the content of an element that holds no tags, and return the place of its end tag."""
-        end = re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE).search(html, place)
+        end = _RAW_ENDS[name].search(html, place)
         self._add_text(html[place : end.start() if end else len(html)])
         return end.start() if end else len(html)
 
@@ -263,13 +306,18 @@ class Markup:
         values: dict[str, str] = {}
         for key, value in _ATTRIBUTES.findall(attributes):
             text = value[1:-1] if value[:1] in ("'", '"') else value
-            values.setdefault(key.lower(), unescape(text))  # of two equal names, the first counts
-        _, translated, preformatted = self._around
-        if "notranslate" in (values.get("class") or "").split():
+            values.setdefault(key.lower(), text)  # of two equal names, the first counts
+        around = self._around
+        translated = around.translated
+        if "notranslate" in plain_text(values.get("class") or "").split():
             translated = False
-        if (wanted := values.get("translate")) is not None and wanted.lower() in ("no", "yes", ""):
-            translated = wanted.lower() != "no"
-        self._open.append(_Element(name, translated and name not in KEPT, preformatted or name in PREFORMATTED))
+        if (wanted := values.get("translate")) is not None:
+            wanted = plain_text(wanted).lower()
+            translated = wanted != "no" if wanted in ("no", "yes", "") else translated
+        self._open.append(_Element(
+            name, translated and name not in KEPT, around.preformatted or name in PREFORMATTED,
+            around.foreign or name in _FOREIGN,
+        ))  # fmt: skip
 
     def _end(self, name: str) -> None:
         """End the innermost open element of a name, with all within it."""

@@ -1,16 +1,17 @@
 """Subtitles: SRT and WebVTT. The text of a cue is translated, lines and all else stay as they were written."""
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
+from nmt.documents.blocks import Item
 from nmt.documents.html import Markup
-from nmt.storage.text import decoded
+from nmt.storage.text import as_cell, decoded
 
-# The lines after a line of times, up to an empty line, without the position and the dash that they begin with.
-_CUE = re.compile(
-    r"(?<=\n)[^\n]*?-->[^\n]*\n(?:\{\\[^}\n]*\}|[-–—♪] )*((?:(?!\r?(?:\n|$)|[^\n]*-->)[^\n]+\n?)+)"  # noqa: RUF001
-)
-_LINE = re.compile(r"(\r?\n(?:[-–—♪] )?)")  # noqa: RUF001 - the dash of another speaker
-_MARKED = re.compile(r" *<br \t([^>]*)> ?")
+_LINE = re.compile(r"[^\r\n]*+(?:\r\n|\r|\n)|[^\r\n]++")
+_BREAK = re.compile(r"(\r\n|\r|\n)")
+_LINE_BEGINNING = re.compile(r"(?:\{\\[^{}]*+\}|[-–—♪] )+")  # noqa: RUF001
+"""A position, and the dash of another speaker."""
 
 
 class Subtitles:
@@ -23,21 +24,89 @@ class Subtitles:
             DataError: if they are not UTF-8.
         """
         self._text = decoded(content, name)
-        self._cues = [match.span(1) for match in _CUE.finditer(self._text)]
+        self._places = [*find_cues(self._text)]
         has_entities = self._text.lstrip("\ufeff").startswith("WEBVTT")
-        self._markups = [
-            Markup(_LINE.sub(r"<br \t\1>", self._text[start:end]), is_cue=True, has_entities=has_entities)
-            for start, end in self._cues
-        ]
-        self.texts = [text for markup in self._markups for text in markup.texts]
+        self._cues = [Cue(self._text[start:end], has_entities=has_entities) for start, end in self._places]
+        self.texts = [text for cue in self._cues for text in cue.texts]
 
     def render(self, texts: list[str]) -> bytes:
         """Return the subtitles with other texts in place of ``texts``."""
         waiting, parts, last = iter(texts), list[str](), 0
-        for (start, end), markup in zip(self._cues, self._markups, strict=True):
-            cue, new = self._text[start:end], [next(waiting) for _ in markup.texts]
-            if new != markup.texts:
-                cue = _MARKED.sub(r"\1", markup.render(new))
-            parts += [self._text[last:start], cue]
+        for (start, end), cue in zip(self._places, self._cues, strict=True):
+            parts += [self._text[last:start], cue.render([next(waiting) for _ in cue.texts])]
             last = end
         return "".join([*parts, self._text[last:]]).encode()
+
+
+def find_cues(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the texts of cues: from a line of times to an empty line, or to the next cue.
+
+    A line with spaces is no empty line. A number before a line of times is that of the next cue.
+    """
+    begin, place, before, previous = -1, 0, 0, ""
+    for line in _LINE.findall(text):
+        if _has_times(line):
+            end = before if previous.strip().isdecimal() else place
+            if 0 <= begin < end:
+                yield begin, end
+            begin = place + len(line)
+        elif begin >= 0 and line[0] in "\r\n":
+            if begin < place:
+                yield begin, place
+            begin = -1
+        before, previous, place = place, line, place + len(line)
+    if 0 <= begin < place:
+        yield begin, place
+
+
+def _has_times(line: str) -> bool:
+    """Return whether a line has the times of a cue, such as 00:00:01,000 --> 00:00:02,000."""
+    start, arrow, end = line.partition("-->")
+    start = start.strip(" \t\ufeff")
+    return bool(arrow) and ":" in start and not start.strip("-0123456789:.,") and end.lstrip(" \t-")[:1].isdecimal()
+
+
+class Cue(Markup):
+    """Text of a cue: a sentence may go on in the next line."""
+
+    BEGIN: ClassVar = re.compile(r"<(?:[a-zA-Z/!?]|\d[\d:.]*+>)")
+    IS_CUE: ClassVar = True
+
+    def _add_text(self, text: str) -> None:
+        """Add text, with its line breaks as pieces."""
+        for line in _BREAK.split(text):
+            if line and line[0] in "\r\n":
+                self._add("piece", line, "line")
+                continue
+            beginning = _LINE_BEGINNING.match(line) if self._is_at_line_beginning() else None
+            rest = line[beginning.end() :] if beginning else line
+            if beginning and self._parts and self._parts[-1].text == "line":
+                self._raws[-1] += beginning[0]
+            elif beginning:
+                self._add("piece", beginning[0])
+            super()._add_text(rest)
+
+    def _is_at_line_beginning(self) -> bool:
+        """Return whether nothing but tags and spaces stands before the next text in its line."""
+        for part in reversed(self._parts):
+            if part.text == "line":
+                return True
+            if part.kind == "text" and part.text.strip():
+                return False
+        return True
+
+    def _write(self, items: Iterator[Item], raws: Sequence[str]) -> str:
+        """Return the lines of a translated text. None is empty, which would end the cue."""
+        breaks, lines = [""], [list[str]()]
+        for item in items:
+            written = self._written(item, raws)
+            if item.kind == "piece" and written[:1] in ("\r", "\n"):
+                breaks.append(written)
+                lines.append([])
+            else:
+                lines[-1].append(as_cell(written) if item.kind == "text" else written)
+        cue = ""
+        for line_break, parts in zip(breaks, lines, strict=True):
+            if line := "".join(parts).strip(" "):
+                cue += (line_break if cue else line_break.lstrip("\r\n")) + line
+        return cue

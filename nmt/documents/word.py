@@ -14,6 +14,8 @@ from nmt.extras import require
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 MOST_UNPACKED = 64 * 2**20
 """Bytes of all parts of a document."""
+MOST_SIGNS = 1_000_000
+"""Tags and attributes of all parts: a book of a thousand pages has fewer, a file of 36 KB can have millions."""
 _TRANSLATED = re.compile(r"/word/(document|header\d*|footer\d*)\.xml")
 _UNSEEN = {f"{W}lang", f"{W}noProof"}
 
@@ -36,16 +38,14 @@ class WordDocument:
         from docx.opc.part import XmlPart  # noqa: PLC0415 - as above
 
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as file:
-                size = sum(each.file_size for each in file.infolist())
-            if size > MOST_UNPACKED:
-                raise ValueError(f"it unpacks to {size:,} bytes, and may have {MOST_UNPACKED:,}")
+            _check_size(content)
             self._document = docx.Document(io.BytesIO(content))
             parts = [each for each in self._document.part.package.iter_parts() if isinstance(each, XmlPart)]
         except Exception as error:  # of the zip file, the XML, the relations
             raise DataError(f"{name} is no document of Word: {str(error)[:200]}. Save it as .docx.") from None
         roots = [each.element for each in parts if _TRANSLATED.fullmatch(str(each.partname))]
-        self._paragraphs = [_Paragraph(each) for root in roots for each in root.iter(f"{W}p")]
+        paragraphs = (paragraph for root in roots for paragraph in root.iter(f"{W}p"))
+        self._paragraphs = [_Paragraph(each) for each in paragraphs if next(each.iter(f"{W}t"), None) is not None]
         self.texts = [each.block.text for each in self._paragraphs]
 
     def render(self, texts: list[str]) -> bytes:
@@ -56,6 +56,26 @@ class WordDocument:
         content = io.BytesIO()
         self._document.save(content)
         return content.getvalue()
+
+
+def _check_size(content: bytes) -> None:
+    """Refuse a file that would take much time and memory as XML.
+
+    Raises:
+        ValueError: with what is too much.
+        zipfile.BadZipFile: for another file.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        members = file.infolist()
+        size = sum(member.file_size for member in members)
+        if size > MOST_UNPACKED:
+            raise ValueError(f"it unpacks to {size:,} bytes, and may have {MOST_UNPACKED:,}")
+        signs = 0
+        for member in members:
+            part = file.read(member)
+            signs += part.count(b"<") + part.count(b"=")
+            if signs > MOST_SIGNS:
+                raise ValueError(f"it has more than {MOST_SIGNS:,} tags and attributes")
 
 
 class _Paragraph:
@@ -100,17 +120,14 @@ def _run(parent: Any, look: Any, content: Any) -> Any:
 def _inline(element: Any) -> tuple[Any, list[Item]]:
     """Return the look of most text of a paragraph or a link, and its parts."""
     parts, fields = list[tuple[str, Any, Any]](), 0
+    has_fields = next(element.iter(f"{W}fldChar"), None) is not None
     for child in element:
-        signs = [each.get(f"{W}fldCharType") for each in child.iter(f"{W}fldChar")]
+        signs = [each.get(f"{W}fldCharType") for each in child.iter(f"{W}fldChar")] if has_fields else []
         fields += signs.count("begin")
         if child.tag == f"{W}hyperlink" and not fields:
             parts.append(("open", None, child))
         elif child.tag == f"{W}r" and not fields:
-            look = child.find(f"{W}rPr")
-            inner = [each for each in child if each.tag not in (f"{W}rPr", f"{W}lastRenderedPageBreak")]
-            parts += [
-                ("text", look, each.text or "") if each.tag == f"{W}t" else ("piece", child, each) for each in inner
-            ]
+            parts += _run_parts(child)
         elif child.tag not in (f"{W}pPr", f"{W}proofErr"):
             parts.append(("piece", None, child))
         fields -= min(fields, signs.count("end"))
@@ -133,6 +150,22 @@ def _inline(element: Any) -> tuple[Any, list[Item]]:
         elif kind != "end":
             items.append(Item("text", value) if kind == "text" else Item("piece", (look, value)))
     return looks.get(usual), items
+
+
+def _run_parts(run: Any) -> list[tuple[str, Any, Any]]:
+    """Return the texts and pieces of a run. Comments, instructions and entities within a text are pieces."""
+    look, parts = run.find(f"{W}rPr"), list[tuple[str, Any, Any]]()
+    for element in run:
+        if element.tag == f"{W}t":
+            parts.append(("text", look, element.text or ""))
+            for inner in element:
+                alone = element.makeelement(element.tag)
+                alone.append(copy.copy(inner))
+                alone[0].tail = None
+                parts += [("piece", run, alone), ("text", look, inner.tail or "")]
+        elif element.tag not in (f"{W}rPr", f"{W}lastRenderedPageBreak"):
+            parts.append(("piece", run, element))
+    return parts
 
 
 def _name(look: Any) -> str:

@@ -34,6 +34,7 @@ def fit(run: Run, translator: Translator, sources: list[str], references: list[l
     least = np.argsort(probabilities, kind="stable")[: len(bad) // 10]
     return Calibration(
         epoch=translator.epoch,
+        weights=translator.weights,
         good=good,
         sentence=sentence.tolist(),
         word=word.tolist(),

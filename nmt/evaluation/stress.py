@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from nmt.data.repeats import repeats
 from nmt.data.sources.formats import Pair
 from nmt.data.variants import VARIANTS, Variant
-from nmt.decoding.text.rewriting import repeats
 from nmt.decoding.translation import Translation
 from nmt.evaluation.metrics import make_metric
 from nmt.evaluation.result import StressRow, pick_examples
@@ -140,8 +140,17 @@ def _without(piece: str, text: str) -> tuple[int, str]:
     """Return how often a text holds a piece, which is no part of a longer number, and the text without it."""
     if not piece:
         return 0, text
-    rest, times = re.subn(rf"(?<!\d){re.escape(piece)}(?!\d)", " ", text)
-    return times, " ".join(rest.split())
+    rest, times, last, place = list[str](), 0, 0, text.find(piece)
+    while place >= 0:
+        end = place + len(piece)
+        if text[max(0, place - 1) : place].isdecimal() or text[end : end + 1].isdecimal():
+            place = text.find(piece, place + 1)
+            continue
+        rest += [text[last:place], " "]
+        times += 1
+        last, place = end, text.find(piece, end)
+    rest.append(text[last:])
+    return times, " ".join("".join(rest).split())
 
 
 def _repeats(text: str) -> bool:

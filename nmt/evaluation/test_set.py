@@ -15,7 +15,7 @@ from nmt.data.dataset import DATASETS, Dataset, dataset_of_run
 from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, find_text_file, read_lines
 from nmt.data.token_arrays import Sequences
-from nmt.errors import ConflictError, DataError, NmtError
+from nmt.errors import ConflictError, DataError, NmtError, counted
 from nmt.message import Argument
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
@@ -53,9 +53,9 @@ class EvaluationSet:
         """
         if len(lines) != len(self):
             raise DataError(
-                f"{self.reference_files[0]} has {len(self):,} and {file} has {len(lines):,} lines. The files of a test "
-                "set have a line for each sentence. Give files that belong together; an empty line stands for a "
-                "missing sentence."
+                f"{self.reference_files[0]} has {len(self):,} and {file} has {counted(len(lines), 'line')}. The "
+                "files of a test set have a line for each sentence. Give files that belong together; an empty line "
+                "stands for a missing sentence."
             )
 
 

@@ -10,11 +10,13 @@ import sentencepiece
 
 from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
+from nmt.export import process
 from nmt.export.base import TrainedModel
 from nmt.export.ctranslate2 import CTranslate2Exporter
 from nmt.export.transformer_weights import transformer_section
 from nmt.export.vocabulary import check_normalization, with_normalization
 from nmt.message import Argument, Settings
+from nmt.runs.directory import Run
 from nmt.storage.json_file import write_json
 from nmt.version import version
 
@@ -68,22 +70,8 @@ class ArgosExporter(CTranslate2Exporter):
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with the package's CTranslate2 and sentencepiece models, as Argos Translate calls them."""
-        import ctranslate2  # noqa: PLC0415 - an extra
-
-        with tempfile.TemporaryDirectory() as scratch:
-            root = Path(scratch) / self._stem(model)
-            shutil.unpack_archive(folder / f"{root.name}.argosmodel", scratch, "zip")
-            pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
-            engine = ctranslate2.Translator(str(root / "model"))
-        tokens = [pieces.encode(text, out_type=str) for text in texts]
-        lengths = np.array([len(row) for row in tokens], np.int64)
-        limits = max_lengths(model.config, lengths + 1 + int(model.config.model.reads_bos)).tolist()
-        results = engine.translate_batch(
-            tokens, beam_size=1, length_penalty=0, max_batch_size=model.config.decoding.batch_size,
-            max_decoding_length=max(limits, default=1),
-        )  # fmt: skip
-        hypotheses = [result.hypotheses[0][:limit] for result, limit in zip(results, limits, strict=True)]
-        return [pieces.decode(row) if source else "" for row, source in zip(hypotheses, tokens, strict=True)]
+        package = folder / f"{self._stem(model)}.argosmodel"
+        return process.call(self, translations_by_package, str(package), str(model.run.folder), texts)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to install and use the package."""
@@ -100,3 +88,24 @@ class ArgosExporter(CTranslate2Exporter):
     def _stem(model: TrainedModel) -> str:
         languages = model.manifest.languages
         return f"translate-{languages['source']}_{languages['target']}-{PACKAGE_VERSION.replace('.', '_')}"
+
+
+def translations_by_package(package: str, run: str, texts: list[str]) -> list[str]:
+    """Return greedy translations by a package, each at most as long as the configuration of its run allows."""
+    import ctranslate2  # noqa: PLC0415 - an extra
+
+    config, file = Run(Path(run)).config(), Path(package)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / file.stem
+        shutil.unpack_archive(file, scratch, "zip")
+        pieces = sentencepiece.SentencePieceProcessor(model_file=str(root / "sentencepiece.model"))
+        engine = ctranslate2.Translator(str(root / "model"))
+    tokens = [pieces.encode(text, out_type=str) for text in texts]
+    lengths = np.array([len(row) for row in tokens], np.int64)
+    limits = max_lengths(config, lengths + 1 + int(config.model.reads_bos)).tolist()
+    results = engine.translate_batch(
+        tokens, beam_size=1, length_penalty=0, max_batch_size=config.decoding.batch_size,
+        max_decoding_length=max(limits, default=1),
+    )  # fmt: skip
+    hypotheses = [result.hypotheses[0][:limit] for result, limit in zip(results, limits, strict=True)]
+    return [pieces.decode(row) if source else "" for row, source in zip(hypotheses, tokens, strict=True)]

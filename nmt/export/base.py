@@ -11,7 +11,7 @@ from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.runs.directory import Run
 from nmt.runs.metrics import WeightsId
 from nmt.runs.weights import choose_epoch
-from nmt.storage.arrays import Arrays, read_arrays
+from nmt.storage.arrays import Arrays, read_arrays, read_checksum
 from nmt.tokenizers.base import Tokenizer
 from nmt.tokenizers.registry import load_tokenizer
 
@@ -32,6 +32,8 @@ class TrainedModel:
     """Tokenizer of the source side."""
     target: Tokenizer
     """Tokenizer of the target side."""
+    checksum: str | None
+    """SHA-256 of the weights."""
 
     @classmethod
     def of(cls, run: Run, epoch: str | None, languages: tuple[str, str] | None = None) -> Self:
@@ -51,7 +53,8 @@ class TrainedModel:
         if languages is not None:
             codes = {"source_language": languages[0], "target_language": languages[1]}
             manifest = manifest.model_copy(update={"settings": manifest.settings.model_copy(update=codes)})
-        return cls(run, choose_epoch(run, epoch), run.config(), manifest, source, target)
+        chosen = choose_epoch(run, epoch)
+        return cls(run, chosen, run.config(), manifest, source, target, read_checksum(run.weights_path(chosen)))
 
     def weights(self) -> Arrays:
         """Return the weights by name, float32 each.
@@ -59,7 +62,7 @@ class TrainedModel:
         Raises:
             DataError: if the file is damaged.
         """
-        return read_arrays(self.run.weights_path(self.epoch))
+        return read_arrays(self.run.weights_path(self.epoch), self.checksum)
 
 
 class Exporter(abc.ABC):
@@ -115,6 +118,7 @@ class Exporter(abc.ABC):
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations of raw sentences in float32, by the consumer with the exported files.
 
+        The consumer runs in a process of its own, which ``nmt.export.process.call`` starts.
         Each is at most as long as the section decoding allows (see ``nmt.decoding.lengths.max_lengths``).
         """
 

@@ -13,9 +13,11 @@ from nmt.config.transformer import TransformerConfig
 from nmt.data.dataset import dataset_of_run
 from nmt.decoding.exported import VOCABULARY_MAP
 from nmt.decoding.translator import Translator
+from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import has_sentencepiece, unique_pieces, vocabulary_map, write_sentencepiece
+from nmt.runs.directory import Run
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK
 
 SINUSOIDS = 2048
@@ -62,12 +64,7 @@ class CTranslate2Exporter(Exporter):
 
     def write(self, model: TrainedModel, folder: Path) -> None:
         """Write ``model.bin``, ``config.json``, the vocabularies and, if asked for, a vocabulary map."""
-        import ctranslate2  # noqa: PLC0415 - an extra
-
-        spec = _specification(ctranslate2.specs, transformer_section(model, self.consumer), model)
-        spec.validate()
-        spec.optimize(self.quantization)
-        spec.save(str(folder))
+        process.call(self, save_model, str(model.run.folder), str(model.epoch), self.quantization, str(folder))
         if self.with_map:
             train = dataset_of_run(model.run.name, model.manifest).split("train")
             pieces = unique_pieces(model.source, model.target)
@@ -77,12 +74,7 @@ class CTranslate2Exporter(Exporter):
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Translate greedily with CTranslate2, in the number format of the export."""
-        from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
-
-        decoding = model.config.decoding.model_copy(update={"beam_size": 1, "ordinary_text": "none"})
-        config = model.config.model_copy(update={"decoding": decoding})
-        engine = CTranslate2Engine(folder, config)
-        return Translator(engine, model.source, model.target, config, model.epoch).translate(texts)
+        return process.call(self, translations_by_model, str(folder), str(model.run.folder), str(model.epoch), texts)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to translate with nmt and with CTranslate2 alone."""
@@ -97,6 +89,28 @@ class CTranslate2Exporter(Exporter):
             "The log-probability is that among the tokens that can be written, without pad and bos: a little larger "
             "than the run's, by -log(1 - p(pad) - p(bos)) a token."
         )
+
+
+def save_model(run: str, epoch: str, quantization: str, folder: str) -> None:
+    """Write the files of a CTranslate2 model. ``ctranslate2.specs`` may load PyTorch."""
+    import ctranslate2  # noqa: PLC0415 - an extra
+
+    model = TrainedModel.of(Run(Path(run)), epoch)
+    spec = _specification(ctranslate2.specs, transformer_section(model, CTranslate2Exporter.consumer), model)
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(folder)
+
+
+def translations_by_model(folder: str, run: str, epoch: str, texts: list[str]) -> list[str]:
+    """Return greedy translations by a CTranslate2 model of a run, as ``nmt translate --export`` makes them."""
+    from nmt.decoding.ctranslate2_engine import CTranslate2Engine  # noqa: PLC0415 - an extra
+
+    model = TrainedModel.of(Run(Path(run)), epoch)
+    decoding = model.config.decoding.model_copy(update={"beam_size": 1, "ordinary_text": "none"})
+    config = model.config.model_copy(update={"decoding": decoding})
+    engine = CTranslate2Engine(Path(folder), config)
+    return Translator(engine, model.source, model.target, config, model.epoch).translate(texts)
 
 
 def _specification(specs: Any, config: TransformerConfig, model: TrainedModel) -> Any:

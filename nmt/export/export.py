@@ -179,6 +179,7 @@ def _describe(exporter: Exporter, model: TrainedModel, folder: Path) -> int:
         to=exporter.name,
         run=model.run.name,
         epoch=model.epoch,
+        weights=model.checksum,
         quantization=exporter.quantization,
         positions=exporter.positions(model),
         nmt=version(),

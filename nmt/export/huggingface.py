@@ -28,11 +28,13 @@ from nmt.config.transformer import TransformerConfig
 from nmt.data.batch_plan import length_batches
 from nmt.decoding.lengths import max_lengths
 from nmt.errors import NmtError
+from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.transformer_weights import BLOCKS, NEVER, complete_weights, transformer_section
 from nmt.export.vocabulary import check_normalization, unique_pieces, write_sentencepiece
 from nmt.message import Argument
 from nmt.models.layers.positions import BASE
+from nmt.runs.directory import Run
 from nmt.storage.arrays import Arrays
 from nmt.storage.json_file import write_json
 from nmt.tokenizers.base import BOS, EOS, PAD, UNK, Tokenizer
@@ -122,7 +124,8 @@ class HuggingFaceExporter(Exporter):
 
     def translate(self, model: TrainedModel, folder: Path, texts: list[str]) -> list[str]:
         """Return greedy translations by ``generate`` of transformers."""
-        return translations_of(*load(folder), model, texts, self.positions(model))
+        arguments = str(folder), str(model.run.folder), str(model.epoch), texts, self.positions(model)
+        return process.call(self, translations_by_transformers, *arguments)
 
     def usage(self, model: TrainedModel) -> str:
         """Return how to use the export with transformers, and where its translations may differ."""
@@ -150,17 +153,32 @@ class HuggingFaceExporter(Exporter):
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """Return tokenizer and model of an export, as transformers loads them: float32, without dropout."""
+    """Return tokenizer and model of an export, as transformers loads them: float32, without dropout.
+
+    Only a process without TensorFlow may call it.
+    """
     import torch  # noqa: PLC0415 - an optional extra
     import transformers  # noqa: PLC0415 - an optional extra
 
     transformers.utils.logging.disable_progress_bar()
+    options = {"local_files_only": True, "trust_remote_code": False, "dtype": torch.float32}
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+    return load_tokenizer(folder), model.eval()
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of an export. Only a process without TensorFlow may call it."""
+    import transformers  # noqa: PLC0415 - an optional extra
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*sacremoses")  # which no export needs
-        options = {"local_files_only": True, "trust_remote_code": False}
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, **options, dtype=torch.float32)
-    return tokenizer, model.eval()
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def translations_by_transformers(folder: str, run: str, epoch: str, texts: list[str], positions: int) -> list[str]:
+    """Return greedy translations by the export of a run in a folder, of at most ``positions`` tokens each."""
+    tokenizer, consumer = load(Path(folder))
+    return translations_of(tokenizer, consumer, TrainedModel.of(Run(Path(run)), epoch), texts, positions)
 
 
 def translations_of(tokenizer: Any, consumer: Any, model: TrainedModel, texts: list[str], positions: int) -> list[str]:

@@ -7,8 +7,6 @@ Shapes: B sentences, S source ids, T target ids, K beams.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +15,7 @@ from nmt.data.batch_plan import length_batches
 from nmt.decoding.search import Hypotheses
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import SearchOptions
-from nmt.errors import DataError
+from nmt.export import process
 from nmt.export.base import Exporter, TrainedModel
 from nmt.export.vocabulary import has_sentencepiece, write_sentencepiece
 from nmt.models.base import Seq2SeqModel
@@ -32,7 +30,7 @@ DEFAULT_BEAMS = 5
 """K of the signature with beam search, for a run that is configured for greedy search."""
 Outputs = dict[str, tf.Tensor]
 
-# Translates batches with TensorFlow alone, without the packages of this process: JSON in, JSON out.
+# Translates batches with TensorFlow alone, without nmt and PyTorch, for ``nmt.export.process.run_python``.
 _TRANSLATE = """
 import json, sys
 import tensorflow as tf
@@ -41,9 +39,10 @@ folder, signature, batches = json.load(sys.stdin)
 translate = tf.saved_model.load(folder).signatures[signature]
 padded = [tf.ragged.constant(batch, tf.int32, ragged_rank=1).to_tensor() for batch in batches]
 results = [translate(source_ids=ids)["target_ids"].numpy().tolist() for ids in padded]
-if "nmt" in sys.modules:
-    sys.exit("nmt was imported.")
-json.dump(results, sys.stdout)
+if {"nmt", "torch"} & sys.modules.keys():
+    sys.exit("nmt or torch was imported.")
+with open(sys.argv[1], "w") as file:
+    json.dump(results, file)
 """
 _SCRIPT = """```python
 import sys
@@ -63,6 +62,7 @@ class SavedModelExporter(Exporter):
 
     name: ClassVar[str] = "saved-model"
     consumer: ClassVar[str] = "TensorFlow"
+    modules: ClassVar[tuple[str, ...]] = ("tensorflow",)
     settings: ClassVar[str] = "the SavedModel"
 
     def check(self, model: TrainedModel) -> None:
@@ -224,18 +224,10 @@ def _translations(model: TrainedModel, folder: Path, texts: list[str], signature
     encoded = [model.source.encode(text) for text in texts]
     batches = length_batches([len(ids) for ids in encoded], model.config.decoding.batch_size)
     rows = [[encoded[index] for index in batch] for batch in batches]
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", _TRANSLATE],
-        input=json.dumps([str((folder / VERSION).resolve()), signature, rows]),
-        capture_output=True, text=True, encoding="utf-8", check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise DataError(
-            f"TensorFlow could not translate with {folder}: {' '.join(done.stderr.split())[-300:]}. An export is "
-            "complete when TensorFlow translates with it. Check memory and disk, and export again."
-        )
+    request = [str((folder / VERSION).resolve()), signature, rows]
+    answers = process.run_python(SavedModelExporter, ["-I", "-c", _TRANSLATE], request)
     translations = [""] * len(texts)
-    for batch, results in zip(batches, json.loads(done.stdout), strict=True):
+    for batch, results in zip(batches, answers, strict=True):
         for index, ids in zip(batch.tolist(), results, strict=True):
             translations[index] = model.target.decode(ids if signature == "greedy" else ids[0])
     return translations

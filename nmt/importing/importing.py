@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.config.data import DataConfig
 from nmt.config.schema import Config
-from nmt.data.manifest import SIDES, SPLITS, Manifest, SourceFile, SplitCounts
+from nmt.data.manifest import MANIFEST_FORMAT, SIDES, SPLITS, Manifest, SourceFile, SplitCounts
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.errors import DataError, NotFoundError
 from nmt.importing.marian_npz import read_npz
@@ -67,7 +67,8 @@ def import_model(
         none = {"source": 0, "target": 0}
         counts = SplitCounts(pairs=0, tokens=none, longest=none, unknown=none, sources_in_training=0)
         manifest = Manifest(
-            format=4, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), settings=data,
+            format=MANIFEST_FORMAT, prepared_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            settings=data,
             corpus=SourceFile(name=file.name, bytes=file.stat().st_size, sha256=files[file.name]), read=0, dropped={},
             vocabulary={"source": source.size, "target": target.size}, splits=dict.fromkeys(SPLITS, counts),
             unit=source.unit, files={path.name: sha256(path) for path in writing.tokenizer_files},
@@ -77,7 +78,7 @@ def import_model(
         found, logits, by = known.expected if known else [], None, str(expected)
         if not known and is_transformers and all(map(importlib.util.find_spec, ("torch", "transformers"))):
             texts = sentences_to_compare(source, sentences)
-            (found, logits), by = expected_of(folder, original, engine, source, texts), "transformers"
+            (found, logits), by = expected_of(folder, original, engine, source, texts, temporary), "transformers"
         origin = Origin(
             source=folder.resolve().name, kind=original.kind, licence=licence or _licence(folder), files=files,
             compared_with=by if found else None, different=compare(engine, source, found) if found else {},

@@ -10,6 +10,7 @@ import yaml
 
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
+from nmt.config.yaml_io import load_strings
 from nmt.errors import DataError
 from nmt.importing.original import NO_ROW, Original, chosen, section, sides_of
 from nmt.models.layers.positions import BASE
@@ -88,7 +89,7 @@ def _yaml(content: bytes, file: Path) -> dict[str, Any]:
     try:
         if len(content) > MAX_JSON:
             raise ValueError(f"it has {len(content):,} bytes, over {MAX_JSON:,}")
-        values = yaml.load(content.decode(), Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+        values = load_strings(content.decode())
         if isinstance(values, dict):
             return values
         problem = "it holds no keys"
@@ -108,14 +109,16 @@ def _renamed(raw: Arrays, file: Path) -> Arrays:
     blocks = {"self": "self_attn", "context": "encoder_attn", "ffn": "final"}
     parts = {"1": "fc1", "2": "fc2", "o": "out_proj"}
     for name, array in raw.items():
-        if name.startswith("special:"):
-            continue
         if match := layer.fullmatch(name):
             stack, number, block, kind, part, norm = (group or "" for group in match.groups())
             inner = f"{blocks[block]}_layer_norm" if norm else parts.get(part, f"{part}_proj")
             inner = f"{blocks[block]}.{inner}" if part and block != "ffn" else inner
             end = "weight" if kind == "W" or norm == "scale" else "bias"
             theirs = f"model.{stack}.layers.{int(number) - 1}.{inner}.{end}"
+            if theirs in found:
+                raise DataError(
+                    f"{file} has two arrays for layer {int(number)}, such as {name[:80]!r}. Restore a copy."
+                )
             found[theirs] = array.T if kind == "W" else array.reshape(-1)
         elif name in names:
             found[names[name]] = array.T if name == "decoder_ff_logit_out_W" else array

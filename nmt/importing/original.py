@@ -26,8 +26,16 @@ from nmt.tokenizers.subword import SubwordTokenizer
 
 NO_ROW = -1
 """In an order, an id that the original does not have: its vector is zeros."""
+SHOWN = 5
+"""Names of arrays in a message."""
 UNLIKELY = -30.0
 """Bias of ids that the original does not score. Label smoothing reads the mean logit, so it is no larger."""
+SHARED, ENCODER, DECODER, OUTPUT, BIAS = (
+    "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight",
+    "final_logits_bias",
+)  # fmt: skip
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+"""Tables of position vectors. An original with sinusoids may store them."""
 
 
 class Side(NamedTuple):
@@ -146,10 +154,12 @@ def our_weights(original: Original) -> Arrays:
     if missing := [row.theirs for row in rows.values() if row.theirs not in original.arrays]:
         raise DataError(f"{original.files[0]} has no array {missing[0]}, which its description asks for.")
     found: Arrays = {}
+    used = set[str]()
     for ours, shape in weight_shapes(config, *map(len, orders.values())).items():
         row = rows.get("source_embedding/matrix" if ours == "embedding/matrix" else ours)
         order = orders["source" if ours.startswith("source") else "target"]
-        theirs, axes = (row.theirs, row.axes) if row else ("final_logits_bias", ("ids",))
+        theirs, axes = (row.theirs, row.axes) if row else (BIAS, ("ids",))
+        used.add(theirs)
         try:
             array = original.arrays[theirs].astype(np.float32)
             array = array.T if ours.endswith("/kernel") else array.reshape(-1) if row is None else array
@@ -167,4 +177,36 @@ def our_weights(original: Original) -> Arrays:
             wrong = "another shape than its description says, or numbers that are not finite"
             raise DataError(f"{original.files[0]}: the array {theirs} has {wrong}. Restore a copy.") from None
         found[ours] = np.ascontiguousarray(array)
+    if dropped := sorted(original.arrays.keys() - used - _repeating(original, used)):
+        more = f" and {len(dropped) - SHOWN:,} more" if len(dropped) > SHOWN else ""
+        raise DataError(
+            f"{original.files[0]} has arrays that its description has no place for: "
+            f"{', '.join(name[:80] for name in dropped[:SHOWN])}{more}. An import uses all weights of a model. Restore "
+            "a copy of both files, or choose another model."
+        )
     return found
+
+
+def _repeating(original: Original, used: set[str]) -> set[str]:
+    """Return the arrays of an original that repeat, value by value, what the run has without them.
+
+    They are tied copies of word vectors, sinusoids, which ``transformers_folder`` has compared with ours, and a bias of
+    zeros.
+    """
+    config, arrays = original.config, original.arrays
+    sources: dict[str, tuple[str, ...]] = {OUTPUT: (DECODER,), SHARED: (ENCODER, DECODER)}
+    if config.tie_embeddings == "all":
+        sources = dict.fromkeys((ENCODER, DECODER, OUTPUT), (SHARED,))
+    repeating = set[str]()
+    for name, equal in sources.items():
+        if name in arrays and any(source in used and _equal(arrays[name], arrays[source]) for source in equal):
+            repeating.add(name)
+    if config.positions == "sinusoidal":
+        repeating.update(name for name in POSITIONS if name in arrays and arrays[name].ndim == 2)
+    if BIAS in arrays and not arrays[BIAS].any():
+        repeating.add(BIAS)
+    return repeating
+
+
+def _equal(array: np.ndarray, other: np.ndarray) -> bool:
+    return array is other or np.array_equal(array, other)

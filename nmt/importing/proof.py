@@ -3,23 +3,27 @@
 Shapes: B sentences, S source length, T target length, V vocabulary.
 """
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from safetensors.numpy import load_file
 
 from nmt.decoding.tensorflow_engine import TensorFlowEngine
 from nmt.decoding.translation import BEST
-from nmt.export.huggingface import load
+from nmt.export import process
+from nmt.export.huggingface import HuggingFaceExporter
+from nmt.importing.answers import BATCH, BEAMS, LONGEST, answers, logits_file
 from nmt.importing.original import Original
 from nmt.runs.origin import Expected
 from nmt.runtime import tf
 from nmt.tokenizers.base import BOS, EOS, FIRST_WORD, PAD, Tokenizer
 
-SENTENCES, BATCH, LONGEST = 200, 40, 40
-"""Most sentences of a comparison, sentences of a batch, and most tokens of a sentence or translation."""
-SEARCHES = {"greedy": 1, "beam": 4}
+SENTENCES = 200
+"""Most sentences of a comparison."""
+SEARCHES = {"greedy": 1, "beam": BEAMS}
 
 
 def sentences_to_compare(source: Tokenizer, given: Sequence[str]) -> list[str]:
@@ -32,44 +36,47 @@ def sentences_to_compare(source: Tokenizer, given: Sequence[str]) -> list[str]:
 
 
 def expected_of(
-    folder: Path, original: Original, engine: TensorFlowEngine, source: Tokenizer, texts: list[str]
+    folder: Path, original: Original, engine: TensorFlowEngine, source: Tokenizer, texts: list[str], scratch: Path
 ) -> tuple[list[Expected], float]:
-    """Return what the original does with texts, and the largest difference of a logit in their greedy translations."""
-    import torch  # noqa: PLC0415 - an optional extra
-    import transformers  # noqa: PLC0415 - an optional extra
+    """Return what the original does with texts, and the largest difference of a logit in their greedy translations.
 
-    (tokenizer, model), ours_model = load(folder), cast(Any, engine.model)
+    Args:
+        folder: files of the original.
+        original: the same, as read.
+        engine: engine of the run.
+        source: source tokenizer of the run.
+        texts: sentences to compare on.
+        scratch: folder on a disk with room for logits.
+
+    Raises:
+        DataError: if transformers cannot be asked.
+    """
     orders, expected, largest = (original.source.order, original.target.order), list[Expected](), 0.0
     read_by, written_by = (np.zeros(order.max() + 1, np.int32) for order in orders)
-    for found, order in zip((read_by, written_by), orders, strict=True):
-        found[order[::-1]] = np.arange(len(order))[::-1]  # the first of our ids of each row
-    pad, _, start, end = orders[1][:FIRST_WORD].tolist()
-    settings = {"pad_token_id": pad, "eos_token_id": end, "decoder_start_token_id": start, "do_sample": False,
-                "max_new_tokens": LONGEST, "suppress_tokens": [pad, start]}  # fmt: skip
+    for ours_of, order in zip((read_by, written_by), orders, strict=True):
+        ours_of[order[::-1]] = np.arange(len(order))[::-1]  # the first of our ids of each row
+    special = orders[1][:FIRST_WORD].tolist()
     scored = np.setdiff1d(np.unique(orders[1], return_index=True)[1], [PAD, BOS])
-    for place in range(0, len(texts), BATCH):
-        batch = texts[place : place + BATCH]
-        inputs = dict(tokenizer(batch, padding=True, return_tensors="pt"))
-        read = read_by[inputs["input_ids"].numpy()]
-        sources = [[id_ for id_ in row if id_ not in (PAD, BOS, EOS)] for row in read.tolist()]
-        for number, text in enumerate(batch):  # a piece without a row has an id of its own, and the row of unk
-            if read_by[orders[0][ids := source.encode(text)]].tolist() == sources[number]:
-                sources[number] = ids
-        greedy, beam = (
-            model.generate(**inputs, generation_config=transformers.GenerationConfig(**settings, **search))
-            for search in ({"num_beams": 1}, {"num_beams": SEARCHES["beam"], "length_penalty": 0.0})
-        )
-        with torch.inference_mode():
-            logits = model(**inputs, decoder_input_ids=greedy[:, :-1]).logits.numpy()
-        written = written_by[greedy.numpy()]
-        written[:, 0] = BOS
-        mine = ours_model(tf.constant(read), tf.constant(written[:, :-1])).numpy()
-        apart = np.abs(mine[..., scored] - logits[..., orders[1][scored]])
-        largest = max(largest, float(apart[written[:, 1:] != PAD].max()))
-        ours = (ids[:, 1:].tolist() for ids in (written, written_by[beam.numpy()]))
-        translations = ([row[: row.index(EOS) + 1 if EOS in row else None] for row in ids] for ids in ours)
-        rows = zip(batch, sources, *translations, strict=True)
-        expected += [Expected(text=text, source=ids, greedy=one, beam=other) for text, ids, one, other in rows]
+    model = cast(Any, engine.model)
+    with tempfile.TemporaryDirectory(dir=scratch) as logits:
+        found = process.call(HuggingFaceExporter, answers, str(folder.resolve()), texts, special, logits)
+        for number, answer in enumerate(found):
+            batch = texts[number * BATCH : (number + 1) * BATCH]
+            read, greedy = read_by[np.array(answer["ids"])], np.array(answer["greedy"])
+            sources = [[id_ for id_ in row if id_ not in (PAD, BOS, EOS)] for row in read.tolist()]
+            for place, text in enumerate(batch):  # a piece without a row has an id of its own, and the row of unk
+                if read_by[orders[0][ids := source.encode(text)]].tolist() == sources[place]:
+                    sources[place] = ids
+            written = written_by[greedy]
+            written[:, 0] = BOS
+            mine = model(tf.constant(read), tf.constant(written[:, :-1])).numpy()[greedy[:, 1:] != special[PAD]]
+            theirs = load_file(logits_file(Path(logits), number))["logits"]
+            apart = np.abs(mine[:, scored] - theirs[:, orders[1][scored]])
+            largest = max(largest, float(apart.max()))
+            ours = (ids[:, 1:].tolist() for ids in (written, written_by[np.array(answer["beam"])]))
+            translations = ([row[: row.index(EOS) + 1 if EOS in row else None] for row in ids] for ids in ours)
+            rows = zip(batch, sources, *translations, strict=True)
+            expected += [Expected(text=text, source=ids, greedy=one, beam=other) for text, ids, one, other in rows]
     return expected, largest
 
 

@@ -1,5 +1,6 @@
 """Reader of transformers' folders of Marian models, such as those of OPUS-MT. No code of a folder is run."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ from safetensors.numpy import load_file
 from nmt.config.schema import DecodingConfig
 from nmt.config.transformer import TransformerConfig
 from nmt.errors import DataError
-from nmt.export.huggingface import EPSILON
+from nmt.export import process
+from nmt.export.huggingface import EPSILON, HuggingFaceExporter
 from nmt.extras import require
-from nmt.importing.original import Original, chosen, section, sides_of
+from nmt.importing.answers import convert_pickle
+from nmt.importing.original import DECODER, ENCODER, SHARED, Original, chosen, section, sides_of
 from nmt.models.layers.positions import sinusoidal_encoding
 from nmt.storage.arrays import Arrays
 from nmt.storage.json_file import read_json
@@ -28,10 +31,6 @@ DEFAULTS = {
     "length_penalty": 1.0,
 }  # fmt: skip
 """Those of transformers."""
-ONLY = ("model.shared.", "model.encoder.", "model.decoder.", "lm_head.", "final_logits_bias")
-SHARED, ENCODER, DECODER = (
-    f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
-)
 SPECIAL = {"pad": "<pad>", "unk": "<unk>", "eos": "</s>"}
 
 
@@ -45,10 +44,9 @@ def read_folder(folder: Path) -> Original:
     shared = tied and bool(values["share_encoder_decoder_embeddings"])
     arrays, file = _arrays(folder)
     if shared and SHARED in arrays:
-        arrays |= dict.fromkeys((ENCODER, DECODER), arrays[SHARED])
-    strange = [name for name in arrays if not name.startswith(ONLY) or "layernorm_embedding" in name]
-    if strange or DECODER not in arrays:
-        raise DataError(f"{file} has {(strange or ['no words'])[0][:80]}, unlike a Marian model. Choose another model.")
+        arrays = dict.fromkeys((ENCODER, DECODER), arrays[SHARED]) | arrays
+    if DECODER not in arrays:
+        raise DataError(f"{file} has no array {DECODER}, unlike a Marian model. Choose another model.")
     arrays = {SHARED: arrays[DECODER], "final_logits_bias": np.zeros(arrays[DECODER].shape[:1], np.float32)} | arrays
     names = ["vocab.json", "target_vocab.json" if settings.get("separate_vocabs") is True else "vocab.json"]
     source_bos = settings.get("sp_model_kwargs") == {"add_bos": True}
@@ -86,13 +84,12 @@ def _arrays(folder: Path) -> tuple[Arrays, Path]:
         if not path.is_file():
             raise DataError(f"{folder} has no weights: neither model.safetensors nor {path.name}. Restore a copy.")
         require("huggingface", "torch")
+        with tempfile.TemporaryDirectory() as scratch:
+            converted = Path(scratch) / "model.safetensors"
+            process.call(HuggingFaceExporter, convert_pickle, str(path), str(converted))
+            return load_file(converted), path
     try:
-        if path.suffix == ".safetensors":
-            return load_file(path), path
-        import torch  # noqa: PLC0415 - an optional extra
-
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-        return {str(name): tensor.float().numpy() for name, tensor in tensors.items()}, path
+        return load_file(path), path
     except Exception as error:  # a forged file fails in many ways
         reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
         raise DataError(f"{path} cannot be read, or holds more than weights: {reason}. Restore a copy.") from None

@@ -28,8 +28,8 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from nmt.errors import NmtError, printable
-from nmt.storage.atomic import atomic_file
 from nmt.storage.json_file import read_json
+from nmt.storage.outputs import OutputFile
 
 if TYPE_CHECKING:
     from nmt.runs.directory import Run  # at run time, figures without a run do not wait for its imports
@@ -300,27 +300,40 @@ def missing_characters_as_boxes() -> Iterator[None]:
 
 # --- files
 
+MARKS = {
+    ".png": f"Software\0{PROGRAM}",
+    ".svg": f"<dc:title>{PROGRAM}</dc:title>",
+    ".pdf": f"/Creator ({PROGRAM})",
+}
+"""How METADATA stands in a file of each format."""
 
-def check_format(path: Path) -> None:
-    """Refuse a path whose suffix names no format of a figure.
+
+def output_figure(path: Path) -> OutputFile:
+    """Return the file of a figure, whose suffix names its format. It may replace an earlier figure.
 
     Raises:
-        NmtError: naming the suffixes.
+        NmtError: for another suffix; names the known ones.
+        ConflictError: if the file exists and is no figure of nmt.
     """
     if path.suffix.lower() not in METADATA:
         raise NmtError(
             f"The figure cannot be written to {str(path)!r}: the suffix must name its format. Give a name in "
             f"{', '.join(METADATA)}."
         )
+    return OutputFile(path, kind="figure", is_earlier=_is_figure)
 
 
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure in the format that the suffix of ``path`` names; text stays text.
+def _is_figure(path: Path) -> bool:
+    return MARKS[path.suffix.lower()].encode() in path.read_bytes()
+
+
+def save(figure: Figure, output: OutputFile) -> None:
+    """Write a figure in the format that the suffix of its file names; text stays text.
 
     Raises:
-        NmtError: for another format, a path that cannot be written, or a figure too large.
+        NmtError: for a figure that is too large.
+        ConflictError, DiskError: as ``OutputFile.writing``.
     """
-    check_format(path)
     width, height = figure.get_size_inches()
     if max(width, height) > LARGEST_SIDE:
         raise NmtError(
@@ -328,5 +341,5 @@ def save(figure: Figure, path: Path) -> None:
             "runs, panels or words."
         )
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": PROGRAM, "pdf.fonttype": 42}
-    with atomic_file(path) as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
-        figure.savefig(temporary, metadata=METADATA[path.suffix.lower()])
+    with output.writing() as temporary, missing_characters_as_boxes(), mpl.rc_context(settings):
+        figure.savefig(temporary, metadata=METADATA[output.path.suffix.lower()])

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, counted
 from nmt.evaluation.validation_decoder import ValidationDecoder
 from nmt.recipes.recipe import Recipe, compose
 from nmt.recipes.sizes import ENOUGH_STEPS, LEAST_EPOCHS, OVERTIME, most_epochs, smaller
@@ -114,7 +114,7 @@ def fit(config: Config, recipe: Recipe | None, dataset: Dataset, minutes: float)
             f"--minutes is {minutes:g}, which has no room for an epoch on dataset {dataset.name!r}: {takes}. Give "
             f"--minutes {needed:g} or more, or prepare fewer pairs with --set data.n_sentences=N."
         )
-    line = f"Budget: {minutes:g} minutes have room for {epochs} epochs: {takes}."
+    line = f"Budget: {minutes:g} minutes have room for {counted(epochs, 'epoch')}: {takes}."
     if recipe is None or chosen is None:
         return None, epochs, f"{line} training.epochs is {epochs}."
     used = min(epochs, most_epochs(recipe.size))

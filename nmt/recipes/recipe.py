@@ -13,6 +13,7 @@ from nmt.config.schema import Config, ModelConfig
 from nmt.config.training import BATCH_SIZES
 from nmt.config.yaml_io import Dumper
 from nmt.data.dataset import Dataset
+from nmt.errors import counted
 from nmt.recipes import sizes
 from nmt.recipes.sizes import Size, size_for
 from nmt.runs.directory import find_run
@@ -198,7 +199,7 @@ def _explained(facts: Facts, config: Config, given: Mapping[str, Any]) -> list[s
     own = f" Set by you: {', '.join(given)}." if given else ""
     return [
         f"Recipe for dataset {facts.dataset} of {facts.pairs:,} training pairs: {config.model.description}, dropout "
-        f"{getattr(config.model, 'dropout', 0):g}, {training.epochs} epochs, batches of {together}"
+        f"{getattr(config.model, 'dropout', 0):g}, {counted(training.epochs, 'epoch')}, batches of {together}"
         f"{training.batch_size:,} {unit}, {training.optimizer}{peak}, schedule {training.schedule}.",
         f"{why} (table: configs/README.md).{own}",
     ]

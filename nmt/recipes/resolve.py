@@ -8,7 +8,7 @@ from nmt.config.loading import find_config, load_config, read_overrides
 from nmt.config.schema import Config
 from nmt.data.dataset import Dataset, find_dataset
 from nmt.data.manifest import read_manifest
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, counted
 from nmt.extras import require
 from nmt.recipes.recipe import Facts, Recipe, compose
 from nmt.runs.directory import find_run, run_exists
@@ -91,7 +91,7 @@ def resolve(request: Request, report: Callable[[str], None] = print) -> Resolved
     if minutes is not None and not is_new:
         epochs = find_run(choice.run).config().training.epochs
         choice = _choose(request, [*overrides, f"training.epochs={epochs}"])
-        chosen = [f"Note: run {choice.run} exists and keeps its {epochs} epochs; --minutes is for new runs."]
+        chosen = [f"Note: run {choice.run} exists and keeps its {counted(epochs, 'epoch')}; --minutes is for new runs."]
     if choice.config.training.tensorboard:
         require("tensorboard", "tensorboard")
 

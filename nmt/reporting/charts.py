@@ -134,8 +134,8 @@ def as_svg(figure: Figure, label: str) -> Markup:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": label}), missing_characters_as_boxes():
         figure.savefig(file, format="svg", transparent=True, bbox_inches="tight", pad_inches=0.03)
     drawing = "<svg" + file.getvalue().partition("<svg")[2]
-    drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
-    drawing = re.sub(r"<[^>]*>", lambda tag: _in_colours_of_page(tag[0]), drawing)  # matplotlib escapes > in texts
+    drawing = re.sub(r"<(metadata|style)\b(?:(?!<\1).)*?</\1>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"<[^<>]*>", lambda tag: _in_colours_of_page(tag[0]), drawing)  # matplotlib escapes > in texts
     return Markup(drawing.replace("<svg", Markup('<svg role="img" aria-label="{}"').format(label), 1))
 
 

@@ -8,10 +8,11 @@ from typing import Literal, NamedTuple
 
 from nmt.data.manifest import SIDES, Manifest, read_manifest
 from nmt.runs import metrics
-from nmt.runs.calibration import read_calibration
+from nmt.runs.calibration import Calibration, read_calibration
 from nmt.runs.directory import Run
 from nmt.runs.overview import lineage
 from nmt.runs.weights import count_weights
+from nmt.storage.arrays import read_checksum
 from nmt.training.checkpoints import newest_environment
 
 
@@ -39,7 +40,7 @@ class RunFacts:
         self.seconds = sum(epoch.seconds for epoch in self.epochs)  # of training steps
         self.parameters = count_weights(run)
         self.environment = newest_environment(run)
-        self.calibration = read_calibration(run) if run.confidence_path.is_file() else None
+        self.calibration = _calibration_of_today(run)
         runs, self.hidden_ancestors = lineage(run)
         self.ancestors = [
             f"weights of {child.config().training.start_from}, trained on "
@@ -68,6 +69,16 @@ class RunFacts:
             Fact("Training time", duration(self.seconds), steps),
             score,
         ]
+
+
+def _calibration_of_today(run: Run) -> Calibration | None:
+    """Return the calibration of a run; None without one, and if it was fitted to weights that are no longer there."""
+    if not run.confidence_path.is_file():
+        return None
+    calibration = read_calibration(run)
+    path = run.weights_path(calibration.epoch)
+    is_outdated = calibration.weights and (not path.is_file() or read_checksum(path) != calibration.weights)
+    return None if is_outdated else calibration
 
 
 def split_rows(manifest: Manifest) -> Iterator[list[str]]:

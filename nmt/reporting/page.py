@@ -6,7 +6,7 @@ A page is light or dark as the reader's system is, fits a telephone, and has no 
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,21 +21,31 @@ from nmt.reporting.charts import curve_figures, length_figures, reliability_figu
 from nmt.reporting.facts import RunFacts, duration, sample_histories, split_rows
 from nmt.runs.metrics import EpochMetrics, measures
 from nmt.runs.overview import differences
+from nmt.storage.outputs import OutputFile
 from nmt.version import version
 
 GENERATOR = "nmt report"
 """Value of the meta element by which a page is known as a report."""
 ABSENT = "\N{EN DASH}"
+PARTS_OF_A_RUN = {"train": "training", "validation": "validation"}
+"""What a metric of an epoch is measured in, by the beginning of its field."""
 
 
-def check_page(path: Path) -> None:
-    """Refuse a file whose name is not that of a page.
+def output_page(path: Path, inputs: Iterable[Path] = ()) -> OutputFile:
+    """Return the file of a page that a user has named. It may replace an earlier page.
 
     Raises:
         NmtError: for another suffix than .html.
+        ConflictError: if the file is one of the inputs, or exists and is no page of nmt.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise NmtError(f"The report cannot be written to {str(path)!r}: it is a page of HTML. Give a name in .html")
+    return OutputFile(path, inputs=inputs, kind="report", is_earlier=_is_page)
+
+
+def _is_page(path: Path) -> bool:
+    with path.open("rb") as file:
+        return f'<meta name="generator" content="{GENERATOR}'.encode() in file.read(4096)
 
 
 class AttentionMap(NamedTuple):
@@ -117,8 +127,11 @@ def epoch_table(runs: Sequence[RunFacts]) -> Table:
     """Return the metrics of the epochs of runs, a column for each metric."""
     found = measures(EpochMetrics)
     fields = sorted(found, key=lambda field: field.startswith("validation_"))
-    heads = [field.partition("_")[0].replace("train", "training") for field in fields]
-    heads = [f"{group} {found[field].label}" for group, field in zip(heads, fields, strict=True)]
+    heads = []
+    for field in fields:
+        prefix, _, _ = field.partition("_")
+        part = f"{PARTS_OF_A_RUN[prefix]} " if prefix in PARTS_OF_A_RUN else ""
+        heads.append(f"{part}{found[field].label}")
     rows = []
     for facts in runs:
         for epoch in facts.epochs:

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from nmt.decoding.translator import Translator
-from nmt.errors import ConflictError, DataError, NmtError
+from nmt.errors import DataError, NmtError
 from nmt.evaluation.evaluate import Progress, evaluate
 from nmt.evaluation.result import EvaluationRecord
 from nmt.evaluation.test_set import TEST_TEXTS
 from nmt.reporting.charts import attention_figure
 from nmt.reporting.facts import RunFacts
-from nmt.reporting.page import GENERATOR, AttentionMap, check_page, run_page
+from nmt.reporting.page import AttentionMap, output_page, run_page
 from nmt.runs.directory import Run
 from nmt.runs.metrics import SampleMetrics
-from nmt.storage.atomic import write_text
 
 DEFAULT_SENTENCES = 3
 
@@ -48,15 +47,9 @@ def write_report(
 
     Raises:
         NmtError: for another suffix than .html, and if a file of a run is damaged.
-        ConflictError: if the file exists and is no report.
+        ConflictError: if the file exists and is no report, or has changed meanwhile.
     """
-    check_page(path)
-    head = f'<meta name="generator" content="{GENERATOR}'.encode()
-    if path.is_dir() or (path.exists() and head not in path.read_bytes()[:4096]):
-        raise ConflictError(
-            f"{path} exists and is no report of nmt. A report replaces an earlier report alone. Choose another file, "
-            "or remove this one."
-        )
+    page = output_page(path)
     facts = [RunFacts(run) for run in runs]
     trained = [fact for fact in facts if scored and fact.run.saved_weights]
     records, problems = score_runs(trained, progress, warn)
@@ -66,7 +59,7 @@ def write_report(
         from nmt.runtime import environment  # noqa: PLC0415 - it loads TensorFlow, which has computed by now
 
         machine = environment()
-    write_text(path, run_page(facts, records, problems, maps, notes, machine))
+    page.write(run_page(facts, records, problems, maps, notes, machine).encode())
 
 
 def score_runs(

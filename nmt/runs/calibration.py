@@ -14,7 +14,14 @@ from nmt.storage.json_file import check_format, read_json
 
 CHECK_BELOW = 0.5
 """Confidence below which a translation is to be checked, unless another is given."""
-FIT = ("Fit it with ", Command("evaluate", Argument("calibrate", True)), ", and then export again what is exported.")
+CALIBRATE = Command("evaluate", Argument("calibrate", True))
+FIT = ("Fit it with ", CALIBRATE, ", and then export again what is exported.")
+OF_UNKNOWN_WEIGHTS = (
+    "the confidence was fitted by an older version of nmt, which did not note the weights. If they have changed since "
+    "under the same name, it is wrong. Fit it again with ",
+    CALIBRATE,
+    ".",
+)
 
 
 class Reliability(Record):
@@ -31,9 +38,11 @@ class Reliability(Record):
 class Calibration(Record):
     """Content of ``confidence.json``."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 2
     epoch: WeightsId
     """Weights whose translations it was fitted to."""
+    weights: str | None = None
+    """SHA-256 of these weights; None in format 1."""
     good: int
     """Least chrF of a good translation, which about a fifth of the validation sentences miss."""
     sentence: list[float]
@@ -72,8 +81,14 @@ def probability(weights: list[float] | np.ndarray, features: np.ndarray) -> np.n
     return 1 / (1 + np.exp(-np.clip(weights[0] + features @ np.array(weights[1:]), -30, 30)))
 
 
-def read_calibration(run: Run, epoch: WeightsId | None = None) -> Calibration:
+def read_calibration(run: Run, epoch: WeightsId | None = None, weights: str | None = None) -> Calibration:
     """Return the calibration of a run's weights; without an epoch, of whatever weights it is.
+
+    Args:
+        run: a run, or the run's files in an export.
+        epoch: weights that translate.
+        weights: SHA-256 of these weights; None if it is unknown. The epoch alone is compared then, and also with a
+            calibration of format 1, which does not say its weights.
 
     Raises:
         NotFoundError: if the run has none.
@@ -84,11 +99,17 @@ def read_calibration(run: Run, epoch: WeightsId | None = None) -> Calibration:
     if not path.is_file():
         raise NotFoundError(f"Confidence needs {path}, which does not exist. ", *FIT)
     values = read_json(path, "A calibration")
-    check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1], str(path))
+    check_format(values["format"] if isinstance(values, dict) and "format" in values else None, [1, 2], str(path))
     try:
         found = Calibration.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{path} is damaged: {error.errors()[0]['msg'][:200]}. ", *FIT) from None
     if epoch not in (None, found.epoch):
         raise ConflictError(f"{path} is of epoch {found.epoch}; received epoch {epoch}. ", *FIT)
+    if weights and found.weights not in (None, weights):
+        raise ConflictError(
+            f"{path} was fitted to other weights of epoch {found.epoch} than those of today: their SHA-256 differ. "
+            f"Confidence holds for the weights that it was fitted to. ",
+            *FIT,
+        )
     return found

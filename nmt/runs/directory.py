@@ -1,8 +1,9 @@
 """Run directory ``checkpoints/<run>/``: its paths, configuration and metrics, and the search for runs."""
 
+import contextlib
 import itertools
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,8 +191,11 @@ def _with_format(config: Config) -> str:
     return f"format: {CONFIG_FORMAT}\n{config.to_yaml()}"
 
 
-def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
+@contextlib.contextmanager
+def new_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Iterator[Run]:
     """Create ``checkpoints/<name>`` with the configuration and copies of the dataset's manifest and tokenizers.
+
+    Yields the run in its temporary folder, for what else belongs to it: the run appears whole.
 
     Args:
         name: name of the run.
@@ -202,15 +206,22 @@ def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe:
     Raises:
         ConflictError: if the folder exists.
     """
-    run = Run(RUNS / check_name(name, "run"))
-    with atomic_folder(run.folder) as temporary:
-        (temporary / run.config_path.name).write_text(_with_format(config), encoding="utf-8")
+    with atomic_folder(RUNS / check_name(name, "run")) as temporary:
+        run = Run(temporary)
+        run.config_path.write_text(_with_format(config), encoding="utf-8")
         if recipe is not None:
-            (temporary / run.recipe_path.name).write_text(recipe, encoding="utf-8")
+            run.recipe_path.write_text(recipe, encoding="utf-8")
         for file in dataset_files:
             name_in_run = run.dataset_path.name if file.name == "manifest.json" else file.name
             shutil.copyfile(file, temporary / name_in_run)
-    return run
+        yield run
+
+
+def create_run(name: str, config: Config, dataset_files: Iterable[Path], recipe: str | None = None) -> Run:
+    """Create a run that has nothing besides; args and errors as of ``new_run``."""
+    with new_run(name, config, dataset_files, recipe):
+        pass
+    return Run(RUNS / name)
 
 
 def run_exists(name: str) -> bool:

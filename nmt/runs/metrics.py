@@ -5,7 +5,6 @@ by its measure, so a new metric is declared here and measured somewhere, and nam
 """
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from pydantic import Field, ValidationError
 from nmt.config.record import Record
 from nmt.config.training import BestBy
 from nmt.errors import DataError
-from nmt.storage.json_file import check_format
+from nmt.storage.json_file import check_format, parse_json
 
 CURRENT_FORMAT = 2
 FIRST_FORMAT = 1  # its files begin without a header
@@ -249,14 +248,14 @@ def parse_metrics(content: bytes, path: Path) -> list[Metrics]:
         if not line:
             continue
         try:
-            values: Any = json.loads(line)
+            values: Any = parse_json(line)
             if number == 1 and values["kind"] == "header":
                 check_format(values["format"], range(FIRST_FORMAT, CURRENT_FORMAT + 1), str(path))
             elif values["kind"] not in RETIRED_KINDS:
                 kind = KINDS[values["kind"]]
                 known = {name: value for name, value in values.items() if name in kind.model_fields}
                 records.append(kind.model_validate(known))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             if number == len(lines):
                 break
             problem = " ".join(str(error).split())

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from nmt.data.languages import language_name
 from nmt.documents.formats import supported
+from nmt.errors import NmtError
 from nmt.serving.guard import Access, Guard, digest
 from nmt.serving.protocol import (
     AUTO,
@@ -69,7 +70,7 @@ def make_application(service: Service, access: Access, on_ready: Callable[[], No
     app = FastAPI(
         title="nmt", description="Translation service. It speaks the LibreTranslate protocol.", version=version(),
         openapi_url="/spec", docs_url=None, redoc_url=None,  # FastAPI's pages load scripts from elsewhere
-        exception_handlers=dict.fromkeys((RequestError, ClientDisconnect, HTTPException, Exception), _refuse),
+        exception_handlers=dict.fromkeys((RequestError, NmtError, ClientDisconnect, HTTPException, Exception), _refuse),
         lifespan=lifespan,
     )  # fmt: skip
     _add_protocol(app, service, access)
@@ -85,6 +86,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     match error:
         case RequestError():
             return refusal(error, {"retry-after": "1"} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else None)
+        case NmtError():
+            return refusal(RequestError(400, "Invalid request: the text cannot be translated", str(error)))
         case ClientDisconnect():
             return Response(status_code=CLIENT_LEFT)
         case HTTPException():
@@ -120,16 +123,20 @@ def _add_protocol(app: FastAPI, service: Service, access: Access) -> None:
     async def translate_file(request: Request) -> FileAnswer:
         """Translate a document, the part "file" of a multipart form."""
         parameters, name, content = await read_file(request)
-        found = await admitted(request, parameters.api_key, lambda: service.translate_file(parameters, name, content))
+        client = (parameters.api_key if access.api_keys else None) or (request.client.host if request.client else "")
+        found = await admitted(
+            request, parameters.api_key, lambda: service.translate_file(parameters, name, content, client)
+        )
         return FileAnswer(translatedFileUrl=f"{request.base_url}download_file/{found}")
 
     @app.get("/download_file/{name}", include_in_schema=False)
     async def download_file(name: str) -> Response:
         """Return a translated document."""
-        if name not in service.files:
+        content = service.files.get(name)
+        if content is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(service.files[name], media_type="application/octet-stream", headers=headers)
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     @app.post("/detect", **_documented(DetectRequest))
     async def detect(request: Request) -> list[DetectedLanguage]:

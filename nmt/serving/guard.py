@@ -103,8 +103,11 @@ class Access:
         """Refuse a request by its head.
 
         Raises:
-            RequestError: for a host name that is not the service's, and for a page of another site.
+            RequestError: for a body with two lengths, a host name that is not the service's, a page of another site.
         """
+        if has_two_ends(headers):
+            problem = "A request with Content-Length and Transfer-Encoding has two ends"
+            raise RequestError(400, problem, "Send one of them. Proxies and servers may disagree where it ends.")
         host = headers.get("host") or ""
         if not self.allows_host(host):
             names = "Ask for localhost or 127.0.0.1. Whoever runs the service can allow other names."
@@ -135,6 +138,14 @@ class Access:
         if origin is None or "*" in self.origins or origin in self.origins:
             return True
         return origin.lower() in {f"http://{header}".lower(), f"https://{header}".lower()}
+
+
+def has_two_ends(headers: Headers) -> bool:
+    """Return whether a request says twice where it ends, so that a request may be smuggled past a proxy.
+
+    A server may refuse it, and must close its connection (RFC 9112, sections 6.1 and 6.3).
+    """
+    return "content-length" in headers and "transfer-encoding" in headers
 
 
 class _Body:
@@ -196,7 +207,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(ADDED_HEADERS)
-                if not body.has_ended:
+                if not body.has_ended or has_two_ends(headers):
                     MutableHeaders(scope=message)["connection"] = "close"
             elif not message.get("more_body") and not body.has_ended:
                 await send({**message, "more_body": True})

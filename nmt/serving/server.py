@@ -1,18 +1,37 @@
 """The service as a process: its socket, its signals, its end."""
 
+import asyncio
 import errno
+import ipaddress
 import os
 import signal
 import socket
+from collections.abc import Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt.errors import ConflictError, NmtError
 from nmt.message import Argument
 
+LOOPBACK = ("127.0.0.1", "::1")
+MOST_READ = 4096
+"""Bytes of a connection that are read at a time."""
 MAX_CONNECTIONS = 512
 """Open connections; below the usual limit of 1,024 open files."""
+
+
+class SmallReads(H11Protocol):
+    """HTTP whose bytes are read in small parts, so that other connections have their turn in between.
+
+    A body in chunks of a byte has 40,000 of them in the 256 KiB that asyncio reads at a time.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin a connection."""
+        transport.max_size = MOST_READ  # type: ignore[attr-defined]
+        super().connection_made(transport)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -54,17 +73,40 @@ def bind(host: str, port: int) -> socket.socket:
         ) from None
 
 
+def check_proxy(address: str) -> str:
+    """Return the address or the network of a proxy.
+
+    Raises:
+        NmtError: if it is none.
+    """
+    try:
+        ipaddress.ip_network(address)
+    except ValueError:
+        raise NmtError(
+            Argument("trust_proxy"),
+            f" is {address!r}, which is no address. Give the proxy's, such as 172.17.0.1, or its network, such as "
+            "172.17.0.0/16.",
+        ) from None
+    return address
+
+
 def address(bound: socket.socket) -> str:
     """Return the address of a socket as the beginning of a URL."""
     host, port = bound.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(application: ASGIApp, bound: socket.socket) -> None:
-    """Serve until SIGTERM or Ctrl-C; then finish the requests under way, within 25 seconds."""
+def run(application: ASGIApp, bound: socket.socket, proxies: Sequence[str] = LOOPBACK) -> None:
+    """Serve until SIGTERM or Ctrl-C; then finish the requests under way, within 25 seconds.
+
+    Args:
+        application: answers requests.
+        bound: a socket that listens.
+        proxies: addresses and networks of proxies whose X-Forwarded-Proto and X-Forwarded-For are believed.
+    """
     config = uvicorn.Config(
-        application, http="h11", ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
-        access_log=False, proxy_headers=False, server_header=False, limit_concurrency=MAX_CONNECTIONS,
+        application, http=SmallReads, ws="none", lifespan="on", loop="asyncio", log_config=None, log_level="error",
+        access_log=False, forwarded_allow_ips=[*proxies], server_header=False, limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=5, timeout_graceful_shutdown=25,  # Kubernetes kills after 30 s
         h11_max_incomplete_event_size=16 * 1024,
     )  # fmt: skip

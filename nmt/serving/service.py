@@ -10,12 +10,14 @@ from typing import Any, Self, TypeVar
 
 from nmt.data.languages import language_name
 from nmt.decoding.translation import BEST, CrossAttention, SearchOptions, Translation
-from nmt.documents.formats import read_document, suffix_of, supported
+from nmt.documents.formats import suffix_of, supported
 from nmt.documents.html import Markup
+from nmt.documents.isolation import read_apart, render_apart
 from nmt.errors import ConflictError, NmtError
 from nmt.runs.calibration import CHECK_BELOW
 from nmt.serving.batching import Batcher
 from nmt.serving.detection import Detector
+from nmt.serving.files import Files
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import MOST_ATTENTION, SCORED, SPECIAL, Found, Pair, ServedModel
 from nmt.serving.protocol import (
@@ -34,9 +36,11 @@ from nmt.serving.protocol import (
 )
 from nmt.tokenizers.sentences import Segment, segment
 
-PREPARING_THREADS = 2
-MOST_FILES, MOST_FILE = 16, 8 * 2**20
-"""Documents that are kept for their clients; bytes of a request with a document."""
+PREPARING_THREADS, DOCUMENT_PROCESSES = 2, 2
+MOST_FILE = 8 * 2**20
+"""Bytes of a request with a document."""
+SHORT = 1_000
+"""Characters of a request that is not prepared behind longer ones."""
 Result = TypeVar("Result")
 
 
@@ -107,8 +111,8 @@ class Service:
             ConflictError: names the first two models of the same language pair.
         """
         self.settings, self.metrics = settings, Metrics()
-        self.files: dict[str, bytes] = {}
-        """Translated documents, the last ones, by names that cannot be guessed."""
+        self.files = Files()
+        """Translated documents, by names that cannot be guessed."""
         self._models: dict[Pair, ServedModel] = {}
         for model in models:
             if model.pair in self._models:
@@ -137,6 +141,8 @@ class Service:
             await self._open.enter_async_context(batcher)
         # Splitting and parsing take up to a second for the longest texts: the event loop stays free.
         self._preparing = self._open.enter_context(ThreadPoolExecutor(PREPARING_THREADS, "prepare"))
+        self._preparing_short = self._open.enter_context(ThreadPoolExecutor(1, "prepare-short"))
+        self._reading = self._open.enter_context(ThreadPoolExecutor(DOCUMENT_PROCESSES, "documents"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -181,15 +187,16 @@ class Service:
         texts, is_list = _texts(request.q), isinstance(request.q, list)
         alternatives = self._check(texts, request.alternatives)
         pairs, detected = await self._pairs(texts, request.source, request.target)
-        markup = request.format == "html"
+        markup, is_short = request.format == "html", sum(map(len, texts)) + len(texts) <= SHORT
         documents = await self._prepare(
-            lambda: [_Document.of(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)]
+            lambda: [_Document.of(text, self._models[pair], markup) for text, pair in zip(texts, pairs, strict=True)],
+            is_short=is_short,
         )
         if request.confidence and not all(self._models[pair].is_calibrated for pair in pairs):
             raise RequestError(400, "Confidence is not available", "Its owner can fit it: nmt evaluate --calibrate.")
         wanted = BEST._replace(confident=request.confidence)
         found = await self._find(documents, wanted, alternatives, request.glossary)
-        results = await self._prepare(_render, documents, found, alternatives)
+        results = await self._prepare(_render, documents, found, alternatives, is_short=is_short)
         answer: dict[str, Any] = {"translatedText": [best for best, _ in results] if is_list else results[0][0]}
         if alternatives:
             answer["alternatives"] = [others for _, others in results] if is_list else results[0][1]
@@ -216,8 +223,8 @@ class Service:
         parts = await self._prepare(lambda: [_details(model, *each, alternatives + 1, least) for each in sentences])
         return DetailsAnswer(sentences=parts, detectedLanguage=detected[0] if detected else None)
 
-    async def translate_file(self, request: FileRequest, name: str, content: bytes) -> str:
-        """Return the name by which ``files`` has the translation of a document.
+    async def translate_file(self, request: FileRequest, name: str, content: bytes, client: str) -> str:
+        """Return the name by which ``files`` has the translation of a client's document.
 
         Raises:
             RequestError: for a format, a language or a length that the service has not, and for a damaged document.
@@ -226,21 +233,27 @@ class Service:
             formats = f"Send one of {', '.join(supported())}."
             raise RequestError(400, "Invalid request: file format not supported", formats)
         try:
-            document = await self._prepare(read_document, name, content)
+            texts, characters = await self._read(read_apart, name, content, self.settings.max_characters)
+            self._check_length(characters)
+            self.metrics.characters.inc(sum(map(len, texts)))
+            pairs, _ = await self._pairs(["\n".join(texts)], request.source, request.target)
+            document = await self._prepare(_Document, texts, self._models[pairs[0]], list)
+            found = await self._find([document], BEST, 0, request.glossary)
+            translations = await self._prepare(document.render, found[0], 0)
+            translated = await self._read(render_apart, name, content, translations)
         except NmtError as error:
             raise RequestError(400, "Invalid request: the file is damaged", str(error)) from None
-        self._check(document.texts)
-        pairs, _ = await self._pairs(["\n".join(document.texts)], request.source, request.target)
-        parts = await self._prepare(_Document, document.texts, self._models[pairs[0]], document.render)
-        found = await self._find([parts], BEST, 0, request.glossary)
         result = f"{secrets.token_urlsafe(16)}.{request.target}{suffix}"
-        self.files[result] = await self._prepare(parts.render, found[0], 0)
-        while len(self.files) > MOST_FILES:
-            self.files.pop(next(iter(self.files)))
+        self.files.add(client, result, translated)
         return result
 
-    async def _prepare(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._preparing, function, *arguments)
+    async def _read(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Return what a function returns that waits for the process of a document."""
+        return await asyncio.get_running_loop().run_in_executor(self._reading, function, *arguments)
+
+    async def _prepare(self, function: Callable[..., Result], *arguments: Any, is_short: bool = False) -> Result:
+        threads = self._preparing_short if is_short else self._preparing
+        return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
 
     async def _pairs(
         self, texts: Sequence[str], source: str, target: str
@@ -257,7 +270,8 @@ class Service:
             error = f"{names[target]} ({target}) is not available as a target language{origin}"
             raise RequestError(400, error, served)
         if source == AUTO:
-            detected = await self._prepare(self._detector.detect_each, texts, sources)
+            is_short = sum(map(len, texts)) + len(texts) <= SHORT
+            detected = await self._prepare(self._detector.detect_each, texts, sources, is_short=is_short)
             return [Pair(each.language, target) for each in detected], detected
         return [Pair(source, target)] * len(texts), None
 
@@ -298,15 +312,18 @@ class Service:
     def _check(self, texts: Sequence[str], alternatives: int = 0) -> int:
         """Refuse a request for too much, and return its number of alternatives."""
         # An empty text counts too: a list of millions of them is work.
-        characters, settings = sum(max(1, len(text)) for text in texts), self.settings
-        if characters > settings.max_characters:
-            problem = f"request ({characters}) exceeds text limit ({settings.max_characters})"
-            raise RequestError(400, f"Invalid request: {problem}", "The limit counts characters. Send it in parts.")
+        self._check_length(sum(max(1, len(text)) for text in texts))
+        settings = self.settings
         if alternatives > settings.max_alternatives:
             problem = f"alternatives parameter must be <= {settings.max_alternatives}"
             raise RequestError(400, f"Invalid request: {problem}", f"Received {alternatives}.")
         self.metrics.characters.inc(sum(map(len, texts)))
         return max(0, alternatives)
+
+    def _check_length(self, characters: int) -> None:
+        if characters > self.settings.max_characters:
+            problem = f"request ({characters}) exceeds text limit ({self.settings.max_characters})"
+            raise RequestError(400, f"Invalid request: {problem}", "The limit counts characters. Send it in parts.")
 
 
 def _texts(q: str | list[str]) -> list[str]:

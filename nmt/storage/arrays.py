@@ -75,6 +75,17 @@ def read_shapes(path: Path) -> dict[str, list[int]]:
         return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - no mapping
 
 
+def read_checksum(path: Path) -> str | None:
+    """Return the checksum of the arrays of a file, from its header alone; None without one.
+
+    Raises:
+        NotFoundError, DataError: as of ``read_arrays``; the values are not compared with the checksum.
+    """
+    with _opened(path) as file:
+        found: str | None = (file.metadata() or {}).get(CHECKSUM)
+        return found
+
+
 def read_arrays(path: Path, expected: str | None = None) -> Arrays:
     """Return the arrays of a file after a comparison with its checksum, and with ``expected`` unless that is None.
 

@@ -5,14 +5,39 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal, NamedTuple
 
-from nmt.errors import ConflictError, NmtError
-from nmt.storage.file_lock import try_lock
+from nmt.errors import ConflictError
+from nmt.storage.disk import disk_errors_in_words
+from nmt.storage.file_lock import is_locked_elsewhere, try_lock
 
 WRITING = ".writing-"
-"""Beginning of temporary names."""
+"""Beginning of the names of folders in which a process writes."""
+REPLACED = ".replaced-"
+"""Beginning of the name of a folder while another takes its place; its own name and random letters follow."""
+
+
+class Identity(NamedTuple):
+    """State of a file or folder that tells it from others and from its earlier and later content."""
+
+    inode: int
+    changed: int
+    """Time of the last change, in nanoseconds since 1970."""
+
+
+Before = Identity | None | Literal["anything"]
+"""What a new file may replace: the file of that identity, None: nothing."""
+
+
+def identity(path: Path) -> Identity | None:
+    """Return the identity of a file or folder; None if it does not exist."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return Identity(status.st_ino, status.st_mtime_ns)
 
 
 def sha256(path: Path) -> str:
@@ -30,66 +55,129 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def _disk_errors_in_words(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise NmtError(
-            f"{path} cannot be written: {reason}. Existing files are unchanged. Free some space, or choose a writable "
-            "folder, then repeat the command."
-        ) from error
+# --- temporary folders
 
 
 @contextlib.contextmanager
 def _aside(path: Path, prefix: str) -> Iterator[Path]:
-    """Yield an empty folder beside ``path``, which is locked as long as this process writes, and gone in the end."""
-    with _disk_errors_in_words(path):
+    """Yield an empty folder beside ``path``, which is locked as long as this process writes, and gone in the end.
+
+    Folders that killed processes have left beside ``path`` are removed first.
+    """
+    with disk_errors_in_words(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=path.parent))
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try_lock(descriptor)
-        with _disk_errors_in_words(path):
+        _clear(path.parent.glob(".*-*"))
+        folder, descriptor = _locked_folder(path.parent, prefix)
+        try:
             yield folder
             sync_file(path.parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(descriptor)
+
+
+def _locked_folder(parent: Path, prefix: str) -> tuple[Path, int]:
+    """Return a new folder and the descriptor that holds its lock.
+
+    Before the folder is locked, another process may take it for abandoned and remove it. Then another one is made.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            if not is_locked_elsewhere(descriptor) and folder.exists():
+                return folder, descriptor
+            os.close(descriptor)
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Delete what killed processes have left below a folder; what a process still writes stays."""
-    for path in list(folder.rglob(f"{WRITING}*")):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                if try_lock(descriptor):
-                    shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+    """Remove what killed processes have left below a folder; what a process still writes stays."""
+    _clear(folder.rglob(".*-*"))
+
+
+def _clear(paths: Iterable[Path]) -> None:
+    for path in list(paths):
+        if path.name.startswith((WRITING, REPLACED)):
+            with contextlib.suppress(OSError):  # it has just gone, or belongs to another user
+                descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    if try_lock(descriptor):
+                        _remove_or_restore(path)
+                finally:
+                    os.close(descriptor)
+
+
+def _remove_or_restore(path: Path) -> None:
+    """Remove an abandoned folder, but give a replaced one its name back if no other has taken it."""
+    original = path.with_name(path.name.removeprefix(REPLACED).rpartition("-")[0])
+    if path.name.startswith(REPLACED) and not original.exists():
+        path.rename(original)
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+# --- files
 
 
 @contextlib.contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path for new content of ``path``; the content replaces ``path`` when the block succeeds.
+def atomic_file(path: Path, *, before: Before = "anything") -> Iterator[Path]:
+    """Yield a temporary path for new content of ``path``, which gets its name when the block succeeds.
 
     The temporary name has the suffixes of ``path``, since some writers choose a format by them.
 
+    Args:
+        path: file to write.
+        before: what the new file may replace.
+
     Raises:
-        NmtError: if the disk refuses. ``path`` is unchanged then.
+        ConflictError: if something else than ``before`` is at ``path`` then.
+        DiskError: if the disk refuses. ``path`` is unchanged then.
     """
     with _aside(path, WRITING) as folder:
-        yield folder / path.name
-        sync_file(folder / path.name)
-        (folder / path.name).replace(path)
+        temporary = folder / path.name
+        yield temporary
+        sync_file(temporary)
+        if before is None:
+            _put_where_nothing_is(temporary, path)
+        elif before in ("anything", identity(path)):
+            temporary.replace(path)
+        else:
+            raise changed_meanwhile(path)
+
+
+def _put_where_nothing_is(temporary: Path, path: Path) -> None:
+    """Give a file the name ``path``, unless another file has it."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise changed_meanwhile(path) from None
+    except OSError:  # a file system without links: an empty file takes the name first
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            raise changed_meanwhile(path) from None
+        try:
+            temporary.replace(path)
+        except OSError:
+            path.unlink()
+            raise
+
+
+def changed_meanwhile(path: Path) -> ConflictError:
+    """Return the error about a file or folder that this process was to write and another has changed."""
+    return ConflictError(
+        f"{path} was changed by another process meanwhile, and stays as it is. Only one process at a time may write "
+        "it. Repeat the command, or choose another name."
+    )
 
 
 def refuse_existing(path: Path) -> None:
     """Raise ConflictError if ``path`` exists."""
-    if path.exists():
+    if os.path.lexists(path):
         raise ConflictError(f"{path} exists already. It is never overwritten. Choose another name, or move it away.")
+
+
+# --- folders
 
 
 @contextlib.contextmanager
@@ -98,11 +186,11 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
     Raises:
         ConflictError: if ``path`` exists and ``replace`` is false, or if another process changes it meanwhile.
-        NmtError: if the disk refuses. ``path`` is unchanged then.
+        DiskError: if the disk refuses. ``path`` is unchanged then.
     """
     if not replace:
         refuse_existing(path)
-    before = _identity(path)
+    before = identity(path)
     with _aside(path, f"{WRITING}{path.name}-") as folder:
         yield folder
         for entry in folder.rglob("*"):
@@ -113,34 +201,29 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
         _put_in_place(folder, path, before)
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """Return what tells a folder from others, its inode and when it was last changed; None if it does not exist."""
-    try:
-        status = folder.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_mtime_ns
-
-
-def _put_in_place(folder: Path, path: Path, before: tuple[int, int] | None) -> None:
+def _put_in_place(folder: Path, path: Path, before: Identity | None) -> None:
     """Rename a folder to ``path``, where the folder of identity ``before`` gives way, and no other."""
-    replaced = folder.with_name(folder.name + "-replaced")
-    try:
-        if before:
-            path.rename(replaced)
-        if _identity(replaced) != before:
-            raise FileExistsError
-        folder.rename(path)  # fails if a folder with files is there
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            replaced.rename(path)
-        if _identity(path) == before:
-            raise
-        raise ConflictError(
-            f"{path} was changed by another process meanwhile. Only one process at a time may write a folder. Repeat "
-            "the command, or choose another name."
-        ) from error
-    shutil.rmtree(replaced, ignore_errors=True)
+    replaced = path.with_name(REPLACED + folder.name.removeprefix(WRITING))
+    with contextlib.ExitStack() as stack:
+        try:
+            if before:
+                descriptor = os.open(path, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                try_lock(descriptor)  # so that it is not taken for abandoned
+                path.rename(replaced)
+            if identity(replaced) != before:
+                raise FileExistsError
+            folder.rename(path)  # fails if a folder with files is there
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                replaced.rename(path)
+            if identity(path) == before:
+                raise
+            raise changed_meanwhile(path) from error
+        shutil.rmtree(replaced, ignore_errors=True)
+
+
+# --- content
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -158,7 +241,7 @@ def append_line(path: Path, line: str) -> None:
     """Add a line to a text file. A process that is killed meanwhile may leave a partial last line.
 
     Raises:
-        NmtError: if the disk refuses.
+        DiskError: if the disk refuses.
     """
-    with _disk_errors_in_words(path), path.open("a", encoding="utf-8") as file:
+    with disk_errors_in_words(path), path.open("a", encoding="utf-8") as file:
         file.write(line + "\n")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.errors import ConflictError
+from nmt.storage.disk import disk_errors_in_words
 
 
 def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
@@ -18,6 +19,20 @@ def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_locked_elsewhere(descriptor: int) -> bool:
+    """Lock an open folder until it is closed. Return whether another process holds it.
+
+    In a file system without locks nothing is locked, and no process takes a folder for abandoned.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextlib.contextmanager
@@ -30,8 +45,10 @@ def locked(path: Path, what: str) -> Iterator[None]:
 
     Raises:
         ConflictError: if another process holds the lock; names the process, its machine, and since when.
+        DiskError: if the disk refuses the lock file.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with disk_errors_in_words(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if not try_lock(descriptor):
             name = os.read(descriptor, 1000).decode(errors="replace").strip() or "another process"
@@ -40,12 +57,14 @@ def locked(path: Path, what: str) -> Iterator[None]:
                 "ends, or stop it."
             )
         since = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-        os.ftruncate(descriptor, 0)  # a killed process leaves its name
-        os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
+        with disk_errors_in_words(path):
+            os.ftruncate(descriptor, 0)  # a killed process leaves its name
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}, since {since}\n".encode(), 0)
         try:
             yield
         finally:
-            os.ftruncate(descriptor, 0)
+            with contextlib.suppress(OSError):  # a name of a process that holds nothing is passed over
+                os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
 

@@ -10,12 +10,33 @@ from nmt.message import Argument
 from nmt.storage.atomic import write_text
 
 RESTORE = ("Restore a copy, or prepare the corpus again with ", Argument("overwrite", True), ".")
+MAX_DEPTH = 100
+"""Deepest nesting of JSON values; files of nmt have fewer than ten levels."""
 MAX_JSON = 64 * 2**20  # bytes; enough for a tokenizer of four million words
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write indented JSON atomically."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of JSON text.
+
+    Raises:
+        ValueError: if the text is not JSON, is nested too deeply, or has a number that JSON does not know, as NaN.
+    """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no number of JSON")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _is_deep(value):
+        raise ValueError(f"its values are nested over {MAX_DEPTH} deep")
+    return value
 
 
 def read_json(path: Path, what: str) -> Any:
@@ -34,11 +55,24 @@ def read_json(path: Path, what: str) -> Any:
             content = file.read(MAX_JSON + 1)
         if len(content) > MAX_JSON:
             raise DataError(f"{path} is too long. {what} has at most {MAX_JSON:,} bytes. ", *RESTORE)
-        return json.loads(content.decode("utf-8"))
+        return parse_json(content.decode("utf-8"))
     except FileNotFoundError:
         raise NotFoundError(f"{what} is missing: {path} does not exist. ", *RESTORE) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise DataError(f"{path} is damaged: {error}. {what} is JSON. ", *RESTORE) from error
+
+
+def _is_deep(value: Any) -> bool:
+    """Return whether values are nested deeper than ``MAX_DEPTH``. Python's parser allows a depth that repr does not."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner for outer in level if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]  # fmt: skip
+        if not level:
+            return False
+    return True
 
 
 def check_format(number: object, readable: Collection[object], file: str) -> None:

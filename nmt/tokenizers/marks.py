@@ -11,8 +11,9 @@ OPEN_MARKS, CLOSE_MARKS, PIECE_MARKS = "\U00100000-\U00104fff", "\U00105000-\U00
 MARK = re.compile(f"[{OPEN_MARKS}{CLOSE_MARKS}{PIECE_MARKS}]")
 PAIRED = re.compile(f"[{OPEN_MARKS}{CLOSE_MARKS}]")
 CLOSINGS = re.compile(f"[{CLOSE_MARKS}]*")
-_SPACE_BEFORE = re.compile(f"(\\s+)([{CLOSE_MARKS}]+)")
-_SPACE_AFTER = re.compile(f"([{OPEN_MARKS}]+)(\\s+)")
+# A run is tried from its beginning alone and gives nothing back, so that a long one takes linear time.
+_SPACE_BEFORE = re.compile(f"(?<!\\s)(\\s++)([{CLOSE_MARKS}]+)")
+_SPACE_AFTER = re.compile(f"(?<![{OPEN_MARKS}])([{OPEN_MARKS}]++)(\\s+)")
 
 
 def tidied(text: str) -> str:

@@ -1,12 +1,11 @@
 """Text normalization before tokenizing, the same in preparation and translation."""
 
-import functools
 import re
-import sys
 import unicodedata
 from collections.abc import Callable
 
 _SHORT_TEXT = 1_000  # characters that need no joiners, even if all of them are combining marks
+_MOST_MARKS, _JOINER = 30, "\u034f"
 _NOT_WORD_CHARACTER = re.compile(r"[^a-z0-9 ]")
 
 Normalizer = Callable[[str], str]
@@ -25,13 +24,14 @@ def stream_safe(text: str) -> str:
     """
     if text.isascii() or len(text) <= _SHORT_TEXT:
         return text
-    return _mark_runs().sub("\\g<0>\u034f", text)
-
-
-@functools.cache
-def _mark_runs() -> re.Pattern[str]:
-    mark = f"[{''.join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))}]"
-    return re.compile(f"{mark}{{30}}(?={mark})")
+    parts, marks = list[str](), 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks > _MOST_MARKS:
+            parts.append(_JOINER)
+            marks = 1
+        parts.append(character)
+    return "".join(parts)
 
 
 def nfkc(text: str) -> str:

@@ -25,6 +25,9 @@ STOPS = frozenset(".!?\u2026\u3002\uff01\uff1f\uff61\u0964\u061f\u06d4\u1362\u10
 SEVERAL_SHARE, SAMPLE_LINES = 0.1, 1_000
 """Share of lines with several sentences from which lines are not split; lines that decide it."""
 
+WINDOW = 4_000
+"""Characters of a line that are split into sentences at a time; hardly any line has more."""
+
 Count = Callable[[str], int]
 """Number of tokens of a sentence."""
 
@@ -97,14 +100,8 @@ def _pieces(line: str, language: str) -> list[str]:
     plain = SPACE.sub(" ", line)
     if is_marked := MARK.search(line):  # tags have no width, other pieces that of a space
         plain = MARK.sub(" ", PAIRED.sub("", plain))
-    try:
-        sentences = sentencex.segment(language, plain)
-    except BaseException as error:
-        # A panic of Rust code is no Exception.
-        if type(error).__name__ != "PanicException":
-            raise
-        return [line]
-    if "".join(sentences) != plain or not plain:
+    sentences = _plain_sentences(plain, language)
+    if not sentences:
         return [line]
     ends = [0, *itertools.accumulate(map(len, sentences))]
     if is_marked:
@@ -112,6 +109,35 @@ def _pieces(line: str, language: str) -> list[str]:
         within = (places[end - 1] + 1 for end in ends[1:-1] if end)
         ends = [0, *(CLOSINGS.match(line, place).end() for place in within), len(line)]  # type: ignore[union-attr]
     return [line[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def _plain_sentences(line: str, language: str) -> list[str]:
+    """Return the sentences of a line without tags; none where they cannot be told.
+
+    The line is read in windows: sentencex takes quadratic time for sentences without spaces between them. The last
+    sentence of a window may end beyond it, so the next window begins with it.
+    """
+    found, start, goes_on = list[str](), 0, False
+    while start < len(line):
+        window = line[start : start + WINDOW]
+        try:
+            sentences = sentencex.segment(language, window)
+        except BaseException as error:
+            # A panic of Rust code is no Exception.
+            if type(error).__name__ != "PanicException":
+                raise
+            return []
+        if "".join(sentences) != window:
+            return []
+        is_last, is_one = start + WINDOW >= len(line), len(sentences) == 1
+        if not is_last and not is_one:
+            sentences.pop()
+        start += sum(map(len, sentences))
+        if goes_on:
+            sentences[0] = found.pop() + sentences[0]
+        found += sentences
+        goes_on = is_one
+    return found
 
 
 def _shorten(sentence: str, count: Count, most_tokens: int) -> list[Segment]:

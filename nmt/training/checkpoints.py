@@ -20,7 +20,7 @@ from nmt.runs.directory import Run
 from nmt.runs.weights import SavedWeights
 from nmt.storage.arrays import Arrays, read_arrays, write_arrays
 from nmt.storage.atomic import atomic_folder, sha256
-from nmt.storage.json_file import write_json
+from nmt.storage.json_file import parse_json, write_json
 
 CHECKPOINTS_KEPT = 2  # the newest, and the one before in case the newest is damaged
 FORMAT = 2
@@ -185,7 +185,7 @@ def read_checkpoint(folder: Path, step: int) -> Checkpoint:
 
 def _read_manifest(path: Path, step: int) -> CheckpointManifest:
     try:
-        content = json.loads(path.read_bytes())
+        content = parse_json(path.read_bytes())
         number = content.get("format") or 1
         if number not in (1, FORMAT):
             raise DataError(

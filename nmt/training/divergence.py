@@ -1,13 +1,15 @@
-"""Messages that end training: a loss, gradients or weights that are not finite, and memory that runs out."""
+"""Messages that end training: values that are not finite, a loss no better than guessing, memory that runs out."""
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.errors import NmtError, OutOfMemoryError
+from nmt.runs.metrics import EpochMetrics, StepValidation
 from nmt.runtime import tf
 from nmt.storage.arrays import Arrays
 from nmt.training.checkpoints import Progress
@@ -45,12 +47,47 @@ def not_finite(weights: Arrays, progress: Progress) -> str | None:
 def diverged(what: str, saved: Progress | None, config: TrainingConfig) -> DivergedError:
     """Return the error for training that diverged at ``what``, given where the last checkpoint stands."""
     last = f"step {saved.step} is the last one saved" if saved else "nothing has been saved"
-    key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
     return DivergedError(
-        f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. Start another run with a "
-        f"lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more training.warmup_steps or "
-        "with --set training.clip_norm=1."
+        f"Training diverged: {what}; {last}. Loss, gradients and weights must stay finite. {_lower_rate(config)}"
     )
+
+
+def _lower_rate(config: TrainingConfig) -> str:
+    key = "learning_rate_scale" if config.schedule == "noam" else "peak_learning_rate"
+    return (
+        f"Start another run with a lower rate, such as --set training.{key}={getattr(config, key) / 2:g}, with more "
+        "training.warmup_steps or with --set training.clip_norm=1."
+    )
+
+
+def without_success(
+    validations: Sequence[EpochMetrics | StepValidation], vocabulary: int, config: TrainingConfig
+) -> str | None:
+    """Return in words that training has ended without success, and the remedy; None if a validation was better.
+
+    The loss of guessing is that of equally probable target ids. Overfitting raises the validation loss above it too,
+    so the lowest loss counts, or a training loss that falls.
+
+    Args:
+        validations: all validations of the run.
+        vocabulary: number of target ids.
+        config: the section training.
+    """
+    guessing = math.log(vocabulary)
+    lowest = min((validation.validation_loss for validation in validations), default=0.0)
+    best_bleu = max((validation.validation_bleu or 0.0 for validation in validations), default=0.0)
+    train_losses = [epoch.train_loss for epoch in validations if isinstance(epoch, EpochMetrics)]
+    falls = len(train_losses) < 2 or train_losses[-1] < train_losses[0]
+    if lowest >= guessing:
+        finding = f"no validation loss is below {guessing:.3f}, that of guessing among {vocabulary:,} ids"
+    elif not falls and lowest >= guessing / 2 and best_bleu < 1:
+        finding = (
+            f"the training loss was {train_losses[0]:.3f} in the first epoch and is {train_losses[-1]:.3f} in the "
+            "last, and the translations do not resemble the references"
+        )
+    else:
+        return None
+    return f"Training failed: {finding}. {_lower_rate(config)} A run of few steps may need more epochs instead."
 
 
 @contextlib.contextmanager

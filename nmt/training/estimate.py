@@ -1,8 +1,6 @@
 """Estimate before training: time, memory and disk that a run will take."""
 
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +9,9 @@ from nmt import runtime
 from nmt.cluster.summation import slots
 from nmt.config.architecture import BatchShape
 from nmt.data.token_arrays import Split
-from nmt.errors import NmtError
+from nmt.errors import NmtError, counted
 from nmt.models.weights import weights_of
+from nmt.storage.disk import free_bytes
 from nmt.training.checkpoints import CHECKPOINTS_KEPT
 from nmt.training.divergence import memory_remedy, shortage_in_words
 from nmt.training.interrupts import never_stop
@@ -46,7 +45,7 @@ class Estimate(NamedTuple):
     memory: int | None
     """Peak memory of a process in bytes while the longest batches were profiled; None where the system does not say."""
     disk: int
-    """Bytes that the run's folder will grow by at most."""
+    """Bytes that this host writes to the run's folder at most."""
     free: int
     """Free bytes on that disk."""
 
@@ -55,8 +54,8 @@ class Estimate(NamedTuple):
         """The estimate on a line."""
         memory = size(self.memory) if self.memory is not None else "unknown"
         return (
-            f"Ahead: {self.epochs} {'epoch' if self.epochs == 1 else 'epochs'}{', the next' if self.vary else ''} of "
-            f"{self.steps:,} steps, {duration(self.epoch_seconds)}{'' if self.vary else ' each'}, "
+            f"Ahead: {counted(self.epochs, 'epoch')}{', the next' if self.vary else ''} of "
+            f"{counted(self.steps, 'step')}, {duration(self.epoch_seconds)}{'' if self.vary else ' each'}, "
             f"{duration(self.seconds)} in all; memory {memory}; on disk at most {size(self.disk)}, of "
             f"{size(self.free)} free"
         )
@@ -91,7 +90,8 @@ def estimate(trainer: Trainer, stop: Callable[[], None] = never_stop) -> Estimat
         NmtError: if the disk has less room than the run needs, or memory does not hold the longest batches.
     """
     settings, model = trainer.config.training, trainer.model
-    needed, free = bytes_to_write(trainer), free_bytes(trainer.run.folder)
+    needed = bytes_to_write(trainer) if trainer.group.is_chief else 0  # the others write nothing
+    free = free_bytes(trainer.run.folder)
     if needed > free:
         weights = sum(array.nbytes for array in weights_of(model).values())
         raise NmtError(
@@ -192,8 +192,3 @@ def bytes_to_write(trainer: Trainer) -> int:
         for file in (trainer.run.folder / part).rglob("*.safetensors")
     )
     return max(most - present, checkpoint)
-
-
-def free_bytes(folder: Path) -> int:
-    """Return the free bytes on the disk of a folder, which need not exist yet."""
-    return shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free

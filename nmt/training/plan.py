@@ -8,9 +8,10 @@ from nmt.config.schema import Config
 from nmt.config.training import TrainingConfig
 from nmt.data.batch_plan import pairs_seen
 from nmt.data.dataset import Dataset
-from nmt.data.manifest import read_manifest
+from nmt.data.manifest import Manifest, read_manifest
 from nmt.data.sources.text_file import TextFile, read_lines
 from nmt.errors import ConfigError, ConflictError
+from nmt.models.build import weight_shapes
 from nmt.runs.directory import RUNS, Run, create_run
 from nmt.storage.atomic import refuse_existing, sha256, write_bytes
 from nmt.storage.names import check_name, did_you_mean
@@ -156,7 +157,7 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
 
     Raises:
         ConflictError: naming each such difference in configuration or data, unless ``allow_changes``; for another
-            architecture, optimizer and other tokenizers in any case.
+            architecture, optimizer, tokenizers or shapes of weights in any case.
     """
     run = plan.directory
     if any(average.runs for average in run.averages()):
@@ -201,11 +202,35 @@ def check_changes(plan: RunPlan, dataset: Dataset, *, allow_changes: bool = Fals
         )
     if trained_on.fingerprint != plan.fingerprint:
         differences.append(f"dataset: {trained_on.settings.dataset!r} before, {plan.dataset!r} or new content now")
+    check_tokenizers(run, dataset, "goes on with")
+    _check_state_fits(run, before, now, trained_on)
     if differences and not allow_changes:
         raise ConflictError(
             f"Run {run.name!r} was started with other settings or data: {'; '.join(differences)}. A run keeps those "
             "that it was started with. Start another run with --run NAME, undo the change, or, if it is meant, give "
             "--allow-changes."
         )
-    check_tokenizers(run, dataset, "goes on with")
     return differences
+
+
+def _check_state_fits(run: Run, before: Config, now: Config, trained_on: Manifest) -> None:
+    """Make sure that a model and optimizer can take over the state of a run, which no option changes.
+
+    Raises:
+        ConflictError: if weights have other names or shapes, or moving averages are missing.
+    """
+    reason = ""
+    if before.model != now.model:
+        vocabulary = trained_on.vocabulary
+        shapes = [weight_shapes(config.model, vocabulary["source"], vocabulary["target"]) for config in (before, now)]
+        if shapes[0] != shapes[1]:
+            old, new = before.model.model_dump(), now.model.model_dump()
+            changed = [f"model.{key}: {old[key]!r} before, {new[key]!r} now" for key in old if old[key] != new[key]]
+            reason = f"its weights have other names or shapes ({'; '.join(changed)})"
+    if now.training.ema_decay and not before.training.ema_decay:
+        reason = f"it has no moving averages (training.ema_decay: None before, {now.training.ema_decay} now)"
+    if reason:
+        raise ConflictError(
+            f"Run {run.name!r} cannot go on with this configuration: {reason}. Start another run with --run NAME, or "
+            "undo the change."
+        )

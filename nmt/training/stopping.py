@@ -6,7 +6,7 @@ from nmt import runtime
 from nmt.config.training import TrainingConfig
 from nmt.data.dataset import Dataset
 from nmt.models.build import build_model
-from nmt.runs.directory import RUNS, Run, create_run
+from nmt.runs.directory import RUNS, Run, new_run
 from nmt.runs.metrics import AverageMetrics, EpochMetrics, StepValidation, WeightsId, validations_since_best
 from nmt.runs.weights import average_files, average_weights, check_same_model, save_weights
 from nmt.storage.arrays import Arrays
@@ -96,9 +96,9 @@ def average_runs(
         runs=[f"{run.name}:{weights_id}" for run, weights_id in members],
     )
     metrics = _validated(first, weights, metrics, dataset, make_decode)
-    made = create_run(name, first.config(), [first.dataset_path, *first.tokenizer_files])
-    save_weights(made, weights, "average")
-    made.append_metrics(metrics)
+    with new_run(name, first.config(), [first.dataset_path, *first.tokenizer_files]) as made:
+        save_weights(made, weights, "average")
+        made.append_metrics(metrics)
     return metrics
 
 

@@ -53,11 +53,13 @@ $ nmt train  => No dataset is prepared in data/ yet
 $ nmt train --run ../up  => '../up' cannot be the name of a run
 # Hosts.
 $ nmt train --workers 2  => Did you mean --set training.micro_batches=K, which up to K hosts share?
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1", "c:1"]}}
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1", "c:1"]}, "task": {"index": 0}}
 $ nmt train --set training.micro_batches=2  => There are 3 hosts, and training.micro_batches is 2
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"index": 0}}
 $ nmt train --run short --minutes 5 --set training.micro_batches=2  => --minutes 5 measures the speed of one machine
-& variable TF_CONFIG {"cluster": {"worker": ["a:1", "a:1"]}}
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "b:1"]}}
+$ nmt train  => TF_CONFIG is not a cluster: task is missing
+& variable TF_CONFIG {"cluster": {"worker": ["a:1", "a:1"]}, "task": {"index": 0}}
 $ nmt train  => TF_CONFIG has the address 'a:1' twice
 & variable SLURM_STEP_NUM_TASKS 2
 $ nmt train  => The variables of SLURM name no hosts: SLURM_PROCID not found
@@ -103,6 +105,7 @@ $ nmt serve --host 192.0.2.1  => The service cannot listen at port 5000 of 192.0
 $ nmt serve --host 'no address'  => --host 'no address' is no address of this machine
 $ nmt serve --glossary terms.tsv  => --glossary is NAME=FILE
 $ nmt serve --allow-origin example.org  => --allow-origin 'example.org' is no origin
+$ nmt serve --trust-proxy proxy  => --trust-proxy 'proxy' is no address
 $ echo '# none yet' > keys.txt
 $ nmt serve --api-keys keys.txt  => keys.txt has no API key
 $ printf 'first\nsecond third\n' > keys.txt
@@ -316,6 +319,8 @@ $ nmt train --minutes 5 --set training.epochs=3  => --minutes 5 chooses the numb
 $ nmt train --config base.yaml --run new --minutes 1  => --minutes is 1, which has no room for an epoch on dataset
 $ rm checkpoints/base/config.yaml
 $ nmt train --config base.yaml  => checkpoints/base exists already
+$ nmt train --config base.yaml --set model.d_ff=32  => its weights have other names or shapes (model.d_ff: 64 before
+$ nmt train --config base.yaml --set training.ema_decay=0.9 --allow-changes  => it has no moving averages
 $ nmt train --config base.yaml --set model.heads=2  => model.heads: 4 before, 2 now
 $ sed -i 's/^training:/training:\n  xla: true/' checkpoints/base/config.yaml
 $ nmt train --run base  => training.xla: True, a setting of older versions. The step is not compiled
@@ -351,7 +356,7 @@ $ truncate -s 100 data/english-german-both/train.source.tokens.npy
 $ nmt train --run new  => the SHA-256 of data/english-german-both/train.source.tokens.npy
 $ echo > data/english-german-both/manifest.json
 $ nmt train --run new  => data/english-german-both/manifest.json is damaged: Expecting
-$ sed -i 's/"format": 4/"format": 6/' data/english-german-both/manifest.json
+$ sed -i 's/"format": 6/"format": 7/' data/english-german-both/manifest.json
 $ nmt train --run new  => Manifest data/english-german-both/manifest.json has format 6
 $ sed -i 's/"validation": {/"trial": {/' data/english-german-both/manifest.json
 $ nmt train --run new  => splits has the keys train, trial, test instead of train
@@ -387,6 +392,8 @@ $ nmt runs --sort scor  => 'scor' is not one of 'name', 'date', 'score'
 
 # --- nmt plot, nmt info ----------------------------------------------------------------------------------------------
 $ nmt plot loss  => No such command 'loss'. Did you mean 'losses'
+$ echo mine > mine.png
+$ nmt plot losses --output mine.png  => mine.png exists and is no figure of nmt
 $ nmt plot losses --output curve.xyz  => The figure cannot be written to 'curve.xyz'
 $ nmt plot bleu  => Run 'base' has no BLEU to draw
 $ rm checkpoints/base/metrics.jsonl
@@ -573,6 +580,12 @@ $ nmt evaluate --hypothesis few.de --reference few.de --stress  => --stress cann
 $ nmt evaluate --hypothesis few.de --reference few.de --glossary a.tsv  => --glossary cannot be computed
 $ nmt evaluate --hypothesis few.de --reference few.de --calibrate  => --calibrate is of the translations of one run
 $ nmt evaluate --run base --run base:1 --output out.txt  => --output was given with base, base:1
+$ echo eins > few.de
+$ nmt evaluate --output few.de  => few.de exists already. It is never overwritten
+$ nmt evaluate --reference few.de --source few.de --output few.de  => A command never replaces what it reads
+$ nmt evaluate --output a.html --report a.html  => --output and --report are both a.html
+$ echo mine > mine.html
+$ nmt evaluate --report mine.html  => mine.html exists and is no report of nmt
 $ nmt evaluate --run base --run base  => System 'base' was given 2 times
 $ nmt evaluate --hypothesis out.de --reference few.de --beam 4  => --beam has no effect
 $ nmt evaluate --hypothesis out.de  => Received --hypothesis alone

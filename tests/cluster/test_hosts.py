@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from cluster_ports import free_addresses
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmt.cluster.hosts import Hosts, find_hosts, wait_for_all
 from nmt.errors import ConfigError, NmtError
@@ -81,7 +83,15 @@ def test_under_srun_each_task_finds_its_own_address(monkeypatch: pytest.MonkeyPa
         (tf_config({"worker": ADDRESSES, "ps": ["c:1"]}), "names a 'ps'"),
         (tf_config({"worker": ADDRESSES}, "evaluator"), "names a 'evaluator'"),
         (tf_config({"worker": ADDRESSES}, "worker", 3), "index 3 of type 'worker', of which its cluster has 3"),
-        (tf_config({"worker": ADDRESSES}, "worker", -1), "index -1"),
+        (tf_config({"worker": ADDRESSES}, "worker", -1), "task.index is -1"),
+        (tf_config({"worker": ADDRESSES}, "worker", 0.5), "task.index is 0.5 instead of a whole number"),
+        (tf_config({"worker": ADDRESSES}, "worker", True), "task.index is true"),
+        (tf_config({"worker": ADDRESSES}, "worker", None), "task.index is missing"),
+        (tf_config({"worker": ADDRESSES}, 7, 0), "task.type is 7"),
+        ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}})}, "task is missing"),
+        ({"TF_CONFIG": json.dumps({"cluster": {"worker": ADDRESSES}, "task": [1]})}, "task is [1]"),
+        ({"TF_CONFIG": "[" * 100_000}, "nested too deeply"),
+        ({"TF_CONFIG": '{"cluster": NaN}'}, "NaN is no number of JSON"),
         (tf_config({"worker": ADDRESSES}, "worker", "x"), "TF_CONFIG is not a cluster"),
         (tf_config({"worker": ADDRESSES}, "chief", 0), "index 0 of type 'chief', of which its cluster has 0"),
         (tf_config({"worker": ["a:1", "a"]}), "has the address 'a'"),
@@ -161,3 +171,33 @@ def test_strangers_are_not_listened_to() -> None:
             stranger.sendall(content)
     with pytest.raises(NmtError, match=r"^No answer within 3 s: host 1"):
         host.result(10)
+
+
+WORDS = st.sampled_from(["worker", "chief", "a:1", "b:1", "0"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORDS
+KEYS = st.sampled_from(["cluster", "task", "worker", "chief", "type", "index", "ps"])
+ANY_JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+                        max_leaves=12)  # fmt: skip
+CLUSTERS = st.fixed_dictionaries({"cluster": st.just({"worker": ADDRESSES}), "task": ANY_JSON})
+
+
+@given(ANY_JSON | CLUSTERS)
+def test_whatever_tf_config_holds_no_process_is_host_0_by_mistake(value: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            hosts = found(patch, {"TF_CONFIG": json.dumps(value)})
+        except ConfigError as refused:
+            assert "TF_CONFIG" in str(refused) and "{" in str(refused)
+            return
+        if hosts is not None:
+            assert isinstance(value, dict)
+            task = value["task"]
+            assert type(task["index"]) in (int, str)
+            chiefs = value["cluster"].get("chief") or [] if task.get("type", "worker") == "worker" else []
+            assert hosts.rank == len(chiefs) + int(task["index"])
+
+
+@given(st.fixed_dictionaries({}, optional={name: st.text("0123456789.-[]x(),ng", max_size=12) for name in SLURM}))
+def test_whatever_slurm_s_variables_hold_is_used_or_refused(values: dict[str, str]) -> None:
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(ConfigError):
+        found(patch, SLURM | values)

@@ -75,7 +75,7 @@ def test_one_corpus_is_prepared_to_the_same_bytes_as_before_there_were_several()
     dataset = prepared("pairs", set={"data.tokenizer": "word"})
     assert dataset.manifest.fingerprint == "429d56b9a52705670272f10d1b93b0db99381c60c110af2845ec44b47df0919e"
     values = json.loads((dataset.folder / "manifest.json").read_text())
-    assert values["format"] == 4 and "corpora" not in values and "corpora" not in values["settings"]
+    assert values["format"] == MANIFEST_FORMAT and not values["corpora"] and not values["settings"]["corpora"]
     assert dataset.manifest.pairs_by_corpus == {"original": dataset.manifest.splits["train"].pairs}
 
 

@@ -270,16 +270,6 @@ def test_a_text_is_a_copy_and_a_near_duplicate_of_itself_in_capitals(text: str) 
         assert letters_of(Pair(text, "a")) == letters_of(Pair(text.upper() + " 7!", "A"))
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    ["?" * 50_000 + "x", "1 " * 30_000, "111 " * 20_000, "a " * 40_000, '" ' * 30_000, "&" * 50_000, "a" * 50_000],
-)
-def test_long_lines_take_a_time_that_grows_with_their_length(hostile: str) -> None:
-    for measure in PAIR_FILTERS.values():
-        measure(hostile, hostile)
-    repaired(Pair(hostile, hostile), DataConfig(repair=["entities", "tokenized"]))
-
-
 # --- in the preparation of a corpus
 
 LINES = [Pair(*line.split("\t")) for line in CORPUS.read_text().splitlines()[:1_000]]

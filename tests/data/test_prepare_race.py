@@ -109,3 +109,18 @@ def test_a_folder_that_was_changed_meanwhile_is_not_replaced() -> None:
     with pytest.raises(ConflictError, match=MEANWHILE), atomic_folder(target, replace=True):
         (target / "new").touch()
     assert [path.name for path in target.iterdir()] == ["new"]
+
+
+def test_the_next_preparation_removes_what_a_killed_one_has_left() -> None:
+    kill = "import os, nmt; nmt.prepare('first.tsv', name='pairs', progress=lambda *_: os.kill(0, 9))"
+    subprocess.run([sys.executable, "-c", kill], check=False, timeout=120, start_new_session=True)
+    assert list(Path("data").glob(".writing-*"))
+    nmt.prepare("second.tsv", name="others")
+    assert [path.name for path in Path("data").iterdir()] == ["others"]
+
+
+def test_a_dataset_that_was_about_to_be_replaced_gets_its_name_back() -> None:
+    nmt.prepare("first.tsv", name="pairs")
+    Path("data/pairs").rename("data/.replaced-pairs-abcd_123")
+    assert not nmt.prepare("first.tsv", name="pairs").is_new
+    assert [path.name for path in Path("data").iterdir()] == ["pairs"]

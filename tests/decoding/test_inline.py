@@ -108,3 +108,44 @@ def test_each_piece_arrives_once_and_tags_stay_nested(parts: list[str], gap: str
                 assert len(tags) >= len(find_markup(gap.join(parts))[0])
                 if source:
                     assert re.findall("Ein|Hund", written) == re.findall("Ein|Hund", " ".join(words))
+
+
+@pytest.mark.parametrize(
+    "tag", ['<a title="x > y">', "<a title='<b>' href=x>", '<img alt="a > b" />', "<b it's>", '<a title="x>']
+)
+def test_a_tag_ends_behind_its_quoted_attributes(tag: str) -> None:
+    sentence = f"The {tag} dog"
+    tags, places = find_markup(sentence)
+    assert (tags, places) == ([], [(4, 4 + len(tag))])
+
+
+LANGUAGES = {
+    "de": "Der Hund schläft , ein Mann läuft .", "zh": "狗 在 睡觉 , 一个 人 在 跑 。", "ar": "الكلب ينام , رجل يركض .",
+    "hi": "कुत्ता सोता है , आदमी दौड़ता है ।", "tr": "Köpek uyuyor , İri bir adam ırmağa koşuyor .",  # noqa: RUF001
+}  # fmt: skip
+READERS = {
+    language: Reader(
+        fit_tokenizer([text] * 8, DataConfig(tokenizer="subword", normalization="nfkc", vocabulary_size=350)), language
+    )
+    for language, text in LANGUAGES.items()
+}
+CUTS = ["{name}", "%s", "<x/>", "<b>", "</b>", "😀"]
+LONE = [",", ".", "!", "(", ")", "-", "。", "،", "।", ", ,", '"', "„", ":"]
+
+
+@settings(max_examples=300)
+@given(st.data(), st.sampled_from(list(LANGUAGES)), st.sampled_from([" ", ""]), st.integers(0, 9))
+def test_cuts_behind_lone_punctuation_arrive_once(data: st.DataObject, language: str, gap: str, seed: int) -> None:
+    words = LANGUAGES[language].split()
+    parts = data.draw(st.lists(st.sampled_from([*CUTS, *LONE, *words]), max_size=9))
+    line = gap.join(parts)
+    for reading in READERS[language].read(line, split=False):
+        for read in (reading.text, reading.bare) if reading.kept else (reading.text,):
+            source = len(read.text.split())
+            assert all(cut.words <= source for cut in read.cuts)
+            translation = " ".join(data.draw(st.lists(st.sampled_from(words), max_size=5))) if source else ""
+            weights = np.random.default_rng(seed).random([len(translation.split()), source])
+            for alignment in (Alignment(weights), None):
+                written = rewritten(reading, read, translation, alignment)
+                for cut in CUTS:
+                    assert written.count(cut) == line.count(cut)

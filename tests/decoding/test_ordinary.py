@@ -21,12 +21,14 @@ GERMAN = {"the": "der", "dog": "Hund", "sleeps": "schläft", "a": "ein", "man": 
 class WordByWord:
     """Translates word by word; an address loses its end, "loop" has a translation that does not end."""
 
-    def __init__(self, split: bool = True) -> None:
+    def __init__(self, split: bool = True, may_repeat: bool = False) -> None:
         self.asked: list[list[str]] = []
         self.again: list[list[str]] = []
         self.options: list[SearchOptions] = []
         self.names: list[Sequence[str] | None] = []
-        self.text = OrdinaryText(Reader(SUBWORDS, "en", split=split), self.search, [self.search_again] * 2, self.align)
+        searches = [self.search_again] * 2
+        reader = Reader(SUBWORDS, "en", split=split)
+        self.text = OrdinaryText(reader, self.search, searches, self.align, may_repeat)
 
     def search(
         self, texts: Sequence[str], options: SearchOptions, *, names: Sequence[str] | None = None,
@@ -134,3 +136,23 @@ def test_a_translation_that_does_not_end_is_searched_for_again_and_replaced_if_t
     found = model.text.find(["The dog loop.", "A man runs.", "The dog loop for ever."], BEST, None, False)
     assert model.again == [["The dog loop.", "The dog loop for ever."], ["The dog loop for ever."]]
     assert [each[0].finished for each in found] == [True, True, False]
+
+
+@pytest.mark.parametrize("options", [SearchOptions(), SearchOptions(n_best=2), SearchOptions(sampled=True)], ids=str)
+@pytest.mark.parametrize("may_repeat", [False, True])
+def test_repeats_stay_where_they_are_ordinary_and_in_lists_and_samples(
+    options: SearchOptions, may_repeat: bool
+) -> None:
+    model = WordByWord(may_repeat=may_repeat)
+    repeating = Translation("der der der", [], True, [5, 5, 5, EOS])
+    model.translated = lambda *_: repeating  # type: ignore[method-assign]
+    [found] = model.text.find(["The dog sleeps."], options, None, False)
+    assert found == [repeating] * len(found)
+    is_searched_again = options == BEST and not may_repeat
+    assert model.again == [["The dog sleeps."]] * (2 if is_searched_again else 0)
+
+
+def test_a_translation_that_does_not_end_is_searched_for_again_where_repeats_are_ordinary() -> None:
+    model = WordByWord(may_repeat=True)
+    assert model("The dog loop.") == ["Der Hund loop."]
+    assert model.again == [["The dog loop."]]

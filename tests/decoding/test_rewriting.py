@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nmt.decoding.text.inline import Cut
 from nmt.decoding.text.reading import Reading, Text
-from nmt.decoding.text.rewriting import Alignment, babbles, keeps, needs_alignment, repeats, rewritten
+from nmt.decoding.text.rewriting import Alignment, babbles, keeps, needs_alignment, rewritten
 from nmt.tokenizers.base import EOS
 
 WORDS = st.lists(st.text("abc", min_size=1), min_size=1, max_size=6)
@@ -94,13 +94,17 @@ def test_a_translation_babbles_if_it_does_not_end_or_repeats_what_its_source_doe
         assert babbles([5, 6, 6, 6, EOS], source)
 
 
-@given(st.lists(st.integers(0, 2), max_size=12))
-def test_repeats_finds_three_equal_phrases_in_a_row(tokens: list[int]) -> None:
-    expected = any(
-        tokens[start : start + size]
-        == tokens[start + size : start + 2 * size]
-        == tokens[start + 2 * size : start + 3 * size]
-        for size in range(1, 5)
-        for start in range(len(tokens) - 3 * size + 1)
-    )
-    assert repeats(tokens) == expected
+def test_a_translation_may_repeat_what_is_ordinary_but_must_end() -> None:
+    assert not babbles([5, 5, 5, EOS], "a b c", may_repeat=True)
+    assert babbles([5, 5, 5], "a b c", may_repeat=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "No way, no way, no way!", "1 2 1 2 1 2", "Nein danke, nein danke, nein danke.", "लाल फूल, लाल फूल, लाल फूल।",
+        "لا يمكن، لا يمكن، لا يمكن!", "Evet efendim, evet efendim, evet efendim.", "不是、不是、不是", "不是不是不是",
+    ],
+)  # fmt: skip
+def test_a_source_may_repeat_phrases_of_several_words(source: str) -> None:
+    assert not babbles([5, 6, 5, 6, 5, 6, EOS], source.casefold())

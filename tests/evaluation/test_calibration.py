@@ -12,8 +12,11 @@ from nmt.decoding.text.glossary import read_glossary
 from nmt.decoding.translation import SearchOptions
 from nmt.errors import ConflictError, DataError, NotFoundError
 from nmt.evaluation.calibration import _fit, _reliability, _right
+from nmt.reporting.facts import RunFacts
 from nmt.runs.calibration import CHECK_BELOW, probability, read_calibration
 from nmt.runs.directory import Run
+from nmt.runs.weights import choose_epoch, save_weights
+from nmt.storage.arrays import read_arrays, read_checksum
 
 
 def test_the_fit_finds_the_probabilities_of_what_it_is_fitted_to() -> None:
@@ -46,7 +49,7 @@ def test_a_run_is_calibrated_and_tells_confidence(project: Path, monkeypatch: py
     assert "confidence" not in plain
     report = nmt("evaluate", "--calibrate", "--json", "--resamples", "0", cwd=project).stdout
     stored = json.loads((project / "checkpoints" / "base" / "confidence.json").read_text())
-    assert json.loads(report)["confidence"] == stored and stored["format"] == 1
+    assert json.loads(report)["confidence"] == stored and stored["format"] == 2
     lines = nmt("translate", "--json", "im one two", "", cwd=project).stdout.splitlines()
     [translation], [empty] = (json.loads(line)["translations"] for line in lines)
     assert 0 < translation["confidence"] < 1
@@ -83,7 +86,40 @@ def test_a_calibration_of_other_weights_and_a_damaged_one_are_refused(tmp_path: 
     assert read_calibration(run, 3) == read_calibration(run)
     with pytest.raises(ConflictError, match="is of epoch 3; received epoch average"):
         read_calibration(run, "average")
-    for changed in ({"format": 2}, {"word": "x"}, {"more": 1}):
+    assert read_calibration(run, 3, "a1") == read_calibration(run)  # format 1 does not say its weights
+    run.confidence_path.write_text(json.dumps(values | {"format": 2, "weights": "a1"}))
+    assert read_calibration(run, 3, "a1").weights == "a1"
+    with pytest.raises(ConflictError, match="fitted to other weights of epoch 3"):
+        read_calibration(run, 3, "b2")
+    for changed in ({"format": 3}, {"word": "x"}, {"more": 1}):
         run.confidence_path.write_text(json.dumps(values | changed))
         with pytest.raises(DataError):
             read_calibration(run, 3)
+
+
+def test_weights_of_the_same_name_do_not_inherit_the_confidence(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    run, measured = Run(Path("checkpoints/base")), {"predicted": [0.5], "observed": [0.5], "error": 0.0}
+    epoch = choose_epoch(run, None)
+    values = {"epoch": epoch, "good": 47, "sentence": [0.0] * 4, "word": [0.0] * 4, "sentences": measured,
+              "words": measured, "found": 0.1}  # fmt: skip
+    newer = {"format": 2, "weights": read_checksum(run.weights_path(epoch)), **values}
+    run.confidence_path.write_text(json.dumps(newer))
+    assert "Note: the confidence" not in nmt("translate", "--confidence", "im one", cwd=project).stderr
+    nmt("export", "--to", "ctranslate2", cwd=project)
+    assert RunFacts(run).calibration is not None
+    weights = read_arrays(run.weights_path(epoch))
+    save_weights(run, {name: -array for name, array in weights.items()}, epoch)
+    refused = nmt("translate", "--confidence", "im one", cwd=project, code=2).stderr
+    assert "fitted to other weights" in refused and "--calibrate" in refused
+    assert RunFacts(run).calibration is None
+    # The export has the weights that the confidence was fitted to, and says whose they are.
+    exported = ["translate", "--export", "ctranslate2-float32", "im one"]
+    nmt(*exported, "--confidence", cwd=project)
+    refused = nmt(*exported, "--epoch", str(epoch), cwd=project, code=2).stderr
+    assert "was made of other weights" in refused
+    folder = "./checkpoints/base/exports/ctranslate2-float32"
+    refused = nmt("translate", "--export", folder, "--epoch", "99", "im one", cwd=project, code=2).stderr
+    assert "received --epoch 99" in refused
+    run.confidence_path.write_text(json.dumps({"format": 1, **values}))
+    assert "Note: the confidence" in nmt("translate", "--confidence", "im one", cwd=project).stderr

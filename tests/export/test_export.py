@@ -176,7 +176,7 @@ def test_a_damaged_export_is_refused(exported: Exported, tmp_path: Path) -> None
     copied = Path(shutil.copytree(exported[1].folder, tmp_path / "copied"))
     values = json.loads((copied / "export.json").read_text())
     for changed, message in (
-        ({"format": 2}, "has format 2"),
+        ({"format": 3}, "has format 3"),
         ({"files": {"../../config.yaml": "0"}}, "is outside the folder"),
         ({"epoch": None}, "is damaged"),
         ({"files": {"nothing.txt": "0"}}, "nothing.txt is missing"),

@@ -1,7 +1,9 @@
 """Damaged, lying and hostile folders: one message each, no run, nothing executed."""
 
+import importlib.util
 import io
 import json
+import pickle
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -13,6 +15,12 @@ import pytest
 from conftest import nmt
 from marian_models import npz_folder, safetensors_folder
 from safetensors.numpy import load_file, save_file
+
+from nmt.importing.original import our_weights
+from nmt.importing.transformers_folder import read_folder
+from nmt.models.layers.positions import sinusoidal_encoding
+
+STACKS = ("encoder", "decoder")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +69,12 @@ def ids(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], 
 
 
 def pickled(folder: Path) -> None:
-    torch = pytest.importorskip("torch")
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("needs the extra huggingface: pip install 'nmt[huggingface]'")
     (folder / "model.safetensors").unlink()
-    torch.save({"model.shared.weight": Evil()}, folder / "pytorch_model.bin")
+    with zipfile.ZipFile(folder / "pytorch_model.bin", "w") as archive:  # the layout of torch.save
+        archive.writestr("archive/data.pkl", pickle.dumps({"model.shared.weight": Evil()}, protocol=2))
+        archive.writestr("archive/version", "3\n")
 
 
 def npz(**changes: Any) -> Callable[[Path], None]:
@@ -82,6 +93,39 @@ def option(old: str, new: str) -> Callable[[Path], None]:
         np.savez(folder / "model.npz", **(values | {"special:model.yml": np.frombuffer(text.encode(), np.int8)}))
 
     return change
+
+
+def nested(name: str, depth: int = 500) -> Callable[[Path], None]:
+    """Return a change that adds a value of nested lists to a JSON file."""
+
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text() if (folder / name).exists() else '{"use_cache": true}'
+        (folder / name).write_text(f'{{"more": {"[" * depth}{"]" * depth}, {text.strip()[1:]}')
+
+    return change
+
+
+def integer_of_digits(count: int) -> Callable[[Path], None]:
+    """Return a change that adds an integer to config.json."""
+
+    def change(folder: Path) -> None:
+        text = (folder / "config.json").read_text()
+        (folder / "config.json").write_text(f'{{"more": {"9" * count}, {text.strip()[1:]}')
+
+    return change
+
+
+LAUGHS = "a0: &a0 ha\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 9)
+)
+
+
+def laughs(folder: Path) -> None:
+    (folder / "opus.vocab.yml").write_text(LAUGHS)
+
+
+def laughs_in_the_description(folder: Path) -> None:
+    option("type: transformer\n", f"type: transformer\n{LAUGHS}")(folder)
 
 
 def forged(folder: Path) -> None:
@@ -115,7 +159,18 @@ CASES: list[tuple[str, Callable[[Path], None], str]] = [
     ("transformers", arrays(model__shared__weight=WRONG), "array model.shared.weight has another"),
     ("transformers", arrays(final_logits_bias=WRONG[:1]), "array final_logits_bias has another"),
     ("transformers", arrays(model__decoder__layers__0__fc1__bias=np.full(48, np.nan, np.float32)), "not finite"),
-    ("transformers", arrays(model__encoder__layernorm_embedding__weight=WRONG[0]), "unlike a Marian model"),
+    ("transformers", arrays(model__encoder__layernorm_embedding__weight=WRONG[0]), "for: model.encoder.layernorm"),
+    ("transformers", arrays(model__extra__weight=WRONG), "no place for: model.extra.weight"),
+    ("transformers", keys(decoder_layers=1), "no place for: model.decoder.layers.1.encoder_attn.k_proj.bias"),
+    ("transformers", arrays(lm_head__weight=np.ones([454, 32], np.float32)), "no place for: lm_head.weight"),
+    ("transformers", arrays(model__decoder__embed_tokens__weight=WRONG), "no place for: model.decoder.embed_tokens"),
+    ("transformers", arrays(model__decoder__embed_positions__weight=WRONG[0]), "for: model.decoder.embed_positions"),
+    ("transformers", nested("config.json"), "nested"),
+    ("transformers", nested("generation_config.json"), "nested"),
+    ("transformers", nested("tokenizer_config.json", 50_000), "tokenizer_config.json is damaged"),
+    ("transformers", keys(d_model=10**4000), "d_model"),
+    ("transformers", keys(num_beams=10**4000), "beam_size"),
+    ("transformers", integer_of_digits(5_000), "config.json is damaged"),
     ("transformers", pickled, "holds more than weights"),
     ("marian", cut("model.npz"), "model.npz is damaged"),
     ("marian", npz(evil=np.array([Evil()], object)), "allow_pickle=False"),
@@ -127,6 +182,14 @@ CASES: list[tuple[str, Callable[[Path], None], str]] = [
     ("marian", option("enc-depth: 2", "enc-depth: -2"), "encoder_layers Input should be"),
     ("marian", lambda folder: (folder / "opus.vocab.yml").write_text("&a [*a, *a]"), "is damaged"),
     ("marian", lambda folder: (folder / "opus.vocab.yml").write_text("!!python/object:os.system {}: 1"), "damaged"),
+    ("marian", laughs, "Aliases are not supported"),
+    ("marian", laughs_in_the_description, "Aliases are not supported"),
+    ("marian", lambda folder: (folder / "opus.vocab.yml").write_text("a: " + "[" * 100_000), "is damaged"),
+    ("marian", lambda folder: (folder / "opus.vocab.yml").write_text("a: " + "[" * 30 + "]" * 30), "nested over 20"),
+    ("marian", option("enc-depth: 2", "enc-depth: 1"), "no place for: model.encoder.layers.1"),
+    ("marian", npz(encoder_l01_ffn_W1=WRONG), "two arrays for layer 1"),
+    ("marian", npz(**{"special:other": WRONG}), "an array 'special:other'"),
+    ("marian", npz(encoder_l1_context_Wq=WRONG), "no place for: model.encoder.layers.0.encoder_attn.q_proj"),
     ("marian", lambda folder: (folder / "second.npz").touch(), "has 2 files *.npz"),
 ]  # fmt: skip
 
@@ -140,3 +203,19 @@ def test_a_bad_folder_is_refused_in_one_message(
     message = nmt("import", "model", cwd=folder, code=2).stderr.strip()
     assert said in message and message.count("nmt: ") == 1
     assert not Path("evil").exists() and not list(Path("checkpoints").rglob("*"))
+
+
+def test_arrays_that_repeat_others_are_no_weights_of_their_own(folders: dict[str, Path], folder: Path) -> None:
+    shutil.copytree(folders["transformers"], folder / "model")
+    words = load_file(folder / "model" / "model.safetensors")["model.shared.weight"]
+    names = ["lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"]
+    table = sinusoidal_encoding(128, 32)
+    table = np.concatenate([table[:, ::2], table[:, 1::2]], axis=1)
+    copies = dict.fromkeys(names, words) | {f"model.{stack}.embed_positions.weight": table for stack in STACKS}
+    arrays(**{name.replace(".", "__"): array for name, array in copies.items()})(folder / "model")
+    original = read_folder(folder / "model")
+    assert original.arrays.keys() > copies.keys()
+    plain = our_weights(read_folder(folders["transformers"]))
+    repeated = our_weights(original)
+    assert repeated.keys() == plain.keys()
+    assert all(np.array_equal(repeated[name], plain[name]) for name in plain)

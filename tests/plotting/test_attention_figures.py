@@ -81,7 +81,7 @@ def test_any_character_can_be_in_a_label_of_bounded_length(heads: int, suffix: s
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure, _ = draw(heads, TOKENS, [*TOKENS, "w" * 5000])
-        style.save(figure, tmp_path / f"a.{suffix}")
+        style.save(figure, style.output_figure(tmp_path / f"a.{suffix}"))
     assert (tmp_path / f"a.{suffix}").stat().st_size > 1000
     labels = figure.axes[0].get_xticklabels()
     assert not any(label.get_parse_math() for label in labels)

@@ -17,6 +17,7 @@ import nmt
 from nmt.cli.commands.demo import CORPUS
 from nmt.cli.plot.app import SECTIONS
 from nmt.plotting import style
+from nmt.storage.outputs import OutputFile
 
 SENTENCE = '"he wants to drink water"'
 # In the order of the help page.
@@ -101,9 +102,9 @@ def test_every_figure_is_well_drawn(runs: Path, tmp_path: Path, monkeypatch: pyt
     save = style.save
     drawn: list[Figure] = []
 
-    def save_and_keep(figure: Figure, path: Path) -> None:
+    def save_and_keep(figure: Figure, output: OutputFile) -> None:
         drawn.append(figure)
-        save(figure, path)
+        save(figure, output)
 
     monkeypatch.chdir(runs)
     monkeypatch.setattr(style, "save", save_and_keep)

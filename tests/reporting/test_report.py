@@ -190,3 +190,13 @@ def test_a_run_that_cannot_be_scored_does_not_stop_the_report(project: Path) -> 
     page = Page(Path("page.html").read_text())
     assert len(problems) == 1 and "old" in problems[0]
     assert "Not scored: old: " in page.text
+
+
+def test_no_metric_of_an_epoch_is_headed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmt.reporting import page
+    from nmt.runs.metrics import LOSS, Measure
+
+    fields = {"train_loss": LOSS, "validation_loss": LOSS, "peak_memory": Measure("peak memory")}
+    monkeypatch.setattr(page, "measures", lambda kind: fields)
+    heads = page.epoch_table([]).heads
+    assert heads == ["run", "epoch", "step", "seconds", "training loss", "peak memory", "validation loss", "tokens/s"]

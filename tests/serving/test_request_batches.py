@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.decoding.translation import BEST, SearchOptions
-from nmt.serving.batching import Batcher
+from nmt.serving.batching import SHORT_TOKENS, Batcher
 from nmt.serving.metrics import Metrics
 from nmt.serving.models import SCORED, Pair, ServedModel
 from nmt.tokenizers.sentences import Segment
@@ -70,6 +70,24 @@ def test_a_long_request_does_not_hold_up_short_ones(search: SearchOptions) -> No
     searches = [search, BEST, BEST, BEST]
     _, batches = ask([[f"long {place}" for place in range(200)], ["short"], ["short"], ["short"]], searches)
     assert max(number for number, batch in enumerate(batches) if "short" in batch) <= 3
+
+
+def test_a_short_request_does_not_wait_for_a_batch_of_long_sentences() -> None:
+    async def work(batcher: Batcher) -> list[str]:
+        ended = list[str]()
+
+        async def ask_for(text: str) -> None:
+            await batcher.find(segments([text]), BEST)
+            ended.append(text.split(maxsplit=1)[0])
+
+        long = asyncio.create_task(ask_for("slow " * (SHORT_TOKENS + 1)))
+        await asyncio.sleep(0.05)  # it is in work
+        await asyncio.gather(long, ask_for("short"), ask_for("short"))
+        return ended
+
+    ended, batches = run(work)
+    assert ended == ["short", "short", "slow"]
+    assert [len(batch) for batch in batches] == [1, 2]
 
 
 def test_batches_are_full_and_of_like_length() -> None:

@@ -391,3 +391,13 @@ def test_the_average_is_the_default_until_training_goes_on(run: Run) -> None:
     assert choose_epoch(run, "best") == 2
     run.append_metrics(an_epoch(5, step=5, validation_loss=9))
     assert choose_epoch(run, None) == 2
+
+
+def test_the_readme_names_the_files_of_a_checkpoint() -> None:
+    from conftest import ROOT
+
+    from nmt.training.checkpoints import MANIFEST, METRICS, OPTIMIZER, OPTIMIZER_OF_FORMAT_1, WEIGHTS
+
+    listing = (ROOT / "checkpoints" / "README.md").read_text(encoding="utf-8").partition("## A run on disk")[2]
+    assert all(f"`{name}`" in listing for name in (WEIGHTS, OPTIMIZER, METRICS, MANIFEST))
+    assert OPTIMIZER_OF_FORMAT_1 not in listing

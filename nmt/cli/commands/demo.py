@@ -53,13 +53,13 @@ def demo(
         nmt demo --lesson
     """
     from nmt.data.dataset import DATASETS
-    from nmt.storage.atomic import write_text
+    from nmt.storage.outputs import OutputFile
 
     commands = (OF_LESSON if lesson else OF_DEMO).strip().splitlines()
     if lesson and not any((folder / f"{LESSON_CORPUS}.pkl").is_file() for folder in (Path(), DATASETS)):
         commands = [f"fetch {LESSON_CORPUS}", *commands]
     if not lesson and not (DATASETS / CORPUS.name).exists():
-        write_text(DATASETS / CORPUS.name, CORPUS.read_text(encoding="utf-8"))
+        OutputFile(DATASETS / CORPUS.name).write(CORPUS.read_bytes())
     for command in commands:
         typer.echo(f"\n$ nmt {command}")
         if code := context.find_root().command(shlex.split(command), prog_name="nmt", standalone_mode=False):

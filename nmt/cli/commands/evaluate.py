@@ -86,7 +86,7 @@ def evaluate(
     from nmt.data.sources.text_file import TextFile
     from nmt.evaluation.evaluate import evaluate as run_evaluation
     from nmt.evaluation.result import print_evaluation
-    from nmt.storage.atomic import write_bytes, write_text
+    from nmt.storage.outputs import OutputFile
 
     runs, hypotheses, exports = run or [], hypothesis or [], export or []
     decoding = decoding_of(set_, beam_size=beam, ordinary_text=ordinary_text, batch_size=batch_size)
@@ -103,10 +103,15 @@ def evaluate(
             f"{idle} has no effect: only translations to score were given, so nothing is translated. Add --run, or "
             f"leave {idle} out."
         )
+    inputs = [Path(name) for name in [source, *(reference or []), *hypotheses, glossary] if name is not None]
+    outputs = [path for path in (output, report) if path is not None]
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise NmtError(f"--output and --report are both {report}. Each is a file of its own. Give two names.")
+    translations_file = OutputFile(output, inputs=inputs) if output is not None else None
     if report is not None:  # the only use of the library for templates
-        from nmt.reporting.page import check_page, evaluation_page
+        from nmt.reporting.page import evaluation_page, output_page
 
-        check_page(report)
+        page = output_page(report, inputs)
     with contextlib.closing(Bar("sentences")) as bar:
         evaluation = run_evaluation(
             runs, hypotheses, source=source, references=reference or [], epoch=epoch, decoding=decoding,
@@ -114,12 +119,13 @@ def evaluate(
             by_length=by_length, stress=stress, glossary=glossary, calibrate=calibrate, progress=bar.show,
             exports=exports,
         )  # fmt: skip
-    if output is not None:
+    if translations_file is not None:
         *_, translations = evaluation.translations.values()  # with the terms of a glossary, if there is one
         content = "".join(f"{translation}\n" for translation in translations).encode()
-        write_bytes(output, gzip.compress(content, mtime=0) if TextFile(output).is_gzipped else content)
+        is_gzipped = TextFile(translations_file.path).is_gzipped
+        translations_file.write(gzip.compress(content, mtime=0) if is_gzipped else content)
     if report is not None:
-        write_text(report, evaluation_page(evaluation))
+        page.write(evaluation_page(evaluation).encode())
     if as_json:
         typer.echo(evaluation.record.model_dump_json(indent=2))
     else:

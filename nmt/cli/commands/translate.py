@@ -22,12 +22,13 @@ from nmt.cli.options import (
     check_decoding,
     decoding_of,
 )
-from nmt.errors import DataError, NmtError, TooLongError
+from nmt.errors import DataError, NmtError, TooLongError, on_command_line
 
 if TYPE_CHECKING:
     from nmt.decoding.translation import SearchOptions, Translation
     from nmt.decoding.translator import Translator
     from nmt.documents.formats import Document
+    from nmt.storage.outputs import OutputFile
 
 PAUSE, LONGEST_WAIT = 0.05, 10.0
 """Seconds: sentences of standard input wait for more until a pause, but no longer than ``LONGEST_WAIT``."""
@@ -35,7 +36,7 @@ SHOWN = 5
 """Number of skipped lines that are named."""
 
 
-def translate(
+def translate(  # noqa: PLR0912
     sentences: Annotated[
         list[str] | None,
         typer.Argument(metavar="SENTENCE", help="Default: lines of standard input, as they arrive.", hidden=True),
@@ -83,6 +84,7 @@ def translate(
     from nmt.decoding.text.glossary import read_glossary
     from nmt.decoding.translation import SearchOptions
     from nmt.documents.formats import suffix_of
+    from nmt.runs.calibration import OF_UNKNOWN_WEIGHTS
     from nmt.storage.text import as_cell
 
     decoding = decoding_of(
@@ -95,19 +97,22 @@ def translate(
     if output is not None or (input_ is not None and suffix_of(input_.name)):
         lines_only = {"SENTENCE": sentences, "--n-best": n_best, "--json": as_json, "--score": score,
                       "--sample": sample, "--prefix": prefix}  # fmt: skip
-        document = _open_document(input_, output, [name for name, value in lines_only.items() if value])
+        document, written = _open_document(input_, output, [name for name, value in lines_only.items() if value])
         with load(run or None, epoch, decoding=decoding, export=export) as translator:
             terms = read_glossary(glossary, translator.target) if glossary else None
             options = SearchOptions(glossary=terms)
-            _write_document(document, str(input_), Path(str(output)), translator, options, skip_too_long)
+            _write_document(document, str(input_), written, translator, options, skip_too_long)
         return
     parts = read_sentences(sentences, input_)
     translator = load(run or None, epoch, decoding=decoding, export=export)
     terms = read_glossary(glossary, translator.target) if glossary else None
     is_scored = as_json or n_best is not None
     is_confident = as_json and translator.is_calibrated
+    if is_confident and translator.calibration.weights is None:
+        typer.echo(f"Note: {on_command_line(OF_UNKNOWN_WEIGHTS)}", err=True)
     options = SearchOptions(sample, n_best or 1, scored=is_scored, glossary=terms, confident=is_confident)
-    count, skipped = 0, list[str]()
+    count, skipped, shortened = 0, list[str](), list[str]()
+    is_whole = translator.config.decoding.ordinary_text != "sentences" and not (sample or prefix or n_best)
     for texts, names in parts:
         if score:
             pairs = [_pair(text, name) for text, name in zip(texts, names, strict=True)]
@@ -131,14 +136,14 @@ def translate(
                     place = "" if n_best is None else f"{number}\t{translation.score:.4f}\t"
                     typer.echo(place + as_cell(translation.text))
         skipped += warn([translations[0] for translations in found], names)
+        lines = zip(texts, names, found, strict=True) if is_whole else ()
+        shortened += [name for text, name, [best, *_] in lines if best.text and _has_fewer(text, best.text)]
         count += len(texts)
     if skipped:
-        more = f" and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
-        typer.echo(
-            f"nmt: {len(skipped)} of {count} sentences are longer than the model reads, and their translations are "
-            f"empty: {'; '.join(skipped[:SHOWN])}{more}",
-            err=True,
-        )
+        _report(skipped, count, "sentences are longer than the model reads, and their translations are empty")
+    if shortened:
+        _report(shortened, count, "lines have translations of fewer sentences, as this run reads lines unsplit; "
+                "--ordinary-text sentences translates each sentence")  # fmt: skip
 
 
 Pairs = list[tuple[int, int]]
@@ -181,11 +186,26 @@ def _json_line(source: str, translations: "list[Translation]", alignments: "list
     return json.dumps(line, ensure_ascii=False)
 
 
-def _open_document(path: Path | None, output: Path | None, others: list[str]) -> "Document":
-    """Return the document of --input, and refuse what does not go with it."""
+def _report(names: list[str], count: int, problem: str) -> None:
+    """Say on standard error what happened to some of the lines, and name the first."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    typer.echo(f"nmt: {len(names)} of {count} {problem}: {'; '.join(names[:SHOWN])}{more}", err=True)
+
+
+def _has_fewer(text: str, translation: str) -> bool:
+    """Return whether a line of several sentences has a translation of fewer."""
+    from nmt.tokenizers.sentences import sentences_of
+
+    return len(sentences_of(translation.strip(), "en")) < len(sentences_of(text.strip(), "en"))
+
+
+def _open_document(
+    path: Path | None, output: Path | None, others: list[str]
+) -> "tuple[Document, OutputFile]":  # fmt: skip
+    """Return the document of --input and the file of --output, and refuse what does not go with them."""
     from nmt.documents.formats import FORMATS, read_document, suffix_of
-    from nmt.storage.atomic import refuse_existing
     from nmt.storage.names import find_file
+    from nmt.storage.outputs import OutputFile
 
     suffix, names = suffix_of(path.name) if path else "", ", ".join(FORMATS)
     if path is None or not suffix:
@@ -196,17 +216,17 @@ def _open_document(path: Path | None, output: Path | None, others: list[str]) ->
         raise NmtError(f"{others[0]} is for lines; received the document {path}. Leave {others[0]} out.")
     if output.suffix.lower() != suffix:
         raise NmtError(f"--output is {output}; the document {path} stays what it is. Give a name with {suffix}.")
-    refuse_existing(output)
-    return read_document(str(path), find_file(str(path), [], "document").read_bytes())
+    written = OutputFile(output, inputs=[path])
+    return read_document(str(path), find_file(str(path), [], "document").read_bytes()), written
 
 
 def _write_document(
-    document: "Document", name: str, output: Path, translator: Any, options: "SearchOptions", skip_too_long: bool
-) -> None:
+    document: "Document", name: str, output: "OutputFile", translator: Any, options: "SearchOptions",
+    skip_too_long: bool,
+) -> None:  # fmt: skip
     """Translate a document; a sentence that is skipped stays as it is."""
     from nmt.cli.bars import Bar
     from nmt.documents.formats import translate_texts
-    from nmt.storage.atomic import write_bytes
 
     def translate(lines: list[str]) -> list[str]:
         names = [f"{name}, text {line[:60]!r}" for line in lines]
@@ -217,7 +237,7 @@ def _write_document(
     bar = Bar("lines")
     texts = translate_texts(document.texts, translate, lambda done, total: bar.show("translate", done, total))
     bar.close()
-    write_bytes(output, document.render(texts))
+    output.write(document.render(texts))
 
 
 def read_sentences(sentences: list[str] | None, path: Path | None = None) -> Iterator[tuple[list[str], list[str]]]:

@@ -80,12 +80,11 @@ def command(draw: Draw) -> Callable[..., None]:
     def plot_figure(output: Path | None, **options: Any) -> None:
         from nmt.plotting import style
 
-        if output:
-            style.check_format(output)
+        given = style.output_figure(output) if output else None
         figure = style.empty_figure()
         run = draw(figure, **options)
         path = output or (run.plots_path if run else Path()) / f"{name}.png"
-        style.save(figure, path)
+        style.save(figure, given or style.output_figure(path))
         typer.echo(path)
 
     of_output = inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OutputOption)

@@ -1,7 +1,6 @@
 """Readers of sentence pairs, one per file format: pickle, TSV, two line-aligned files, JSON Lines, TMX."""
 
 import itertools
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from nmt.data.sources.pickled_array import MAX_BYTES, read_string_array
 from nmt.data.sources.text_file import TextFile, Unreadable, first_names, numbered_lines, open_bytes
 from nmt.data.sources.tmx import TmxReader
 from nmt.errors import DataError
+from nmt.storage.json_file import parse_json
 
 PICKLES = {".pkl", ".pickle"}
 JSON_LINES = {".jsonl", ".ndjson"}
@@ -132,9 +132,9 @@ def _read_json_lines(file: TextFile, config: DataConfig) -> Read:
             yield number, line
             continue
         try:
-            value = json.loads(line)
+            value = parse_json(line)
             texts = [value[field] for field in fields]
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             received = f"is not JSON ({error})"
         except (KeyError, TypeError, IndexError):
             content = f"the fields {', '.join(value)}" if isinstance(value, dict) else f"a {type(value).__name__}"
@@ -165,8 +165,8 @@ def read_scores(files: list[TextFile]) -> Iterator[float]:
         )
     for number, line in numbered_lines(files[0]):
         try:
-            score = json.loads(line)["score"] if isinstance(line, str) else 0.0
-        except (ValueError, RecursionError):
+            score = parse_json(line)["score"] if isinstance(line, str) else 0.0
+        except ValueError:
             score = 0.0
         except (KeyError, TypeError, IndexError):
             score = None

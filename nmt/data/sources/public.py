@@ -9,7 +9,7 @@ from typing import Any
 import pooch
 
 from nmt.errors import ConflictError, DataError, NotFoundError
-from nmt.storage.atomic import sha256, sync_file
+from nmt.storage.atomic import atomic_file, sha256
 from nmt.storage.names import did_you_mean
 
 RETRIES = 2
@@ -59,6 +59,7 @@ def fetch(file: PublicFile, folder: Path) -> Path:
     Raises:
         ConflictError: if another file has that name; it is left unchanged.
         DataError: if the download fails or has another checksum; nothing of it is kept.
+        DiskError: if the folder cannot be written.
     """
     path = folder / file.name
     if path.exists():  # pooch would replace another file
@@ -69,23 +70,24 @@ def fetch(file: PublicFile, folder: Path) -> Path:
             )
         return path
     pooch.get_logger().setLevel(logging.WARNING)
-    store = pooch.Pooch(
-        folder, base_url="", registry={file.name: file.sha256}, urls={file.name: file.address}, retry_if_failed=RETRIES
-    )
-    try:
-        store.fetch(file.name, downloader=_download)
-    except (OSError, ValueError) as error:  # of network and disk; of a wrong checksum
-        raise DataError(
-            f"{path} could not be downloaded from {file.address}: {_root_cause(error)}. A file is kept only whole, "
-            f"with the SHA-256 {file.sha256}. Run the same command again, or copy the file there."
-        ) from error
+    with atomic_file(path, before=None) as temporary:
+        store = pooch.Pooch(
+            temporary.parent, base_url="", registry={file.name: file.sha256}, urls={file.name: file.address},
+            retry_if_failed=RETRIES,
+        )  # fmt: skip
+        try:
+            store.fetch(file.name, downloader=_download)
+        except (OSError, ValueError) as error:  # of network and disk; of a wrong checksum
+            raise DataError(
+                f"{path} could not be downloaded from {file.address}: {_root_cause(error)}. A file is kept only whole, "
+                f"with the SHA-256 {file.sha256}. Run the same command again, or copy the file there."
+            ) from error
     return path
 
 
 def _download(address: str, temporary: str, *_: Any) -> None:
     Path(temporary).unlink()  # pooch's is private to this user; created anew, it has the permissions of any other file
     pooch.HTTPDownloader(progressbar=sys.stderr.isatty())(address, temporary, None)
-    sync_file(Path(temporary))
 
 
 def _root_cause(error: BaseException) -> str:

@@ -6,6 +6,7 @@ as {name} and %s, as they are written.
 Shapes: J words of a translation, I words of what the model read.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +20,13 @@ CLOSING, OPENING = ".,;:!?…)]}。！？", "([{¿¡"  # noqa: RUF001
 QUOTES = "\"'”“„«»’‘‚"  # noqa: RUF001
 MOST_NESTED = 100
 """Tags that are open at a time."""
-_NAME, _REST = r"[a-zA-Z][\w:.-]*", r"(?:\s[^<>]*)?"
+# In a quoted value of an attribute < and > stand for themselves. Without the other quote, a tag ends at the first >.
+_NAME, _REST = r"[a-zA-Z][\w:.-]*+", r"""(?:\s(?:(?:[^<>"']|"[^"]*"|'[^']*')*+|[^<>]*))?"""
 _MARKUP = re.compile(
-    rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}(?<!/)>"
-    rf"|[{PIECE_MARKS}]|<{_NAME}{_REST}/>|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
-    r"|%(?:%|(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?[sdifuxXeEgGc@])"
+    rf"(?P<open>[{OPEN_MARKS}])|(?P<close>[{CLOSE_MARKS}])|</(?P<end>{_NAME})\s*>|<(?P<begin>{_NAME}){_REST}/?>"
+    rf"|[{PIECE_MARKS}]|\{{\{{[^{{}}]*\}}\}}|\$?\{{[\\\w.:!,#&-]*\}}"
+    r"|%(?:%|(?:\(\w++\)|\d++\$)?[-+#0]*+\d*+(?:\.\d++)?[sdifuxXeEgGc@])"
 )
-_EDGES = re.compile(rf"([{re.escape(OPENING + QUOTES)}]*)(.*?)([{re.escape(CLOSING + QUOTES)}]*)", re.DOTALL)
 _SURE, _GLUE = 1e6, "\0"
 
 
@@ -63,6 +64,8 @@ def find_markup(sentence: str) -> tuple[list[Tag], list[tuple[int, int]]]:
     numbers: dict[int, int] = {}
     is_nested, alone = True, 0
     for index, match in enumerate(found):
+        if match["begin"] and match[0].endswith("/>"):
+            continue
         if match["open"] or match["begin"]:
             if len(opened) < MOST_NESTED:
                 opened.append((index, ord(match["open"]) - OPEN if match["open"] else match["begin"]))
@@ -130,15 +133,20 @@ def weave(words: Sequence[str], cuts: Sequence[Cut], weights: np.ndarray, after:
     # A word such as "the" attends to its noun too, which others attend to more.
     shares = (weights * weights / np.maximum(weights.sum(axis=0), 1e-9)) ** 2
     _place(root, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9))
-    inserted = dict.fromkeys(range(4 * max(1, most)), "")
+    inserted = [list[str]() for _ in range(4 * max(1, most))]
     for place, piece in _pieces(root):
-        inserted[place] += piece
-    parts = [_EDGES.fullmatch(word).groups() for word in words] or [("", "", "")]  # type: ignore[union-attr]
-    texts = (
-        f"{inserted[4 * n]}{lead}{inserted[4 * n + 1]}{core}{inserted[4 * n + 2]}{trail}{inserted[4 * n + 3]}"
-        for n, (lead, core, trail) in enumerate(parts)
-    )
+        inserted[place].append(piece)
+    parts = list(itertools.chain.from_iterable((*_edges(word), "") for word in words or [""]))
+    placed = ["".join([*pieces, part]) for pieces, part in zip(inserted, parts, strict=True)]
+    texts = ("".join(placed[start : start + 4]) for start in range(0, len(placed), 4))
     return " ".join(texts).replace(f"{_GLUE} ", "").replace(_GLUE, "").strip()
+
+
+def _edges(word: str) -> tuple[str, str, str]:
+    """Return the punctuation before a word, the word, and the punctuation after it."""
+    begun = word.lstrip(OPENING + QUOTES)
+    core = begun.rstrip(CLOSING + QUOTES)
+    return word[: len(word) - len(begun)], core, begun[len(core) :]
 
 
 def _tree(cuts: Sequence[Cut], after: Sequence[int], count: int, most: int) -> _Element:

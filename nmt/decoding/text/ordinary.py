@@ -3,6 +3,7 @@
 Loads no TensorFlow.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,7 +16,9 @@ LONGEST_WORD = 8
 """Tokens of the longest translation of a word."""
 
 CAREFUL_BEAM, CAREFUL_NGRAM = 5, 2
-"""Beam, and length of phrases that do not come twice, of further searches for a sentence whose translation babbles."""
+"""Beam, and length of phrases that do not come twice, of further searches for a sentence whose translation babbles.
+
+Repeats that a wider beam than this prefers are left to it: whoever gives one asks for the most probable translation."""
 
 Found = list[list[Translation]]
 """Translations of each sentence, the best first."""
@@ -41,6 +44,7 @@ class OrdinaryText:
         search: Callable[..., Found],
         careful_searches: Sequence[Callable[[Sequence[str], SearchOptions], Found]],
         align: Callable[[Sequence[str], Sequence[Translation]], list[Alignment]],
+        may_repeat: bool = False,
     ) -> None:
         """Take the parts.
 
@@ -49,8 +53,10 @@ class OrdinaryText:
             search: finds translations of sentences that the model reads as they stand, as ``Translator.find`` does.
             careful_searches: each finds others, several of each, for sentences whose translations babble.
             align: aligns translations with sentences; returns none for a model without attention.
+            may_repeat: whether a translation that repeats phrases stays as it is.
         """
         self._reader, self._search, self._careful_searches, self._align = reader, search, careful_searches, align
+        self._may_repeat = may_repeat
 
     def find(
         self, texts: Sequence[str], options: SearchOptions, names: Sequence[str] | None, skip_too_long: bool
@@ -85,14 +91,18 @@ class OrdinaryText:
                 found[index], read[index] = again, readings[index].bare
 
     def _search_babbling(self, read: list[Text], found: Found, options: SearchOptions) -> None:
-        """Replace translations that babble by others that end; a word without any is carried over."""
+        """Replace translations that babble by others that end; a word without any is carried over.
+
+        In a list of the N best, repeats stay: the list is what the beam found, with comparable scores.
+        """
+        fails = functools.partial(babbles, may_repeat=self._may_repeat or options.n_best > 1)
         for search in self._careful_searches:
-            babbling = [index for index, each in enumerate(found) if babbles(each[0].ids, read[index].text)]
+            babbling = [index for index, each in enumerate(found) if fails(each[0].ids, read[index].text)]
             if not babbling:
                 return
             for index, again in zip(babbling, search([read[index].text for index in babbling], options), strict=True):
                 text, ended = read[index].text, [each for each in again if each.finished and each.text]
-                better = [each for each in ended if not babbles(each.ids, text)] or ended or found[index]
+                better = [each for each in ended if not fails(each.ids, text)] or ended or found[index]
                 found[index] = better[: options.n_best]
         for index, (first, *_) in enumerate(found):
             if not first.finished and " " not in read[index].text and len(first.ids) > LONGEST_WORD:

@@ -28,8 +28,10 @@ BRACKETS = QUOTED | {"()", "[]", "<>"}
 SIGNS = dict(zip("“”„«»‘’‚–—", '"""""\'\'\'--', strict=True)) | {"…": "..."}  # noqa: RUF001
 """Typographic signs, with what stands for them where a model does not know them."""
 NUMBER = r"\d(?:[.,:/-]?\d){4,}"
+# An address of mail begins where its word does: a long word is looked at once, not from each of its letters.
 _KEPT = re.compile(
-    rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}", re.IGNORECASE
+    rf"(?:https?://|www\.)[^\s<>\"]*[\w/]|(?<![\w.+-])[\w.+-]++@[\w-]++\.[\w.-]*\w|(?<!\w)[@#]\w+|{NUMBER}",
+    re.IGNORECASE,
 )
 
 
@@ -132,40 +134,52 @@ class Reader:
             ]  # fmt: skip
         return found
 
-    def _without(self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]) -> Text:
+    def _without(  # noqa: PLR0912
+        self, sentence: str, places: Sequence[tuple[int, int]], tags: list[Tag]
+    ) -> Text:
         """Return a sentence without its tags and some of its places."""
         places, tags = _apart(sentence, places, tags)
         plain = _blank(sentence, tags)
-        rest, cuts, last, is_joined = "", list[Cut](), 0, False
+        content_end = len(plain.rstrip(CLOSING + " "))
+        rest, cuts, last, is_joined = _Rest(), list[Cut](), 0, False
         for start, end, number in sorted([*((*place, 0) for place in places), *tags]):
             if not number and sentence[start - 1 : start] + sentence[end : end + 1] in BRACKETS:
                 start, end = start - 1, end + 1  # noqa: PLW2901 - the brackets go with it
             left = sentence[last:start]
-            rest = _joined(rest, left) if is_joined else rest + left
-            is_joined = not number or (is_joined and not left)
-            if not number and not rest:
-                end += len(plain) - end - len(plain[end:].lstrip(CLOSING))  # noqa: PLW2901 - and so does punctuation
-            words = rest.split()
-            if number > 0:
-                is_apart = is_joined or not words or rest[-1].isspace() or plain[end : end + 1].isspace()
-                begun = "" if is_apart else words[-1]
-                is_closed = not any(map(str.isalnum, begun)) and plain[end:].lstrip()[:1] not in OPENING + QUOTES
-                cuts.append(Cut(sentence[start:end], len(words) - bool(begun), is_closed, number))
-            elif number:
-                cuts.append(Cut(sentence[start:end], len(words), rest.rstrip()[-1:] not in CLOSING + QUOTES, number))
+            if is_joined:
+                rest.join(left)
             else:
-                space = sentence[len(sentence[:start].rstrip()) : start]
-                if rest.rstrip().endswith(",") and not plain[end:].strip(CLOSING + " "):  # as in "Hello, {name}!"
-                    rest, space = rest.rstrip()[:-1], f",{space}"
-                is_closed, is_glued = not plain[end:].strip(CLOSING + " "), plain[end : end + 1].isalnum() and not space
-                cuts.append(Cut(space + sentence[start:end], len(words), is_closed, is_glued=is_glued))
+                rest.add(left)
+            is_joined = not number or (is_joined and not left)
+            while not number and rest.is_empty and plain[end : end + 1] and plain[end] in CLOSING:
+                end += 1  # noqa: PLW2901 - and so does punctuation
+            if number > 0:
+                is_apart = is_joined or not rest.words or rest.ends_in_space or plain[end : end + 1].isspace()
+                has_begun = not is_apart
+                after = plain[end:].lstrip()[:1]
+                is_closed = not (has_begun and rest.last_has_letters) and after not in OPENING + QUOTES
+                cuts.append(Cut(sentence[start:end], rest.words - has_begun, is_closed, number))
+            elif number:
+                cuts.append(Cut(sentence[start:end], rest.words, rest.last_sign not in CLOSING + QUOTES, number))
+            else:
+                space = sentence[_end_of_word(sentence, start) : start]
+                is_closed = end >= content_end
+                if rest.last_sign == "," and is_closed:  # as in "Hello, {name}!"
+                    rest.drop_last_sign()
+                    space = f",{space}"
+                    cuts = [cut._replace(words=min(cut.words, rest.words)) for cut in cuts]
+                is_glued = plain[end : end + 1].isalnum() and not space
+                cuts.append(Cut(space + sentence[start:end], rest.words, is_closed, is_glued=is_glued))
             last = end
-        rest = _joined(rest, sentence[last:]) if is_joined else rest + sentence[last:]
+        if is_joined:
+            rest.join(sentence[last:])
+        else:
+            rest.add(sentence[last:])
         if places and not plain[places[-1][1] :].strip():
             cuts = [each if each.tag else each._replace(is_closed=False) for each in cuts]
-        if not any(map(str.isalnum, rest)):
+        if not any(map(str.isalnum, rest.text)):
             return Text("", cuts=(Cut(sentence, 0, False),))
-        return self._known_case(rest.split())._replace(cuts=tuple(cuts))
+        return self._known_case(rest.text.split())._replace(cuts=tuple(cuts))
 
     # --- case
 
@@ -235,10 +249,66 @@ def _blank(sentence: str, places: Sequence[tuple[int, ...]]) -> str:
     return "".join(characters)
 
 
-def _joined(left: str, right: str) -> str:
-    """Return two parts of a sentence without what was between them: punctuation follows its word."""
-    left, right = left.rstrip(), right.lstrip()
-    return left + right if not left or not right or right[0] in CLOSING else f"{left} {right}"
+class _Rest:
+    """What is left of a sentence. It counts its words as they come: counting anew at each cut takes quadratic time."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.words = 0
+        self.ends_in_space = False
+        self.last_sign = ""
+        """Last character but white space; empty if there is none."""
+        self.last_has_letters = False
+        """Whether the last word has a letter or a digit."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._parts
+
+    def add(self, text: str) -> None:
+        """Add text as it stands."""
+        if not text:
+            return
+        if words := text.split():
+            goes_on = bool(self.words) and not self.ends_in_space and not text[0].isspace()
+            has_letters = any(map(str.isalnum, words[-1]))
+            self.last_has_letters = has_letters or (goes_on and len(words) == 1 and self.last_has_letters)
+            self.words += len(words) - goes_on
+            self.last_sign = words[-1][-1]
+        self.ends_in_space = text[-1].isspace()
+        self._parts.append(text)
+
+    def join(self, text: str) -> None:
+        """Add text from which something before it was cut: punctuation follows its word."""
+        self._strip()
+        text = text.lstrip()
+        self.add(f" {text}" if text and self._parts and text[0] not in CLOSING else text)
+
+    def drop_last_sign(self) -> None:
+        """Remove the last character but white space."""
+        self._strip()
+        text = self.text[:-1]
+        self.__init__()  # type: ignore[misc]
+        self.add(text)
+
+    def _strip(self) -> None:
+        while self._parts:
+            self._parts[-1] = self._parts[-1].rstrip()
+            if self._parts[-1]:
+                break
+            self._parts.pop()
+        self.ends_in_space = False
+
+
+def _end_of_word(sentence: str, place: int) -> int:
+    """Return the end of the word before a place."""
+    while place and sentence[place - 1].isspace():
+        place -= 1
+    return place
 
 
 def _merged(sentence: str, places: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -5,11 +5,12 @@ Shapes: J words of a translation, I words of what the model read.
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from nmt.data.repeats import repeats
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.inline import CLOSING, weave
 from nmt.decoding.text.reading import NUMBER, Reading, Text
@@ -18,10 +19,9 @@ from nmt.runs.calibration import Calibration, probability, sentence_features, wo
 from nmt.tokenizers.base import BOS, EOS, UNKNOWN, Tokenizer
 from nmt.tokenizers.marks import MARK
 
-MOST_REPEATED = 4
-"""Tokens of the longest phrase that is looked for three times in a row."""
 _REPEATED = re.compile(r"(\S{1,20}?)(?:[\s,]*\1){2}")
-"""What a source repeats itself: 10,000; very, very, very."""
+"""What a source repeats within words, or of words: 10,000; very, very, very."""
+_WORD = re.compile(r"[^\s,.;:!?…،۔।。！？，、]+")  # noqa: RUF001
 _DIGITS = re.compile(r"\D+")
 
 
@@ -33,22 +33,21 @@ def keeps(translation: str, pieces: Sequence[str]) -> bool:
     )
 
 
-def babbles(ids: Sequence[int], source: str) -> bool:
-    """Return whether a translation does not end, or repeats a phrase where its source repeats none."""
-    return bool(ids) and (ids[-1] != EOS or (repeats(ids) and not _REPEATED.search(source)))
+def babbles(ids: Sequence[int], source: str, *, may_repeat: bool = False) -> bool:
+    """Return whether a translation does not end, or repeats a phrase where its source repeats none.
 
-
-def repeats(tokens: Sequence[Hashable]) -> bool:
-    """Return whether a phrase of up to ``MOST_REPEATED`` tokens comes three times in a row."""
-    if len(tokens) - len(set(tokens)) < 2:
+    Args:
+        ids: token ids of the translation.
+        source: what the model read.
+        may_repeat: whether the translation may repeat phrases whatever its source does.
+    """
+    if not ids:
         return False
-    for size in range(1, MOST_REPEATED + 1):
-        run = 0
-        for now, before in zip(tokens[size:], tokens, strict=False):
-            run = run + 1 if now == before else 0
-            if run == 2 * size:
-                return True
-    return False
+    if ids[-1] != EOS:
+        return True
+    if may_repeat or not repeats(ids):
+        return False
+    return not (_REPEATED.search(source) or repeats(_WORD.findall(source)))
 
 
 # --- the translation
@@ -159,7 +158,10 @@ def rewritten(reading: Reading, read: Text, translation: str, alignment: Alignme
             words[place] = words[place].replace(UNKNOWN, source[alignment.source_of(place)].strip(CLOSING))
         for place in itertools.chain(*map(alignment.targets_of, read.capitals)):
             words[place] = words[place].upper()
-        after = [max(alignment.targets_of(cut.words - 1)) + 1 if cut.words else 0 for cut in read.cuts]
+        ends = {
+            count: max(alignment.targets_of(count - 1)) + 1 if count else 0 for count in {c.words for c in read.cuts}
+        }
+        after = [ends[cut.words] for cut in read.cuts]
         weights = alignment.weights
     else:
         after = [round(cut.words * len(words) / max(1, len(source))) for cut in read.cuts]

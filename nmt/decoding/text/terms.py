@@ -46,6 +46,8 @@ class TermSearch(NamedTuple):
     """Aligns translations with sentences; returns none for a model without attention."""
     score: Callable[[Sequence[str], Sequence[list[int]]], list[np.ndarray]]
     """Returns the log-probability of each of given ids, also of the beginning of a translation."""
+    may_repeat: bool = False
+    """Whether translations repeat phrases as a matter of course."""
 
 
 def varied(decoding: DecodingConfig) -> DecodingConfig:
@@ -67,7 +69,7 @@ def keep_terms(
 def _kept(
     glossary: Glossary, texts: Sequence[str], found: Sequence[Translation], tools: TermSearch
 ) -> list[Translation]:
-    target, longest, alpha, search, vary, align, score = tools
+    target, longest, alpha, search, vary, align, score, may_repeat = tools
     kept, failures = list(found), Counter[int]()  # after a failure every place is tried
     for _ in range(MOST_ROUNDS):
         missing = {
@@ -102,7 +104,7 @@ def _kept(
         values = score(read, [each.ids for each in new])
         lacking = [len(glossary.missing(text, each.text)) for text, each in zip(read, new, strict=True)]
         ranks = [
-            (count, babbles(each.ids, text), -value.mean())
+            (count, babbles(each.ids, text, may_repeat=may_repeat), -value.mean())
             for count, each, text, value in zip(lacking, new, read, values, strict=True)
         ]
         for index, (best, *_) in _ranked(indices, ranks).items():

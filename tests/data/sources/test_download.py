@@ -11,7 +11,8 @@ import pytest
 
 from nmt.data.sources import public
 from nmt.data.sources.public import PublicFile, fetch
-from nmt.errors import DataError
+from nmt.errors import ConflictError, DataError
+from nmt.storage import atomic
 
 CONTENT = bytes(range(256)) * 800
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -97,7 +98,22 @@ def test_interrupted_nothing_is_kept(server: Server, tmp_path: Path, monkeypatch
     def interrupt(path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(public, "sync_file", interrupt)
+    monkeypatch.setattr(atomic, "sync_file", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fetch(server.file, tmp_path)
     assert names(tmp_path) == set()
+
+
+def test_a_file_that_another_process_has_downloaded_meanwhile_stays(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    download = public._download
+
+    def meanwhile(*arguments: Any) -> None:
+        download(*arguments)
+        (tmp_path / "corpus.pkl").write_text("mine")
+
+    monkeypatch.setattr(public, "_download", meanwhile)
+    with pytest.raises(ConflictError, match="was changed by another process meanwhile"):
+        fetch(server.file, tmp_path)
+    assert names(tmp_path) == {"corpus.pkl"} and (tmp_path / "corpus.pkl").read_text() == "mine"

@@ -412,7 +412,8 @@ def test_an_archive_cannot_raise_the_limit_by_saying_that_it_is_longer(
     place = content.index(b"PK\x01\x02") + 20
     content[place : place + 4] = (2**31).to_bytes(4, "little")  # the packed size, in the directory
     path.write_bytes(content)
-    with pytest.raises(DataError, match="grows to at most 2 times its size"):
+    # Some versions of zipfile notice first that the size is wrong.
+    with pytest.raises(DataError, match=r"grows to at most 2 times its size|is damaged or cut off"):
         pairs_in(path)
 
 

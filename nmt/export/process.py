@@ -1,0 +1,131 @@
+"""Calls in a process of their own: consumers of exports run there, without TensorFlow.
+
+PyTorch brings triton, and a process that holds triton and TensorFlow may end in a segmentation fault. So no consumer is
+imported beside TensorFlow, and a consumer that crashes becomes a message.
+"""
+
+import contextlib
+import importlib
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from nmt import errors
+from nmt.errors import DataError, NmtError
+from nmt.export.base import Exporter
+
+MOST_SECONDS = 2 * 60 * 60
+"""Time limit of a call. Translating 2,000 sentences takes minutes."""
+SHOWN = 300
+"""Characters of the consumer's own error in a message."""
+PACKAGES = Path(__file__).resolve().parents[2]
+"""Folder that the package nmt was imported from."""
+_ANSWER = "from nmt.export.process import answer; answer()"
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Consumer = Exporter | type[Exporter]
+
+
+def call(
+    consumer: Consumer, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
+) -> Result:
+    """Call a function of a module in a process without TensorFlow, and return its result.
+
+    Args:
+        consumer: exporter whose consumer the function uses.
+        function: function of a module, whose arguments and result are JSON.
+        arguments, named: its arguments.
+
+    Raises:
+        NmtError: that the function raises.
+        DataError: if the process crashes, fails otherwise, or exceeds ``MOST_SECONDS``.
+    """
+    request = [function.__module__, function.__qualname__, arguments, named]
+    outcome = run_python(consumer, ["-P", "-c", _ANSWER], request)
+    if "error" in outcome:
+        kind: type[NmtError] = getattr(errors, outcome["error"])
+        raise kind(outcome["message"])
+    result: Result = outcome["result"]
+    return result
+
+
+def answer() -> None:
+    """Serve a call: the body of the process. The request comes from standard input, the outcome goes to a file."""
+    for name in ("tensorflow", "keras"):
+        sys.modules[name] = None  # type: ignore[assignment] # importing it fails
+    module, name, arguments, named = json.load(sys.stdin)
+    try:
+        outcome = {"result": getattr(importlib.import_module(module), name)(*arguments, **named)}
+    except NmtError as error:
+        outcome = {"error": type(error).__name__, "message": str(error)}
+    Path(sys.argv[1]).write_text(json.dumps(outcome), encoding="utf-8")
+
+
+def run_python(consumer: Consumer, options: list[str], request: Any, seconds: float = MOST_SECONDS) -> Any:
+    """Run Python with options such as ``-c CODE``, and return the JSON that it writes to the file ``sys.argv[1]``.
+
+    Args:
+        consumer: exporter whose consumer runs in the process, for messages.
+        options: command line of Python.
+        request: JSON value for its standard input.
+        seconds: time limit.
+
+    Raises:
+        DataError: if the process crashes, fails otherwise, or exceeds its time.
+    """
+    found = os.environ.get("PYTHONPATH")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGES), *([found] if found else [])])}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer.json"
+        try:
+            done = subprocess.run(
+                [sys.executable, *options, str(file)], input=json.dumps(request), env=environment, timeout=seconds,
+                capture_output=True, text=True, encoding="utf-8", errors="replace", check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise _failure(consumer, f"its process gave no answer within {seconds:,.0f} seconds") from None
+        if done.returncode < 0:
+            raise _failure(consumer, f"its process was ended by {_signal(-done.returncode)}", done.stderr)
+        if done.returncode > 0 or not file.is_file():
+            raise _failure(consumer, f"its process ended with exit code {done.returncode}", done.stderr)
+        return json.loads(file.read_bytes())
+
+
+def _signal(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return f"signal {signal.Signals(number).name} ({signal.strsignal(number)})"
+    return f"signal {number}"
+
+
+def _failure(consumer: Consumer, problem: str, written: str = "") -> DataError:
+    """Return the error that a consumer cannot be used.
+
+    Args:
+        consumer: exporter of the consumer.
+        problem: what happened to its process.
+        written: standard error of the process.
+    """
+    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    last = f": {lines[-1][-SHOWN:]}" if lines else ""
+    versions = [f"{module} {_version(module)}" for module in consumer.modules]
+    packages = f" Its packages are {' and '.join(versions)}." if versions else ""
+    install = f" with pip install --upgrade 'nmt[{consumer.extra}]'" if consumer.extra else ""
+    return DataError(
+        f"{consumer.consumer} failed: {problem}{last}.{packages} Nothing was written: a model counts as exported or "
+        f"imported only when {consumer.consumer} has been compared with nmt. Free memory and disk space, or install "
+        f"other versions of these packages{install}, then repeat the command."
+    )
+
+
+def _version(module: str) -> str:
+    try:
+        return importlib.metadata.version(module)
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,401 @@
+"""Finds the patterns and the text functions of the package, and says which are slow on adversarial texts.
+
+``python tests/linear_time.py KIND`` (see ``SUBJECTS``) prints a line of JSON for each subject: its name, the number
+of its texts, and the beginning of the first that took more than ``MOST_SECONDS`` of processor time; null if none did.
+Each subject runs in a process of its own, which the system ends when that time is over: the interpreter itself cannot
+interrupt a pattern.
+"""
+
+import ast
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import mmap
+import os
+import pkgutil
+import re
+import signal
+import sys
+import tempfile
+import time
+import types
+import zipfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adversarial_text import LENGTH, MARKS, PatternTexts, mixtures
+
+import nmt
+
+MOST_SECONDS = 2.0
+SHORT, MIDDLE = 5_000, 20_000
+"""Characters of the first texts of fragments, and of the second if those take more than ``SUSPECT_SECONDS``. If both
+take so long that a text of ``LENGTH`` may be slow, it is tried too."""
+BUDGET = 0.5
+"""Seconds of processor time for pairs of fragments: a function that takes long in linear time is tried with fewer."""
+SUSPECT_SECONDS = MOST_SECONDS / (LENGTH / SHORT) ** 2
+PACKAGE = Path(nmt.__file__).parent
+AT_ONE_PLACE = {"match", "fullmatch"}
+METHODS = AT_ONE_PLACE | {"search", "finditer", "findall", "sub", "subn", "split"}
+
+Function = Callable[[str], object]
+
+
+class Subject(NamedTuple):
+    """What is to answer in linear time."""
+
+    name: str
+    call: Function
+    texts: Iterable[str]
+    """Texts of ``LENGTH`` characters."""
+    fragments: list[str]
+    """Parts of further texts."""
+
+
+# --- patterns
+
+
+def modules() -> list[types.ModuleType]:
+    """Return all modules of the package."""
+    names = [module.name for module in pkgutil.walk_packages(nmt.__path__, "nmt.")]
+    return [importlib.import_module(name) for name in ["nmt", *names] if not name.endswith("__main__")]
+
+
+def patterns_of(value: object, depth: int = 3) -> Iterator[re.Pattern[Any]]:
+    """Yield the compiled patterns in a value: itself, in a collection, in the attributes of a class of the package."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth and isinstance(value, (list, tuple, set, frozenset)):
+        for part in value:
+            yield from patterns_of(part, depth - 1)
+    elif depth and isinstance(value, dict):
+        for part in value.values():
+            yield from patterns_of(part, depth - 1)
+    elif depth and isinstance(value, type) and value.__module__.partition(".")[0] == "nmt":
+        for part in vars(value).values():
+            yield from patterns_of(part, depth - 1)
+
+
+def calls_of(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the function of ``re`` and its pattern, of each call within a function."""
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    ]
+    for call in {node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)}:
+        match call.func:
+            case ast.Attribute(value=ast.Name(id="re"), attr=name) if name in METHODS | {"compile"} and call.args:
+                yield name, call.args[0]
+
+
+def is_constant(expression: ast.expr, module: types.ModuleType) -> bool:
+    """Return whether the pattern of a call of ``re`` is made of literals and constants of its module."""
+    names = [node.id for node in ast.walk(expression) if isinstance(node, ast.Name)]
+    simple = (ast.Constant, ast.Name, ast.Load, ast.JoinedStr, ast.FormattedValue, ast.BinOp, ast.Add)
+    is_simple = all(isinstance(node, simple) for node in ast.walk(expression))
+    return is_simple and all(isinstance(vars(module).get(name), (str, bytes, re.Pattern)) for name in names)
+
+
+def built_patterns() -> list[str]:
+    """Return what functions build patterns of that no test can know, each with its place."""
+    found = []
+    for module in modules():
+        for _, expression in calls_of(tree_of(module)):
+            if not is_constant(expression, module):
+                found.append(f"{module.__name__}: {ast.unparse(expression)[:80]}")
+    return found
+
+
+def tree_of(module: types.ModuleType) -> ast.Module:
+    """Return the syntax of a module."""
+    return ast.parse(Path(str(module.__file__)).read_text())
+
+
+def methods_by_name(trees: Iterable[ast.AST]) -> dict[str, set[str]]:
+    """Return the methods of patterns that the package names, by the name of what has them."""
+    found: dict[str, set[str]] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Attribute) and node.attr in METHODS:
+            match node.value:
+                case ast.Name(id=name) | ast.Attribute(attr=name):
+                    found.setdefault(name, set()).add(node.attr)
+    return found
+
+
+def all_patterns() -> dict[str, tuple[re.Pattern[Any], set[str]]]:
+    """Return the patterns of the package by the places where they stand, each with the methods that are called."""
+    loaded = {module: tree_of(module) for module in modules()}
+    methods = methods_by_name(loaded.values())
+    found: dict[str, tuple[re.Pattern[Any], set[str]]] = {}
+    seen = set[int]()
+    for module, tree in loaded.items():
+        for name, value in vars(module).items():
+            if isinstance(value, types.ModuleType):
+                continue
+            for number, pattern in enumerate(patterns_of(value)):
+                if id(pattern) not in seen:
+                    seen.add(id(pattern))
+                    used = methods.get(name, METHODS) if pattern is value else METHODS
+                    found[f"{module.__name__}.{name}" + (f"[{number}]" if number else "")] = (pattern, used)
+        for method, expression in calls_of(tree):
+            if not is_constant(expression, module):
+                continue
+            value = eval(compile(ast.Expression(expression), module.__name__, "eval"), vars(module))
+            if not isinstance(value, re.Pattern):
+                pattern = re.compile(value)
+                used = METHODS if method == "compile" else {method}
+                found[f"{module.__name__}, line {expression.lineno}"] = (pattern, used)
+    return found
+
+
+def asked(pattern: re.Pattern[Any], methods: set[str]) -> Function:
+    """Return a function that asks a pattern in the ways in which the package does."""
+
+    def ask(text: str) -> None:
+        given = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
+        if methods - AT_ONE_PLACE:
+            deque(pattern.finditer(given), maxlen=0)
+        if "match" in methods:
+            pattern.match(given)
+        if "fullmatch" in methods:
+            pattern.fullmatch(given)
+
+    return ask
+
+
+def pattern_subjects() -> Iterator[Subject]:
+    """Yield all patterns."""
+    for name, (pattern, methods) in all_patterns().items():
+        texts = PatternTexts(pattern)
+        yield Subject(name, asked(pattern, methods), texts.pumped(), texts.fragments())
+
+
+# --- functions of text
+
+FRAGMENTS = [
+    "a", " ", "A", "0", "1..1", "a.", ". ", ",", "?", '"', "„“", "\n", "\r\n", "\t", "\xa0", "日", "。", "م",
+    "\u0647\u064f",
+    "ह", "İ", "\u0301", "😀", "\u200d", "<b>", "</b>", '<a b="', "<br/>", "<", ">", "{a}", "{", "}", "%s", "%", "%0",
+    "&amp;", "&", "#", "@", "a@b.c", "www.a.b/", "http://", "-", "'", "it's ", "(", ")", "[", "\\", "\0", *MARKS,
+]  # fmt: skip
+"""Parts of plain text, markup and placeholders."""
+GIVEN = {"language": "en", "name": "a.txt", "path": "a.txt", "kind": "run"}
+"""Values of parameters after the text, by their names; others are given the text too."""
+
+
+def functions_of_text() -> Iterator[Subject]:
+    """Yield all functions of the package that need nothing but text."""
+    for module in modules():
+        for name, function in vars(module).items():
+            if not inspect.isfunction(function) or function.__module__ != module.__name__:
+                continue
+            positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = inspect.signature(function).parameters.values()
+            required = [each for each in parameters if each.default is each.empty and each.kind in positional]
+            if required and all(each.annotation in (str, "str") for each in required):
+                others = [GIVEN.get(each.name) for each in required[1:]]
+                yield Subject(f"{module.__name__}.{name}", _with(function, others), [], FRAGMENTS)
+
+
+def _with(function: Callable[..., object], others: list[str | None]) -> Function:
+    return lambda text: function(text, *(text if other is None else other for other in others))
+
+
+def parts_of_translation() -> Iterator[Subject]:
+    """Yield what a text goes through with a tokenizer, and what makes other texts of it."""
+    from random import Random
+
+    from nmt.config.data import DataConfig
+    from nmt.data.sources.formats import Pair
+    from nmt.data.variants import VARIANTS
+    from nmt.decoding.text.glossary import Glossary, Term, read_glossary
+    from nmt.decoding.text.reading import Reader
+    from nmt.decoding.text.rewriting import rewritten
+    from nmt.evaluation.stress import CHANGES
+    from nmt.tokenizers.base import tokens_of
+    from nmt.tokenizers.registry import fit_tokenizer
+    from nmt.tokenizers.sentences import segment, sentences_of
+
+    corpus = ["A man (Bob) sees the dog of a man!", "Two women run through the woods, and 12 dogs sleep."] * 4
+    for kind, settings in {
+        "word": {"tokenizer": "word"}, "char": {"tokenizer": "char"},
+        "unigram": {"tokenizer": "subword", "vocabulary_size": 320},
+        "bpe": {"tokenizer": "subword", "vocabulary_size": 320, "subword_model": "bpe"},
+    }.items():  # fmt: skip
+        tokenizer = fit_tokenizer(corpus, DataConfig.model_validate({"normalization": "nfkc", **settings}))
+        reader = Reader(tokenizer, "en")
+
+        def tokenized(text: str, tokenizer: Any = tokenizer) -> None:
+            ids = tokenizer.encode(text)
+            tokenizer.decode(ids)
+            tokenizer.pieces(ids)
+
+        def sampled(text: str, tokenizer: Any = tokenizer) -> None:
+            tokenizer.sample([text], 0)
+            tokens_of(tokenizer, text)
+
+        def read(text: str, reader: Reader = reader) -> None:
+            for split in (True, False):
+                for reading in reader.read(text, split=split):
+                    rewritten(reading, reading.text, "", None)
+
+        def segmented(text: str, tokenizer: Any = tokenizer) -> None:
+            segment(text, "en", lambda part: len(tokenizer.encode(part)), 200)
+
+        def glossary_file(text: str, tokenizer: Any = tokenizer) -> None:
+            Path("glossary.tsv").write_text(f"man\tdog\n{text}\tdog", errors="replace")
+            read_glossary("glossary.tsv", tokenizer)
+
+        for function in (tokenized, sampled, read, segmented, glossary_file):
+            yield Subject(f"{function.__name__} by {kind}", function, [], FRAGMENTS)
+    for language in ("de", "zh", "ar", "hi", "tr"):
+        yield Subject(f"sentences in {language}", _with(sentences_of, [language]), [], FRAGMENTS)
+    long, forms = Term(("a",) * 100 + ("b",), {"x": " x "}), Glossary([Term(("0",), {"a": " a "})])
+    yield Subject("Glossary.terms_of", Glossary([long]).terms_of, [], FRAGMENTS)
+    yield Subject("Glossary.missing", lambda text: forms.missing(text, text), [], FRAGMENTS)
+    for name, change in {**CHANGES, **VARIANTS}.items():
+
+        def function(text: str, change: Any = change) -> object:
+            return change(Pair(text, text), Pair(text, text), Random(0))
+
+        yield Subject(f"variant {name}", function, [], FRAGMENTS)
+
+
+# --- readers of documents
+
+IN_DOCUMENTS = [
+    *FRAGMENTS, "<!--", "-->", "<p>", "</p>", "<p ", "a=b ", "<script>", "</script", "<![CDATA[", "<?", "<!", "&#1;",
+    "WEBVTT\n\n", "1\n", "00:01.000 --> 00:02.000\n", "00:00:01,000 --> 00:00:02,000\n", "- ", "{\\an8}", "<v A>",
+    '"', '\\"', 'msgid "', 'msgid "a"\n', 'msgstr ""\n', 'msgid_plural "b"\n', "#~ ", "#, fuzzy\n", '"a"\n', "\n\n",
+    "<meta charset=", "<w:p>", "</w:p>", "<w:r><w:t>", "</w:t></w:r>", "<w:r><w:t>a</w:t></w:r>",
+]  # fmt: skip
+"""Parts of documents of any format."""
+BEGINNINGS = {".vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\n", ".srt": "1\n00:00:01,000 --> 00:00:02,000\n"}
+
+
+def document_subjects() -> Iterator[Subject]:
+    """Yield all formats of documents, and the markup of HTML."""
+    from nmt.documents.formats import FORMATS, read_document, translate_texts
+    from nmt.documents.html import Markup
+
+    for suffix in FORMATS:
+
+        def read(text: str, suffix: str = suffix) -> None:
+            content = text.encode("utf-8", "replace")
+            document = read_document(f"a{suffix}", in_word(text) if suffix == ".docx" else content)
+            document.render(translate_texts(document.texts, lambda lines: lines, lambda *_: None))
+            document.render([text.upper() for text in document.texts])
+
+        def read_within(text: str, suffix: str = suffix) -> None:
+            read(BEGINNINGS.get(suffix, "") + text, suffix)
+
+        yield Subject(f"reader of {suffix}", read, [], IN_DOCUMENTS)
+        if suffix in BEGINNINGS:
+            yield Subject(f"reader of {suffix}, in a cue", read_within, [], IN_DOCUMENTS)
+    yield Subject("Markup", lambda text: Markup(text).render([]), [], IN_DOCUMENTS)
+
+
+_WORD_FILE = io.BytesIO()
+
+
+def in_word(text: str) -> bytes:
+    """Return a document of Word whose body is XML made of a text: as it stands if it is well formed, else as a text."""
+    import docx
+    from lxml import etree
+
+    if not _WORD_FILE.getvalue():
+        docx.Document().save(_WORD_FILE)
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    kept = "".join(each for each in text if each in "\t\n\r" or " " <= each <= "\ud7ff" or each >= "\ue000")
+    body = kept if "<w:p>" in kept else f"<w:p>{kept if '<w:r>' in kept else f'<w:r><w:t>{kept}</w:t></w:r>'}</w:p>"
+    whole = f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
+    with contextlib.suppress(etree.XMLSyntaxError):
+        etree.fromstring(whole)
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(_WORD_FILE.getvalue())) as original, zipfile.ZipFile(target, "w") as file:
+        for name in original.namelist():
+            file.writestr(name, whole if name == "word/document.xml" else original.read(name))
+    return target.getvalue()
+
+
+SUBJECTS = {
+    "patterns": pattern_subjects, "functions": functions_of_text, "translation": parts_of_translation,
+    "documents": document_subjects,
+}  # fmt: skip
+
+
+# --- the trial
+
+
+def first_slow(subject: Subject) -> tuple[int, str | None]:
+    """Return the number of texts that a subject was tried with, and the beginning of the first that is slow."""
+    shown = mmap.mmap(-1, 256)
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        code = 1
+        try:
+            _try_all(subject, shown)
+            code = 0
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    count, _, text = shown.read().partition(b" ")
+    text = text.rstrip(b"\0")
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
+        return int(count), text.decode("utf-8", "replace")
+    if status:
+        raise RuntimeError(f"{subject.name} ended with status {status} at the text {text!r}")
+    return int(count), None
+
+
+def _try_all(subject: Subject, shown: mmap.mmap) -> None:
+    """Try all texts, the one in turn written to the shared memory; the system ends this process at a slow one."""
+    count = 0
+
+    def took(text: str) -> float:
+        nonlocal count
+        count += 1
+        shown.seek(0)
+        shown.write(f"{count} {text[:60]!r} ... {text[-20:]!r}".encode("utf-8", "replace")[:256].ljust(256, b"\0"))
+        begun = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        with contextlib.suppress(Exception, SystemExit):  # a refusal is an answer
+            subject.call(text)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return time.process_time() - begun
+
+    for text in subject.texts:
+        took(text)
+    texts = enumerate(zip(*(mixtures(subject.fragments, length) for length in (SHORT, MIDDLE, LENGTH)), strict=True))
+    ends = time.process_time() + BUDGET
+    for number, (short, middle, long) in texts:
+        if number > 2 * len(subject.fragments) and time.process_time() > ends:
+            break
+        seconds = took(short)
+        if seconds > SUSPECT_SECONDS and expected(seconds, took(middle)) > MOST_SECONDS / 2:
+            took(long)
+
+
+def expected(short: float, middle: float) -> float:
+    """Return the time for ``LENGTH`` by those for ``SHORT`` and ``MIDDLE``, as a sum of a linear and a square term."""
+    ratio = MIDDLE / SHORT
+    square = max(0.0, middle - ratio * short) / (ratio**2 - ratio)
+    times = LENGTH / SHORT
+    return times * max(0.0, short - square) + times**2 * square
+
+
+def main() -> None:
+    """Print the results of the subjects of a kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for subject in SUBJECTS[sys.argv[1]]():
+            count, slow = first_slow(subject)
+            print(json.dumps({"name": subject.name, "texts": count, "slow": slow}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
